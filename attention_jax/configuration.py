@@ -1,0 +1,204 @@
+"""From plain mappings to frozen dataclasses, with one clear line for every mistake.
+
+Every part of the package that is driven by a config declares a frozen dataclass whose fields are
+made by `setting`; `typed` turns a mapping (a ConfigDict included) into that dataclass and names
+the field, what was expected and what was found when it cannot.
+"""
+
+import dataclasses
+import difflib
+import functools
+import math
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from attention_jax.errors import ConfigError
+
+T = TypeVar("T")
+_REQUIRED = dataclasses.MISSING
+
+
+def setting(
+    default: Any = _REQUIRED,
+    *,
+    choices: Iterable[Any] | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    named: Any = None,
+) -> Any:
+    """Declares a config field with its default and the values that it accepts.
+
+    Args:
+      default: Value when the config does not give one; without it the field is required.
+      choices: The accepted values, if they can be listed.
+      at_least: Inclusive lower bound of a number.
+      at_most: Inclusive upper bound of a number.
+      above: Exclusive lower bound of a number.
+      below: Exclusive upper bound of a number.
+      named: For a field that holds one of several dataclasses: a function from the config's
+        `name` to the dataclass, raising `KeyError` with the list of names when there is none.
+    """
+    limits = dict(
+        choices=tuple(choices) if choices is not None else None,
+        at_least=at_least,
+        at_most=at_most,
+        above=above,
+        below=below,
+        named=named,
+    )
+    metadata = {name: value for name, value in limits.items() if value is not None}
+    if named is not None and isinstance(default, dict):
+        factory = functools.partial(_named, named, default, "default")
+        return dataclasses.field(default_factory=factory, metadata=metadata)
+    if isinstance(default, dict | list):
+        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def typed(cls: type[T], values: Mapping[str, Any], where: str = "config") -> T:
+    """Builds the dataclass `cls` from `values`, checking names, types and limits.
+
+    Args:
+      cls: A dataclass whose fields are annotated with scalars, other such dataclasses, optional
+        scalars, or homogeneous tuples.
+      values: A mapping from field names to values; nested mappings become nested dataclasses.
+      where: Path of `values` in the whole config, for messages.
+
+    Returns:
+      An instance of `cls`.
+
+    Raises:
+      ConfigError: Naming the field, what was expected and what was found.
+    """
+    if not isinstance(values, Mapping) and not hasattr(values, "items"):
+        raise ConfigError(f"{where}: expected a group of fields, found {values!r}")
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    values = dict(values.items())
+    for name in values:
+        if name not in fields:
+            raise ConfigError(unknown_name(f"{where}.{name}", name, fields))
+    hints = typing.get_type_hints(cls)
+    arguments = {}
+    for name, field in fields.items():
+        if name in values:
+            arguments[name] = _value(hints[name], values[name], field.metadata, f"{where}.{name}")
+        elif field.default is _REQUIRED and field.default_factory is _REQUIRED:
+            raise ConfigError(f"{where}.{name}: expected a value, found none")
+    try:
+        return cls(**arguments)
+    except ValueError as error:
+        raise ConfigError(f"{where}.{error}") from None
+
+
+def unknown_name(where: str, name: str, known: Iterable[str]) -> str:
+    """Returns the message for a name that does not exist, with the nearest that does."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+    return f"{where}: no such field; {hint}"
+
+
+def plain(config: Any) -> Any:
+    """Turns nested dataclasses back into dicts, lists and scalars, as JSON can hold them.
+
+    A group chosen by name carries that name, so that `typed` reads the result back.
+    """
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        return {
+            field.name: plain(getattr(config, field.name))
+            for field in dataclasses.fields(config)
+            if field.init
+        }
+    if isinstance(config, Mapping):
+        return {name: plain(value) for name, value in config.items()}
+    if isinstance(config, tuple | list):
+        return [plain(value) for value in config]
+    return config
+
+
+def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
+    if "named" in limits:
+        return _named(limits["named"], value, where)
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        if value is None:
+            return None
+        return _value(kinds[0], value, limits, where)
+    if dataclasses.is_dataclass(hint):
+        return typed(hint, value, where)
+    if origin is tuple:
+        return _tuple(typing.get_args(hint), value, limits, where)
+    if hint is Any or origin in (dict, Mapping) or hint is dict:
+        return dict(value.items()) if hasattr(value, "items") else value
+    value = _scalar(hint, value, where)
+    _check_limits(value, limits, where)
+    return value
+
+
+def _named(lookup: Any, value: Any, where: str) -> Any:
+    if not hasattr(value, "items"):
+        raise ConfigError(f"{where}: expected a group with a 'name', found {value!r}")
+    fields = dict(value.items())
+    if "name" not in fields:
+        raise ConfigError(f"{where}.name: expected a value, found none")
+    name = fields.pop("name")
+    try:
+        cls = lookup(name)
+    except KeyError as error:
+        known = error.args[0]
+        near = difflib.get_close_matches(str(name), known, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ConfigError(
+            f"{where}.name: expected one of {', '.join(sorted(known))}, found {name!r}{hint}"
+        ) from None
+    has_name = "name" in {field.name for field in dataclasses.fields(cls)}
+    return typed(cls, {"name": name, **fields} if has_name else fields, where)
+
+
+def _tuple(kinds: tuple[Any, ...], value: Any, limits: Mapping[str, Any], where: str) -> Any:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigError(f"{where}: expected a sequence, found {value!r}")
+    items = tuple(value)
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        kinds = (kinds[0],) * len(items)
+    if len(kinds) != len(items):
+        raise ConfigError(f"{where}: expected {len(kinds)} values, found {len(items)}")
+    return tuple(
+        _value(kind, item, limits, f"{where}[{index}]")
+        for index, (kind, item) in enumerate(zip(kinds, items, strict=True))
+    )
+
+
+def _scalar(hint: Any, value: Any, where: str) -> Any:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if hint is int and isinstance(value, bool):
+        raise ConfigError(f"{where}: expected int, found {value!r}")
+    if not isinstance(value, hint):
+        raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
+    if hint is float and math.isnan(value):
+        raise ConfigError(f"{where}: expected a number, found nan")
+    return value
+
+
+def _check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
+    checks = (
+        ("at_least", lambda limit: value >= limit, "at least"),
+        ("at_most", lambda limit: value <= limit, "at most"),
+        ("above", lambda limit: value > limit, "more than"),
+        ("below", lambda limit: value < limit, "less than"),
+    )
+    for name, holds, words in checks:
+        if name in limits and not holds(limits[name]):
+            raise ConfigError(f"{where}: expected {words} {limits[name]:g}, found {value!r}")
+    choices = limits.get("choices")
+    if choices is not None and value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ConfigError(f"{where}: expected one of {listed}, found {value!r}{hint}")

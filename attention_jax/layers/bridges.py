@@ -1,0 +1,100 @@
+"""Bridges: from what the encoder ends with to the state that the decoder starts from.
+
+  last      tanh(W [final states of the layer's directions])
+  backward  tanh(W final state of the backward reading), which has just read the first word
+            (Bahdanau et al. 2015, appendix A.2.2)
+  mean      tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
+  copy      the encoder's final states themselves, layer by layer (Sutskever et al. 2014, Luong
+            et al. 2015)
+  zero      zeros
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.layers.encoders import Encoded, EncoderConfig
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.masks import masked_mean
+from attention_jax.ops.recurrent import CELLS
+from attention_jax.types import Array, Params, State
+
+BRIDGES = ("last", "backward", "mean", "copy", "zero")
+
+
+def check_bridge(
+    bridge: str, encoder: EncoderConfig, cell: str, hidden_dim: int, num_layers: int
+) -> None:
+    """Raises `ValueError` if an encoder does not end with what a bridge needs."""
+    if bridge == "backward" and "backward" not in encoder.readings(encoder.num_layers - 1):
+        raise ValueError("bridge: expected a top encoder layer that reads backward, found none")
+    if bridge != "copy":
+        return
+    found = [
+        (encoder.hidden_dim * len(encoder.readings(layer)), CELLS[encoder.cell].entries)
+        for layer in range(encoder.num_layers)
+    ]
+    expected = [(hidden_dim, CELLS[cell].entries)] * num_layers
+    if found != expected:
+        raise ValueError(
+            f"bridge: expected an encoder of {num_layers} layers of depth {hidden_dim} to copy "
+            f"into {cell}, found {encoder.num_layers} of depths {[depth for depth, _ in found]} "
+            f"of {encoder.cell}"
+        )
+
+
+def bridge_parameters(
+    bridge: str, encoder: EncoderConfig, cell: str, hidden_dim: int, num_layers: int
+) -> dict[str, Any]:
+    """Returns the parameters of a bridge into `num_layers` cells."""
+    check_bridge(bridge, encoder, cell, hidden_dim, num_layers)
+    if bridge in ("copy", "zero"):
+        return {}
+    tree = {}
+    for layer in range(num_layers):
+        source = _source_layer(layer, num_layers, encoder.num_layers)
+        sizes = {
+            "last": encoder.hidden_dim * len(encoder.readings(source)),
+            "backward": encoder.hidden_dim,
+            "mean": encoder.output_dim,
+        }
+        for entry in CELLS[cell].entries:
+            tree[f"layer_{layer}_{entry}"] = {
+                "kernel": Parameter((sizes[bridge], hidden_dim)),
+                "bias": Parameter((hidden_dim,), "bias"),
+            }
+    return tree
+
+
+def bridge_carries(
+    bridge: str, params: Params, encoded: Encoded, cell: str, hidden_dim: int, num_layers: int
+) -> list[State]:
+    """Returns the initial carries of a decoder's layers."""
+    batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
+    if bridge == "zero":
+        return [CELLS[cell].zeros((batch, hidden_dim), dtype) for _ in range(num_layers)]
+    carries = []
+    for layer in range(num_layers):
+        carry = {}
+        for entry in CELLS[cell].entries:
+            if bridge == "copy":
+                carry[entry] = encoded.final_entry(layer, entry)
+                continue
+            weights = params[f"layer_{layer}_{entry}"]
+            final = _final(bridge, encoded, _source_layer(layer, num_layers, len(encoded.finals)))
+            carry[entry] = jnp.tanh(final @ weights["kernel"] + weights["bias"])
+        carries.append(carry)
+    return carries
+
+
+def _source_layer(layer: int, num_layers: int, num_encoder_layers: int) -> int:
+    """Which encoder layer starts a decoder layer: its peer if there are as many, else the top."""
+    return layer if num_layers == num_encoder_layers else num_encoder_layers - 1
+
+
+def _final(bridge: str, encoded: Encoded, layer: int) -> Array:
+    if bridge == "mean":
+        return masked_mean(encoded.annotations, encoded.mask)
+    if bridge == "backward":
+        return encoded.finals[layer]["backward"]["hidden"]
+    return encoded.final_entry(layer, "hidden")

@@ -1,0 +1,1 @@
+"""One file for each order of decoding; its name is the one that configs use."""

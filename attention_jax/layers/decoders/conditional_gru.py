@@ -1,0 +1,127 @@
+"""The conditional GRU: two half-steps with attention between them.
+
+  s'_i = cell_1(s_{i-1}, E y_{i-1});   c_i = attend(s'_i);   s_i = cell_2(s'_i, c_i)
+  features = deep output of (s_i, E y_{i-1}, c_i)
+
+The query has seen the previous word.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
+from attention_jax.layers.decoder import (
+    DecoderSizes,
+    RecurrentDecoder,
+    counted,
+    start_position,
+)
+from attention_jax.layers.dropout import dropout_factors, fold
+from attention_jax.layers.encoders import Encoded, cell_parameters
+from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
+from attention_jax.ops.recurrent import CELLS
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Sennrich et al. (2017), Nematus, section 2; Firat and Cho (2016), dl4mt-tutorial, cgru"
+_CELLS = ("gru", "gru_reset_before")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The conditional GRU.
+
+    Attributes:
+      name: The decoder.
+      cell: Of both half-steps: `gru` as in the tutorial, or `gru_reset_before`.
+      hidden_dim: Depth of the state.
+      bridge: What the state starts from.
+      readout: `tanh` as in the tutorial, or `maxout`.
+      readout_dim: Depth of the features.
+      recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
+    """
+
+    name: str = setting("conditional_gru")
+    cell: str = setting("gru", choices=_CELLS)
+    hidden_dim: int = setting(256, at_least=1)
+    bridge: str = setting("mean", choices=BRIDGES)
+    readout: str = setting("tanh", choices=READOUTS)
+    readout_dim: int = setting(128, at_least=1)
+    recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+
+
+def build(config: Config, sizes: DecoderSizes, attention: Any) -> "ConditionalGru":
+    """Builds the decoder around the mechanism that `attention` configures."""
+    depth = sizes.annotation_dim
+    mechanism = Mechanism.build(attention, config.hidden_dim, depth, depth)
+    return ConditionalGru(config, sizes, mechanism)
+
+
+@dataclasses.dataclass(frozen=True)
+class ConditionalGru(RecurrentDecoder):
+    """Pure functions of the decoder."""
+
+    config: Config
+    sizes: DecoderSizes
+    mechanism: Mechanism
+
+    @property
+    def feature_dim(self) -> int:
+        """Depth of the features."""
+        return self.config.readout_dim
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+        config, embedding_dim = self.config, self.sizes.embedding_dim
+        depth, context_dim = config.hidden_dim, self.mechanism.context_dim
+        return {
+            "attention": self.mechanism.parameters,
+            "bridge": bridge_parameters(config.bridge, self.sizes.encoder, config.cell, depth, 1),
+            "first": cell_parameters(config.cell, embedding_dim, depth),
+            "second": cell_parameters(config.cell, context_dim, depth),
+            "readout": deep_parameters(
+                config.readout, config.readout_dim, depth, embedding_dim, context_dim
+            ),
+        }
+
+    def start(self, params: Params, encoded: Encoded) -> State:
+        """Starts from the bridge."""
+        config = self.config
+        (carry,) = bridge_carries(
+            config.bridge, params["bridge"], encoded, config.cell, config.hidden_dim, 1
+        )
+        return {"carry": carry, "position": start_position(encoded.mask.shape[0])}
+
+    def dropout(self, rng: Array | None, batch: int, dtype: jnp.dtype, train: bool) -> Any:
+        """Draws the hidden state's factors, for each half-step."""
+        shape, rate = (batch, self.config.hidden_dim), self.config.recurrent_dropout
+        return [dropout_factors(fold(rng, half), rate, shape, dtype, train) for half in (0, 1)]
+
+    def inputs(self, params: Params, embedded: Array) -> Array:
+        """Projects the previous words for the first half-step."""
+        return embedded @ params["first"]["input"] + params["first"]["bias"]
+
+    def advance(
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Array
+    ) -> tuple[State, dict[str, Any]]:
+        """Takes both half-steps."""
+        step = CELLS[self.config.cell].step
+        keep_first, keep_second = dropout or (None, None)
+        half = step(params["first"], state["carry"], inputs, keep_first)
+        attention, attention_state = self.attend(params, half["hidden"], memory, state)
+        gates = attention.context @ params["second"]["input"] + params["second"]["bias"]
+        carry = step(params["second"], half, gates, keep_second)
+        outputs = {"attention": attention, "state": carry["hidden"]}
+        new = {"carry": carry, "position": counted(state), "attention": attention_state}
+        return new, outputs
+
+    def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
+        """Reads features off the state, the previous word and the context."""
+        context = outputs["attention"].context
+        return deep_output(
+            self.config.readout, params["readout"], outputs["state"], embedded, context
+        )

@@ -1,0 +1,229 @@
+"""The decoder of Luong et al. 2015: update, attend, and feed the result back.
+
+  h_t = stack of cells(h_{t-1}, [E y_{t-1}; h~_{t-1}])
+  h~_t = tanh(W_c [c_t; h_t]), with c_t = attend(h_t)
+
+With input feeding, h~ enters the next step; without, nothing that the attention finds is needed
+inside the recurrence, and all queries are answered at once after it.
+
+Contexts are only ever multiplied by W_c. With a single head the values are therefore multiplied
+by it once for the source, and what the attention returns as context is W_c c_t.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
+from attention_jax.layers.decoder import (
+    DecoderSizes,
+    RecurrentDecoder,
+    counted,
+    start_position,
+)
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.encoders import Encoded, cell_parameters
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.recurrent import CELLS
+from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The decoder that updates before it attends.
+
+    Attributes:
+      name: The decoder.
+      cell: `lstm` in the paper; also `gru` or `gru_reset_before`.
+      hidden_dim: Depth of the state (1000 in the paper).
+      num_layers: How many layers are stacked (4 in the paper).
+      attentional_dim: Depth of h~ (1000 in the paper).
+      input_feeding: Whether h~ enters the next step.
+      bridge: What the state starts from; `copy` in the paper.
+      residual: Whether a layer from the second on adds its input to its output.
+      dropout: Share of a layer's input that is dropped, from the second layer on, the same at
+        all steps.
+      recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
+    """
+
+    name: str = setting("luong")
+    cell: str = setting("lstm", choices=CELLS)
+    hidden_dim: int = setting(256, at_least=1)
+    num_layers: int = setting(1, at_least=1)
+    attentional_dim: int = setting(256, at_least=1)
+    input_feeding: bool = setting(True)
+    bridge: str = setting("last", choices=BRIDGES)
+    residual: bool = setting(False)
+    dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+
+    def __post_init__(self) -> None:
+        """Rejects fields that would change nothing."""
+        if self.num_layers == 1 and (self.dropout or self.residual):
+            field = "dropout" if self.dropout else "residual"
+            raise ValueError(f"{field}: expected more than one layer beside it, found one")
+
+
+def build(config: Config, sizes: DecoderSizes, attention: Any) -> "LuongDecoder":
+    """Builds the decoder around the mechanism that `attention` configures."""
+    depth = sizes.annotation_dim
+    mechanism = Mechanism.build(attention, config.hidden_dim, depth, depth)
+    return LuongDecoder(config, sizes, mechanism)
+
+
+@dataclasses.dataclass(frozen=True)
+class LuongDecoder(RecurrentDecoder):
+    """Pure functions of the decoder."""
+
+    config: Config
+    sizes: DecoderSizes
+    mechanism: Mechanism
+
+    @property
+    def feature_dim(self) -> int:
+        """Depth of the features."""
+        return self.config.attentional_dim
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+        config, depth = self.config, self.config.hidden_dim
+        tree = {
+            "attention": self.mechanism.parameters,
+            "bridge": bridge_parameters(
+                config.bridge, self.sizes.encoder, config.cell, depth, config.num_layers
+            ),
+            "combine": {
+                "context": Parameter((self.mechanism.context_dim, config.attentional_dim)),
+                "state": Parameter((depth, config.attentional_dim)),
+            },
+        }
+        for layer in range(config.num_layers):
+            input_dim = depth if layer else self.sizes.embedding_dim
+            tree[f"layer_{layer}"] = cell_parameters(config.cell, input_dim, depth)
+        if config.input_feeding:
+            width = tree["layer_0"]["input"].shape[1]
+            tree["layer_0"]["feed"] = Parameter((config.attentional_dim, width))
+        return tree
+
+    @property
+    def _projects_values(self) -> bool:
+        return self.mechanism.num_heads == 1 and self.mechanism.context_dim > 0
+
+    def memory(self, params: Params, encoded: Encoded) -> Memory:
+        """Prepares the source, with values already multiplied by W_c where that is the same."""
+        values, summary = encoded.annotations, encoded.summary
+        if self._projects_values:
+            kernel = params["combine"]["context"]
+            values, summary = values @ kernel, summary @ kernel
+        return self.mechanism.make_memory(
+            params["attention"], encoded.annotations, values, encoded.mask, summary=summary
+        )
+
+    def start(self, params: Params, encoded: Encoded) -> State:
+        """Starts from the bridge, with zeros to feed."""
+        config, batch = self.config, encoded.mask.shape[0]
+        carries = bridge_carries(
+            config.bridge,
+            params["bridge"],
+            encoded,
+            config.cell,
+            config.hidden_dim,
+            config.num_layers,
+        )
+        state = {f"layer_{layer}": carry for layer, carry in enumerate(carries)}
+        if config.input_feeding:
+            dtype = encoded.annotations.dtype
+            state["attentional"] = jnp.zeros((batch, config.attentional_dim), dtype)
+        return {**state, "position": start_position(batch)}
+
+    def dropout(self, rng: Array | None, batch: int, dtype: jnp.dtype, train: bool) -> Any:
+        """Draws the factors of each layer's input and hidden state."""
+        config, shape = self.config, (batch, self.config.hidden_dim)
+        rates = (config.dropout, config.recurrent_dropout)
+        return [
+            [
+                dropout_factors(fold(rng, 2 * layer + place), rate, shape, dtype, train)
+                for place, rate in enumerate(rates)
+            ]
+            for layer in range(config.num_layers)
+        ]
+
+    def inputs(self, params: Params, embedded: Array) -> Array:
+        """Projects the previous words for the lowest layer."""
+        return embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"]
+
+    def advance(
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Array
+    ) -> tuple[State, dict[str, Any]]:
+        """Updates the layers, then attends."""
+        new, query = self._update(params, dropout, state, inputs)
+        attention, new["attention"] = self.attend(params, query, memory, state)
+        outputs = {"attention": attention, "state": query}
+        if self.config.input_feeding:
+            outputs["attentional"] = self._combine(params, query, attention.context)
+            new["attentional"] = outputs["attentional"]
+        return new, outputs
+
+    def run(
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        embedded: Array,
+        *,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> tuple[Array, AttentionOutput]:
+        """Decodes known targets, with the attention after the recurrence where it can be."""
+        if self.config.input_feeding or not self.mechanism.parts.spec.is_parallel:
+            return super().run(params, memory, state, embedded, rng=rng, train=train)
+        dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
+        inputs = jnp.swapaxes(self.inputs(params, embedded), 0, 1)
+
+        def step(constants: Any, state: State, inputs: Array) -> tuple[State, Array]:
+            return self._update(*constants, state, inputs)
+
+        layers = {name: value for name, value in state.items() if name != "attention"}
+        _, queries = deferred_scan(step, (params, dropout), layers, inputs)
+        queries = jnp.swapaxes(queries, 0, 1)
+        attention, _ = self.mechanism.attend(params["attention"], queries, memory)
+        return self._combine(params, queries, attention.context), attention
+
+    def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
+        """Returns h~."""
+        if "attentional" in outputs:
+            return outputs["attentional"]
+        return self._combine(params, outputs["state"], outputs["attention"].context)
+
+    def _update(
+        self, params: Params, dropout: Any, state: State, inputs: Array
+    ) -> tuple[State, Array]:
+        config, gates = self.config, inputs
+        step = CELLS[config.cell].step
+        new: dict[str, Any] = {"position": counted(state)}
+        if config.input_feeding:
+            gates = gates + state["attentional"] @ params["layer_0"]["feed"]
+        output = None
+        for layer in range(config.num_layers):
+            weights, name = params[f"layer_{layer}"], f"layer_{layer}"
+            keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
+            below = output
+            if layer:
+                gates = scale(below, keep_input) @ weights["input"] + weights["bias"]
+            new[name] = step(weights, state[name], gates, keep_hidden)
+            output = new[name]["hidden"]
+            if layer and config.residual:
+                output = output + below
+        return new, output
+
+    def _combine(self, params: Params, query: Array, context: Array) -> Array:
+        if not self._projects_values:
+            context = context @ params["combine"]["context"]
+        return jnp.tanh(context + query @ params["combine"]["state"])

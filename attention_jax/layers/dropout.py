@@ -1,0 +1,35 @@
+"""Dropout as factors: arrays of zeros and 1 / (1 - rate) that are multiplied onto activations.
+
+Drawn outside of recurrences, so that steps stay pure and no key is carried through a scan.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from attention_jax.types import Array
+
+
+def dropout_factors(
+    rng: Array | None, rate: float, shape: tuple[int, ...], dtype: jnp.dtype, train: bool
+) -> Array | None:
+    """Draws factors, or returns None where nothing is dropped.
+
+    Raises:
+      ValueError: If factors are needed and there is no key.
+    """
+    if not train or rate == 0.0:
+        return None
+    if rng is None:
+        raise ValueError("rng: expected a key, because dropout is on, found None")
+    kept = jax.random.bernoulli(rng, 1.0 - rate, shape)
+    return jnp.where(kept, jnp.asarray(1.0 / (1.0 - rate), dtype), jnp.zeros((), dtype))
+
+
+def scale(values: Array, factors: Array | None) -> Array:
+    """Multiplies by dropout factors, if there are any."""
+    return values if factors is None else values * factors
+
+
+def fold(rng: Array | None, number: int) -> Array | None:
+    """Derives the key of one place among several; None stays None."""
+    return None if rng is None else jax.random.fold_in(rng, number)

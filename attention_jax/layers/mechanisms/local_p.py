@@ -1,0 +1,79 @@
+"""Luong's local attention with predictive alignment: a window that the decoder places.
+
+  center[t] = S sig(v_p . tanh(query[t] W_p))
+  weights[t, s] = softmax over the window (scores)[t, s] exp(-(s - center)^2 / (2 (D/2)^2))
+
+The choice of the window carries no gradient; the centre learns through the Gaussian. The weights
+are not normalised again and sum to less than one.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import (
+    MechanismParts,
+    check_window_score,
+    find_config,
+    find_mechanism,
+)
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.normalizers import gaussian_window
+from attention_jax.ops.windows import Window, window_around
+from attention_jax.types import Array, Memory, Params
+
+PAPER = "Luong, Pham and Manning (2015), section 3.2, eq. 9 and 10 (local-p)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Local attention, predictive.
+
+    Attributes:
+      name: The mechanism.
+      half_width: D: how many slots the window reaches to each side (10 in the paper).
+      prediction_dim: Depth of the hidden layer that predicts the centre.
+      variant: `paper` (center = S sig(.), slots with |s - center| <= D) or `code`, the authors'
+        program (center = (S - 1) sig(.), so that it stays inside; slots floor(center) +- D).
+      score: The mechanism that scores inside the window, with its normalizer.
+      num_heads: How many heads attend side by side, each in a window of its own.
+    """
+
+    name: str = setting("local_p")
+    half_width: int = setting(10, at_least=1)
+    prediction_dim: int = setting(256, at_least=1)
+    variant: str = setting("paper", choices=("paper", "code"))
+    score: Any = setting({"name": "luong_general"}, named=find_config)
+    num_heads: int = setting(1, at_least=1)
+
+    def __post_init__(self) -> None:
+        """Rejects what cannot score inside a window."""
+        check_window_score(self.score)
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds local attention around its scoring mechanism."""
+    inner = find_mechanism(config.score.name).build(config.score, query_dim, key_dim)
+    parameters = {
+        "center_kernel": Parameter((query_dim, config.prediction_dim), "attention_kernel"),
+        "center_vector": Parameter((config.prediction_dim,), "attention_vector"),
+        **inner.parameters,
+    }
+    is_code = config.variant == "code"
+
+    def window(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
+        hidden = jnp.tanh(query @ params["center_kernel"])
+        share = jax.nn.sigmoid((hidden @ params["center_vector"]).astype(jnp.float32))
+        length = memory.mask.sum(-1).astype(jnp.float32)[..., None]
+        span = jnp.maximum(length - 1.0, 0.0) if is_code else length
+        return window_around(span * share, config.half_width, whole_slots=is_code)
+
+    spec = dataclasses.replace(
+        inner.spec,
+        window=window,
+        normalizer=gaussian_window(inner.spec.normalizer, config.half_width / 2.0),
+    )
+    return MechanismParts(spec, parameters)

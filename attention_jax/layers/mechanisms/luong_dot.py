@@ -1,0 +1,46 @@
+"""Luong's dot score: the query itself is compared with each key.
+
+  scores[t, s] = query[t] . keys[s]
+
+It has no parameters; queries and keys must have the same depth.
+"""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.scores import dot_scores
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (dot)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Dot-product attention.
+
+    Attributes:
+      name: The mechanism.
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    name: str = setting("luong_dot")
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds the mechanism; raises `ValueError` if queries and keys differ in depth."""
+    if query_dim != key_dim:
+        raise ValueError(
+            f"name: expected queries and keys of one depth for {config.name}, found {query_dim} "
+            f"and {key_dim}; luong_general compares different depths"
+        )
+    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), {})
+
+
+def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+    return dot_scores(query, memory.keys)

@@ -1,0 +1,50 @@
+"""Luong's general score: a learned bilinear form between query and key.
+
+  scores[t, s] = query[t]^T kernel keys[s]
+
+The keys are multiplied by the kernel once for a source; a dot product remains for each query.
+"""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.scores import dot_scores, project_general_keys
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (general)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """General attention.
+
+    Attributes:
+      name: The mechanism.
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    name: str = setting("luong_general")
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds general attention for queries and keys of the given depths."""
+    parameters = {"kernel": Parameter((query_dim, key_dim), "attention_kernel")}
+    spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], prepare=_prepare)
+    return MechanismParts(spec, parameters)
+
+
+def _prepare(
+    params: Params, keys: Array, values: Array, mask: Array, aux: dict
+) -> tuple[Array, Array, Array]:
+    return project_general_keys(keys, params["kernel"]), values, mask
+
+
+def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+    return dot_scores(query, memory.keys)

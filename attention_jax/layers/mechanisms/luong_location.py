@@ -1,0 +1,45 @@
+"""Luong's location score: where to attend is read off the query alone.
+
+  scores[t, s] = (kernel^T query[t])[s]
+
+There is one column for each source position up to `max_positions`; positions beyond get no weight.
+"""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.scores import location_scores
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 9"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Location-based attention.
+
+    Attributes:
+      name: The mechanism.
+      max_positions: How many source positions can be attended to.
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    name: str = setting("luong_location")
+    max_positions: int = setting(64, at_least=1)
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds location-based attention for queries of the given depth."""
+    parameters = {"kernel": Parameter((query_dim, config.max_positions), "attention_kernel")}
+    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), parameters)
+
+
+def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+    return location_scores(query, params["kernel"], memory.keys.shape[-2])

@@ -1,0 +1,46 @@
+"""Scaled dot-product attention.
+
+  scores[t, s] = query[t] . keys[s] / sqrt(depth)
+
+It has no parameters; queries and keys must have the same depth.
+"""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.scores import scaled_dot_scores
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Vaswani et al. (2017), section 3.2.1, eq. 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Scaled dot-product attention.
+
+    Attributes:
+      name: The mechanism.
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    name: str = setting("scaled_dot")
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds the mechanism; raises `ValueError` if queries and keys differ in depth."""
+    if query_dim != key_dim:
+        raise ValueError(
+            f"name: expected queries and keys of one depth for {config.name}, found {query_dim} "
+            f"and {key_dim}; luong_general compares different depths"
+        )
+    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), {})
+
+
+def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+    return scaled_dot_scores(query, memory.keys)

@@ -1,0 +1,131 @@
+"""Parameters by role: a layer says what a parameter is for, an initialisation says how it starts.
+
+A role is one of
+
+  kernel            an input or output matrix
+  recurrent         square matrices side by side, from a hidden state to its gates
+  embedding         one row for each symbol
+  attention_kernel  a matrix inside an attention score
+  attention_vector  the vector that ends an additive score
+  bias              zeros
+  forget_bias       the bias of an LSTM, whose forget gate may start open
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from attention_jax.configuration import setting
+from attention_jax.types import Array
+
+Initializer = Callable[[Array, tuple[int, ...]], Array]
+
+
+class Parameter(NamedTuple):
+    """A parameter's shape and role; the layers of this package declare trees of them."""
+
+    shape: tuple[int, ...]
+    role: str = "kernel"
+
+
+@dataclasses.dataclass(frozen=True)
+class Initialization:
+    """How parameters start.
+
+    Attributes:
+      name: `default` (orthogonal recurrence, LeCun-normal matrices), `bahdanau2015` (appendix
+        B.1: attention nearly zero, so that it starts uniform) or `uniform` (Sutskever 2014 with
+        0.08, Luong 2015 with 0.1; GNMT with 0.04).
+      scale: Of `uniform`, half the width of the interval.
+      forget_bias: What the forget gates of LSTMs start from.
+    """
+
+    name: str = setting("default", choices=("default", "bahdanau2015", "uniform"))
+    scale: float = setting(0.1, above=0.0)
+    forget_bias: float = setting(0.0)
+
+    def __post_init__(self) -> None:
+        """Rejects a scale that would change nothing."""
+        if self.name != "uniform" and self.scale != 0.1:
+            raise ValueError(f"scale: expected only with the name 'uniform', found {self.scale}")
+
+    def initializer(self, role: str) -> Initializer:
+        """Returns the function (rng, shape) -> array for a role."""
+        if role == "bias":
+            return _zeros if self.name != "uniform" else self._uniform
+        if role == "forget_bias":
+            return self._forget_bias
+        if self.name == "uniform":
+            return self._uniform
+        table = _BAHDANAU2015 if self.name == "bahdanau2015" else _DEFAULT
+        return table[role]
+
+    def _uniform(self, rng: Array, shape: tuple[int, ...]) -> Array:
+        return jax.random.uniform(rng, shape, minval=-self.scale, maxval=self.scale)
+
+    def _forget_bias(self, rng: Array, shape: tuple[int, ...]) -> Array:
+        bias = self.initializer("bias")(rng, shape)
+        depth = shape[-1] // 4
+        return bias.at[..., depth : 2 * depth].add(self.forget_bias)
+
+
+def draw(tree: Any, rng: Array, initialization: Initialization) -> Any:
+    """Returns arrays for a tree of `Parameter`, each from a key of its own."""
+    leaves, structure = jax.tree.flatten(tree, is_leaf=lambda node: isinstance(node, Parameter))
+    keys = jax.random.split(rng, max(len(leaves), 1))
+    return structure.unflatten(
+        initialization.initializer(leaf.role)(key, leaf.shape)
+        for leaf, key in zip(leaves, keys, strict=False)
+    )
+
+
+def declare(
+    module: nn.Module, tree: Mapping[str, Any], initialization: Initialization
+) -> dict[str, Any]:
+    """Declares a tree of `Parameter` on a Linen module and returns the arrays."""
+    return {
+        name: module.param(name, lambda rng, node=node: draw(node, rng, initialization))
+        for name, node in tree.items()
+    }
+
+
+def _zeros(rng: Array, shape: tuple[int, ...]) -> Array:
+    return jnp.zeros(shape)
+
+
+def _normal(deviation: float) -> Initializer:
+    return lambda rng, shape: deviation * jax.random.normal(rng, shape)
+
+
+def _lecun(rng: Array, shape: tuple[int, ...]) -> Array:
+    fan_in = shape[-2] if len(shape) > 1 else shape[-1]
+    return jax.random.normal(rng, shape) / math.sqrt(max(fan_in, 1))
+
+
+def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
+    """Draws one orthogonal matrix for every gate."""
+    depth, width = shape
+    keys = jax.random.split(rng, width // depth)
+    matrix = jax.nn.initializers.orthogonal()
+    return jnp.concatenate([matrix(key, (depth, depth), jnp.float32) for key in keys], axis=1)
+
+
+_DEFAULT = {
+    "kernel": _lecun,
+    "recurrent": _orthogonal,
+    "embedding": _normal(0.1),
+    "attention_kernel": _lecun,
+    "attention_vector": _lecun,
+}
+_BAHDANAU2015 = {
+    "kernel": _normal(0.01),
+    "recurrent": _orthogonal,
+    "embedding": _normal(0.01),
+    "attention_kernel": _normal(0.001),
+    "attention_vector": _zeros,
+}

@@ -1,0 +1,56 @@
+"""Readouts: from a decoder's state to features, and from features to the vocabulary.
+
+  deep   u = s U_s + Ey U_y + c U_c + b, then
+         maxout: the larger of each two neighbours (Bahdanau et al. 2015, appendix A.2.2)
+         tanh: its hyperbolic tangent (dl4mt and Nematus)
+  logits = features W + b
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from attention_jax.layers.parameters import Parameter
+from attention_jax.types import Array, Params
+
+READOUTS = ("maxout", "tanh")
+
+
+def deep_parameters(
+    readout: str, dim: int, state_dim: int, embedding_dim: int, context_dim: int
+) -> dict[str, Parameter]:
+    """Returns the parameters of a deep output of depth `dim`."""
+    width = 2 * dim if readout == "maxout" else dim
+    return {
+        "state": Parameter((state_dim, width)),
+        "embedding": Parameter((embedding_dim, width)),
+        "context": Parameter((context_dim, width)),
+        "bias": Parameter((width,), "bias"),
+    }
+
+
+def deep_output(
+    readout: str, params: Params, state: Array, embedded: Array, context: Array
+) -> Array:
+    """Combines decoder state, previous word and context into features."""
+    hidden = (
+        state @ params["state"]
+        + embedded @ params["embedding"]
+        + context @ params["context"]
+        + params["bias"]
+    )
+    return maxout(hidden) if readout == "maxout" else jnp.tanh(hidden)
+
+
+def maxout(values: Float[Array, "*B D2"]) -> Float[Array, "*B D"]:
+    """Returns the larger of each two neighbours: t_k = max(u_{2k-1}, u_{2k})."""
+    return values.reshape(*values.shape[:-1], -1, 2).max(axis=-1)
+
+
+def logits_of(
+    features: Float[Array, "*B F"], table: Float[Array, "V F"], bias: Float[Array, "V"]
+) -> Float[Array, "*B V"]:
+    """Scores the vocabulary, in float32; `table` has one row for each symbol.
+
+    Rows, not columns, so that the table can also be the embedding.
+    """
+    return jnp.matmul(features, table.T, preferred_element_type=jnp.float32) + bias

@@ -1,0 +1,226 @@
+"""The recurrent encoder-decoder: embeddings, encoder, attention, decoder, vocabulary.
+
+Everything that does not depend on the recurrence is computed for all steps at once: projections
+of embeddings and keys before the loop, readout and logits after it.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
+from attention_jax.layers import attention, decoder
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.encoders import Encoder, EncoderConfig
+from attention_jax.layers.parameters import Initialization, Parameter, declare
+from attention_jax.layers.readouts import logits_of
+from attention_jax.ops.masks import shift_right
+from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
+
+_TYINGS = ("none", "target", "all")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A recurrent encoder-decoder.
+
+    Attributes:
+      name: The model.
+      source_embedding_dim: Depth of an embedded source token.
+      target_embedding_dim: Depth of an embedded target token.
+      encoder: How the source is read.
+      attention: How the decoder attends to it; `none` for a fixed vector.
+      decoder: In which order the decoder attends, updates and reads out.
+      embedding_dropout: Share of each embedded token that is dropped.
+      output_dropout: Share of the features that is dropped before the vocabulary.
+      tie_embeddings: `target` uses the target embedding as output matrix too, `all` also as
+        source embedding (joint vocabularies only).
+      initialization: How parameters start.
+      dtype: Of activations; parameters, softmax and losses are float32 always.
+    """
+
+    name: str = setting("rnn_seq2seq")
+    source_embedding_dim: int = setting(128, at_least=1)
+    target_embedding_dim: int = setting(128, at_least=1)
+    encoder: EncoderConfig = dataclasses.field(default_factory=EncoderConfig)
+    attention: Any = setting({"name": "bahdanau"}, named=attention.find_config)
+    decoder: Any = setting({"name": "conditional_gru"}, named=decoder.find_decoder_config)
+    embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    tie_embeddings: str = setting("none", choices=_TYINGS)
+    initialization: Initialization = dataclasses.field(default_factory=Initialization)
+    dtype: str = setting("float32", choices=("float32", "bfloat16"))
+
+
+def build(config: Config, source_vocabulary_size: int, target_vocabulary_size: int) -> "RnnSeq2Seq":
+    """Builds the model; raises `ConfigError` if parts of the config do not fit."""
+    if config.tie_embeddings == "all":
+        if source_vocabulary_size != target_vocabulary_size:
+            raise ConfigError(
+                "config.model.tie_embeddings: expected a joint vocabulary for 'all', found "
+                f"{source_vocabulary_size} source and {target_vocabulary_size} target symbols"
+            )
+        if config.source_embedding_dim != config.target_embedding_dim:
+            raise ConfigError(
+                "config.model.tie_embeddings: expected embeddings of one depth for 'all', found "
+                f"{config.source_embedding_dim} and {config.target_embedding_dim}"
+            )
+    try:
+        functions = build_decoder(config)
+        functions.parameters  # noqa: B018  (rejects parts that do not fit)
+    except ValueError as error:
+        raise ConfigError(f"config.model: {error}") from None
+    return RnnSeq2Seq(config, source_vocabulary_size, target_vocabulary_size, functions)
+
+
+def build_decoder(config: Config) -> decoder.RecurrentDecoder:
+    """Builds the decoder's pure functions."""
+    sizes = decoder.DecoderSizes(
+        config.target_embedding_dim, config.encoder.output_dim, config.encoder
+    )
+    module = decoder.find_decoder(config.decoder.name)
+    return module.build(config.decoder, sizes, config.attention)
+
+
+@dataclasses.dataclass(frozen=True)
+class RnnSeq2Seq:
+    """The model as pure functions of its parameters; see `types.Model`.
+
+    Attributes:
+      config: The model's config.
+      source_vocabulary_size: How many source ids there are.
+      target_vocabulary_size: How many target ids there are.
+      decoder: The decoder's pure functions.
+    """
+
+    config: Config
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    decoder: decoder.RecurrentDecoder
+
+    @property
+    def is_aligning(self) -> bool:
+        """Whether attention weights say which source tokens were attended to."""
+        return self.decoder.mechanism.parts.is_alignment
+
+    @property
+    def module(self) -> "Seq2SeqModule":
+        """The Linen module that declares the parameters."""
+        return Seq2SeqModule(
+            self.config, self.decoder, self.source_vocabulary_size, self.target_vocabulary_size
+        )
+
+    def init(self, rng: Array) -> Params:
+        """Draws parameters."""
+        batch = {
+            "source": jnp.zeros((1, 2), jnp.int32),
+            "source_mask": jnp.ones((1, 2), bool),
+            "target": jnp.zeros((1, 2), jnp.int32),
+        }
+        return self.module.init(rng, batch, rng=None, train=False)["params"]
+
+    def apply(
+        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
+    ) -> ModelOutput:
+        """Runs the model on known targets."""
+        return self._call(params, batch, rng=rng, train=train)
+
+    def start(self, params: Params, batch: Batch) -> tuple[Any, Any]:
+        """Encodes sources, with a hypothesis axis of one."""
+        memory, state = self._call(params, batch, method="start")
+        return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis."""
+        return self._call(params, memory, state, tokens, method="step")
+
+    def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
+        if self.config.dtype != "float32":
+            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
+        return self.module.apply({"params": params}, *arguments, **keywords)
+
+
+class Seq2SeqModule(nn.Module):
+    """The parameters of a recurrent encoder-decoder.
+
+    Attributes:
+      config: The model's config.
+      functions: The decoder's pure functions.
+      source_vocabulary_size: How many source ids there are.
+      target_vocabulary_size: How many target ids there are.
+    """
+
+    config: Config
+    functions: decoder.RecurrentDecoder
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+
+    def setup(self) -> None:
+        """Declares embeddings, encoder, decoder and output."""
+        config = self.config
+        self.encoder = Encoder(config.encoder, config.source_embedding_dim, config.initialization)
+        self.decoder = decoder.Decoder(self.functions, config.initialization)
+        self.tables = declare(self, self._tables(), config.initialization)
+
+    def _tables(self) -> dict[str, Parameter]:
+        config, size = self.config, self.target_vocabulary_size
+        features, depth = self.functions.feature_dim, config.target_embedding_dim
+        tables = {
+            "target_embedding": Parameter((size, depth), "embedding"),
+            "output_bias": Parameter((size,), "bias"),
+        }
+        if config.tie_embeddings != "all":
+            shape = (self.source_vocabulary_size, config.source_embedding_dim)
+            tables["source_embedding"] = Parameter(shape, "embedding")
+        if config.tie_embeddings == "none":
+            tables["output"] = Parameter((size, features), "embedding")
+        elif features != depth:
+            tables["output_projection"] = Parameter((features, depth))
+        return tables
+
+    def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
+        """Runs the model on known targets."""
+        memory, state = self.start(batch, rng=fold(rng, 0), train=train)
+        previous = shift_right(batch["target"], SpecialIds.BOS)
+        embedded = self._embed_target(previous, rng=fold(rng, 1), train=train)
+        features, attended = self.decoder.run(
+            memory, state, embedded, rng=fold(rng, 2), train=train
+        )
+        rate = self.config.output_dropout
+        kept = dropout_factors(fold(rng, 3), rate, features.shape, features.dtype, train)
+        return ModelOutput(self._logits(scale(features, kept)), attended)
+
+    def start(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Any:
+        """Encodes the sources; returns the memory and the decoder's first state."""
+        name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
+        embedded = self.tables[name][batch["source"]]
+        kept = dropout_factors(
+            fold(rng, 0), self.config.embedding_dropout, embedded.shape, embedded.dtype, train
+        )
+        encoded = self.encoder(
+            scale(embedded, kept), batch["source_mask"], rng=fold(rng, 1), train=train
+        )
+        return self.decoder.start(encoded)
+
+    def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis."""
+        embedded = self._embed_target(tokens, rng=None, train=False)
+        features, weights, state = self.decoder.step(memory, state, embedded)
+        return self._logits(features), weights, state
+
+    def _embed_target(self, tokens: Array, *, rng: Array | None, train: bool) -> Array:
+        embedded = self.tables["target_embedding"][tokens]
+        rate = self.config.embedding_dropout
+        return scale(embedded, dropout_factors(rng, rate, embedded.shape, embedded.dtype, train))
+
+    def _logits(self, features: Array) -> Array:
+        if "output_projection" in self.tables:
+            features = features @ self.tables["output_projection"]
+        table = self.tables.get("output", self.tables["target_embedding"])
+        return logits_of(features, table, self.tables["output_bias"])

@@ -1,0 +1,252 @@
+"""Attention as score x normalizer x trackers, composed; the one place where the three meet.
+
+A mechanism is an `AttentionSpec`. `make_memory` prepares a source once, `init_state` says what is
+carried from query to query, and `attend` answers queries: one of them inside a recurrence, or
+all at once. Which of the two it is never changes a number.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
+from attention_jax.ops.windows import (
+    WindowFunction,
+    gather_from_rows,
+    gather_window,
+    scatter_window,
+)
+from attention_jax.types import AttentionOutput, Memory, Params, State
+
+ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
+Prepare = Callable[[Params, Array, Array, Array, Any], tuple[Array, Array, Array]]
+
+
+class Tracker(NamedTuple):
+    """Something that is carried from query to query.
+
+    Attributes:
+      init: (params, memory) -> the value before the first query.
+      update: (params, value, query, output, memory) -> the value after a query was answered; the
+        output's arrays have a query axis of one.
+    """
+
+    init: Callable[[Params, Memory], Array]
+    update: Callable[[Params, Array, Array, AttentionOutput, Memory], Array]
+
+
+def keep_memory(
+    params: Params, keys: Array, values: Array, mask: Array, aux: Any
+) -> tuple[Array, Array, Array]:
+    """Prepares nothing: keys and values are used as they come."""
+    return keys, values, mask
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionSpec:
+    """How a mechanism attends; static under jit.
+
+    Attributes:
+      score: (params, query, memory, state, positions) -> scores `*B T S`.
+      normalizer: From scores to weights.
+      prepare: (params, keys, values, mask, aux) -> the same three, done once for a source.
+      window: Places the window of a local mechanism, or None to attend everywhere.
+      trackers: Named trackers of what is carried from query to query.
+      reads: Names of the tracked values that score or normalizer read.
+
+    Raises:
+      ValueError: If what is read is not tracked, if what is tracked is never read, or if a
+        window is combined with trackers.
+    """
+
+    score: ScoreFunction
+    normalizer: Normalizer = softmax_normalizer
+    prepare: Prepare = keep_memory
+    window: WindowFunction | None = None
+    trackers: tuple[tuple[str, Tracker], ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Rejects a spec whose trackers and readers do not fit."""
+        tracked = {name for name, _ in self.trackers}
+        missing, unused = set(self.reads) - tracked, tracked - set(self.reads)
+        if missing:
+            raise ValueError(f"reads: expected only tracked values, found {sorted(missing)}")
+        if unused:
+            raise ValueError(f"trackers: expected only values that are read, found {sorted(unused)}")
+        if self.window is not None and tracked:
+            raise ValueError(f"trackers: expected none beside a window, found {sorted(tracked)}")
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether queries do not depend on one another."""
+        return not self.trackers
+
+
+def make_memory(
+    spec: AttentionSpec,
+    params: Params,
+    keys: Float[Array, "*#B S Dk"],
+    values: Float[Array, "*#B S Dv"],
+    mask: Bool[Array, "*#B S"],
+    **aux: Any,
+) -> Memory:
+    """Prepares a source for attention, once.
+
+    Args:
+      spec: The mechanism.
+      params: Its parameters.
+      keys: What queries are compared with.
+      values: What is averaged.
+      mask: True where a slot may be attended to.
+      **aux: Arrays that the mechanism needs beside these.
+
+    Returns:
+      A memory with projected keys and with zeros at padding, whatever stood there.
+    """
+    keys, values = zero_padding(keys, mask), zero_padding(values, mask)
+    keys, values, mask = spec.prepare(params, keys, values, mask, aux)
+    return Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
+
+
+def init_state(spec: AttentionSpec, params: Params, memory: Memory) -> State:
+    """Returns what is carried into the first query; empty for a mechanism without trackers."""
+    return {name: tracker.init(params, memory) for name, tracker in spec.trackers}
+
+
+def attend(
+    spec: AttentionSpec,
+    params: Params,
+    query: Float[Array, "*B T Dq"],
+    memory: Memory,
+    state: State | None = None,
+    *,
+    mask: Bool[Array, "*#B #T S"] | None = None,
+    bias: Float[Array, "*#B #T S"] | None = None,
+    positions: Int[Array, "T"] | None = None,
+    rng: Array | None = None,
+    train: bool = False,
+) -> tuple[AttentionOutput, State]:
+    """Answers queries: scores the memory, normalises, and averages the values.
+
+    context[t] = sum_s weights[t, s] values[s]
+    weights[t] = normalizer(score(query[t], keys) + bias[t])
+
+    A mechanism without trackers answers all queries at once, any other one after the other.
+
+    Args:
+      spec: The mechanism.
+      params: Its parameters.
+      query: Decoder states that ask.
+      memory: What `make_memory` returned; its batch axes broadcast against the query's.
+      state: What was carried from earlier queries, or None before the first.
+      mask: Further restricts the memory's own mask, such as to the past.
+      bias: Added to the scores.
+      positions: Index of every query in its sequence; 0 .. T-1 if not given.
+      rng: Key for mechanisms that draw samples; they fold in the position.
+      train: Whether the mechanism is being trained.
+
+    Returns:
+      (output, state after the last query).
+    """
+    num_queries = query.shape[-2]
+    state = init_state(spec, params, memory) if state is None else state
+    positions = jnp.arange(num_queries) if positions is None else positions
+    call = dict(rng=rng, train=train)
+    if spec.is_parallel or num_queries == 1:
+        output = _answer(spec, params, query, memory, state, mask, bias, positions, **call)
+        if not spec.is_parallel:
+            state = {
+                name: tracker.update(params, state[name], query, output, memory)
+                for name, tracker in spec.trackers
+            }
+        return output, state
+
+    query_axis = query.ndim - 2
+
+    def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
+        parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), step[:3])
+        output, state = attend(
+            spec,
+            params,
+            parts[0],
+            memory,
+            state,
+            mask=parts[1],
+            bias=parts[2],
+            positions=step[3][None],
+            **call,
+        )
+        return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
+
+    def by_query(part: Array | None) -> Array | None:
+        if part is None:
+            return None
+        return jnp.moveaxis(
+            jnp.broadcast_to(part, (*part.shape[:-2], num_queries, part.shape[-1])), -2, 0
+        )
+
+    steps = (by_query(query), by_query(mask), by_query(bias), positions)
+    state, outputs = jax.lax.scan(one_query, state, steps)
+    return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
+
+
+def _answer(
+    spec: AttentionSpec,
+    params: Params,
+    query: Array,
+    memory: Memory,
+    state: State,
+    mask: Array | None,
+    bias: Array | None,
+    positions: Array,
+    **call: Any,
+) -> AttentionOutput:
+    if spec.window is not None:
+        return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
+    scores = spec.score(params, query, memory, state, positions).astype(jnp.float32)
+    scores = scores if bias is None else scores + bias
+    allowed = memory.mask[..., None, :]
+    allowed = jnp.broadcast_to(allowed if mask is None else allowed & mask, scores.shape)
+    weights, aux = spec.normalizer(
+        params, scores, allowed, query, memory, state, positions=positions, **call
+    )
+    context = jnp.matmul(weights.astype(memory.values.dtype), memory.values)
+    return AttentionOutput(context, weights, scores, aux)
+
+
+def _answer_in_window(
+    spec: AttentionSpec,
+    params: Params,
+    query: Array,
+    memory: Memory,
+    mask: Array | None,
+    bias: Array | None,
+    positions: Array,
+    **call: Any,
+) -> AttentionOutput:
+    """Gives every query a small memory of its own, and attends to that."""
+    size = memory.mask.shape[-1]
+    window = spec.window(params, query, memory, positions)
+    output = _answer(
+        dataclasses.replace(spec, window=None),
+        params,
+        query[..., None, :],
+        gather_window(memory, window),
+        {},
+        None if mask is None else gather_from_rows(mask, window.slots)[..., None, :],
+        None if bias is None else gather_from_rows(bias, window.slots)[..., None, :],
+        positions,
+        **call,
+    )
+    return AttentionOutput(
+        output.context[..., 0, :],
+        scatter_window(output.weights[..., 0, :], window.slots, size),
+        scatter_window(output.scores[..., 0, :], window.slots, size),
+        {**output.aux, "center": window.center},
+    )

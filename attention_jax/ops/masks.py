@@ -1,0 +1,35 @@
+"""Boolean masks, True where something is real; and what depends on the ends of padded sequences."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+
+def lengths_to_mask(lengths: Int[Array, "*B"], size: int) -> Bool[Array, "*B {size}"]:
+    """Marks the first `lengths` of `size` positions."""
+    return jnp.arange(size) < lengths[..., None]
+
+
+def zero_padding(
+    values: Float[Array, "*B S D"], mask: Bool[Array, "*#B S"]
+) -> Float[Array, "*B S D"]:
+    """Replaces what stands at padding by zeros, NaN included."""
+    return jnp.where(mask[..., None], values, jnp.zeros((), values.dtype))
+
+
+def masked_mean(
+    values: Float[Array, "*B S D"], mask: Bool[Array, "*#B S"]
+) -> Float[Array, "*B D"]:
+    """Averages over real positions; an empty sequence gives zeros."""
+    count = jnp.maximum(mask.sum(-1, keepdims=True), 1).astype(values.dtype)
+    return zero_padding(values, mask).sum(-2) / count
+
+
+def shift_right(tokens: Int[Array, "B T"], first: int) -> Int[Array, "B T"]:
+    """Returns what precedes every token: `first`, then all tokens but the last."""
+    start = jnp.full_like(tokens[:, :1], first)
+    return jnp.concatenate([start, tokens[:, :-1]], axis=1)
+
+
+def time_major(tree: Shaped[Array, "B T ..."]) -> Shaped[Array, "T B ..."]:
+    """Swaps the batch and time axes."""
+    return jnp.swapaxes(tree, 0, 1)

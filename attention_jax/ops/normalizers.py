@@ -1,0 +1,215 @@
+"""Normalizers: from scores to weights.
+
+The functions on arrays (`masked_softmax`, `sparsemax`, `entmax15`) give rows that sum to one over
+the slots that the mask allows, zeros elsewhere, and all zeros with finite gradients where the
+mask allows nothing. They compute in float32. `softmax_normalizer` and its siblings adapt them to
+the signature that `attend` calls; `gaussian_window` wraps one of them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attention_jax.types import Memory, Params, State
+
+_MASKED = -1e9
+
+
+class Normalizer(Protocol):
+    """What turns scores into weights inside `attend`."""
+
+    def __call__(
+        self,
+        params: Params,
+        scores: Array,
+        mask: Array,
+        query: Array,
+        memory: Memory,
+        state: State,
+        *,
+        positions: Array,
+        rng: Array | None,
+        train: bool,
+    ) -> tuple[Array, Mapping[str, Array]]:
+        """Returns (weights, aux); `mask` has the shape of `scores`."""
+        ...
+
+
+def masked_softmax(
+    scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]
+) -> Float[Array, "*B S"]:
+    """Normalises by the softmax.
+
+    weights[s] = exp(scores[s]) / sum_r exp(scores[r]), over the slots that the mask allows
+
+    Args:
+      scores: Any floats, also infinite or NaN where masked.
+      mask: True where a slot may be attended to.
+
+    Returns:
+      Weights in float32.
+    """
+    safe = jnp.where(mask, scores.astype(jnp.float32), _MASKED)
+    peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
+    exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
+    total = exponentials.sum(axis=-1, keepdims=True)
+    return exponentials / jnp.where(total > 0.0, total, 1.0)
+
+
+def sparsemax(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B S"]:
+    """Normalises by the Euclidean projection onto the simplex, which has exact zeros.
+
+    weights = max(scores - tau, 0), with tau such that they sum to one
+
+    Args:
+      scores: Any floats, also infinite or NaN where masked.
+      mask: True where a slot may be attended to.
+
+    Returns:
+      Weights in float32.
+
+    Source:
+      Martins and Astudillo (2016), algorithm 1 and eq. 14 for the gradient.
+    """
+    return _empty_to_zero(_sparsemax(_safe(scores, mask)), mask)
+
+
+def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B S"]:
+    """Normalises by 1.5-entmax, between softmax (dense) and sparsemax (sparse).
+
+    weights = max(scores / 2 - tau, 0)^2, with tau such that they sum to one
+
+    Args:
+      scores: Any floats, also infinite or NaN where masked.
+      mask: True where a slot may be attended to.
+
+    Returns:
+      Weights in float32.
+
+    Source:
+      Peters, Niculae and Martins (2019), section 3.2 and algorithm 2.
+    """
+    return _empty_to_zero(_entmax15(_safe(scores, mask)), mask)
+
+
+def _safe(scores: Array, mask: Array) -> Array:
+    """Masks by a finite value, and lifts the best score to zero lest float32 lose its digits."""
+    safe = jnp.where(mask, scores.astype(jnp.float32), _MASKED)
+    return safe - jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
+
+
+def _empty_to_zero(weights: Array, mask: Array) -> Array:
+    return jnp.where(mask, weights, 0.0)
+
+
+def _descending(scores: Array) -> Array:
+    return jnp.flip(jnp.sort(scores, axis=-1), axis=-1)
+
+
+@jax.custom_vjp
+def _sparsemax(scores: Array) -> Array:
+    ordered = _descending(scores)
+    ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=jnp.float32)
+    sums = jnp.cumsum(ordered, axis=-1)
+    size = jnp.sum(1.0 + ranks * ordered > sums, axis=-1, keepdims=True)
+    support_sum = jnp.take_along_axis(sums, size - 1, axis=-1)
+    return jnp.maximum(scores - (support_sum - 1.0) / size, 0.0)
+
+
+def _sparsemax_backward(weights: Array, cotangent: Array) -> tuple[Array]:
+    support = (weights > 0.0).astype(jnp.float32)
+    mean = (cotangent * support).sum(-1, keepdims=True) / support.sum(-1, keepdims=True)
+    return (support * (cotangent - mean),)
+
+
+_sparsemax.defvjp(lambda scores: (_sparsemax(scores),) * 2, _sparsemax_backward)
+
+
+@jax.custom_vjp
+def _entmax15(scores: Array) -> Array:
+    halves = scores / 2.0
+    ordered = _descending(halves)
+    ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=jnp.float32)
+    mean = jnp.cumsum(ordered, axis=-1) / ranks
+    spread = ranks * (jnp.cumsum(ordered**2, axis=-1) / ranks - mean**2)
+    thresholds = mean - jnp.sqrt(jnp.maximum((1.0 - spread) / ranks, 0.0))
+    size = jnp.sum(thresholds <= ordered, axis=-1, keepdims=True)
+    threshold = jnp.take_along_axis(thresholds, size - 1, axis=-1)
+    return jnp.maximum(halves - threshold, 0.0) ** 2
+
+
+def _entmax15_backward(weights: Array, cotangent: Array) -> tuple[Array]:
+    slope = jnp.sqrt(weights)
+    mean = (slope * cotangent).sum(-1, keepdims=True) / slope.sum(-1, keepdims=True)
+    return (slope * (cotangent - mean),)
+
+
+_entmax15.defvjp(lambda scores: (_entmax15(scores),) * 2, _entmax15_backward)
+
+
+def _adapt(function: Callable[[Array, Array], Array]) -> Normalizer:
+    def normalizer(
+        params: Params,
+        scores: Array,
+        mask: Array,
+        query: Array,
+        memory: Memory,
+        state: State,
+        **_: Any,
+    ) -> tuple[Array, Mapping[str, Array]]:
+        return function(scores, mask), {}
+
+    return normalizer
+
+
+softmax_normalizer = _adapt(masked_softmax)
+sparsemax_normalizer = _adapt(sparsemax)
+entmax15_normalizer = _adapt(entmax15)
+
+NORMALIZERS: Mapping[str, Normalizer] = {
+    "softmax": softmax_normalizer,
+    "sparsemax": sparsemax_normalizer,
+    "entmax15": entmax15_normalizer,
+}
+
+
+def gaussian_window(base: Normalizer, deviation: float) -> Normalizer:
+    """Multiplies the weights inside a window by a Gaussian around its centre.
+
+    weights[s] = base(scores)[s] exp(-(s - center)^2 / (2 deviation^2))
+
+    The product is not normalised again, so that a row sums to less than one; the centre learns
+    through the Gaussian only.
+
+    Args:
+      base: Normalises the scores inside the window.
+      deviation: Standard deviation in slots, half the window's half width in the paper.
+
+    Returns:
+      A normalizer for the memories that `attend` gathers: it reads `center` and `slots`.
+
+    Source:
+      Luong et al. (2015), section 3.2, eq. 10.
+
+    Deviations:
+      None.
+    """
+
+    def normalizer(
+        params: Params,
+        scores: Array,
+        mask: Array,
+        query: Array,
+        memory: Memory,
+        state: State,
+        **context: Any,
+    ) -> tuple[Array, Mapping[str, Array]]:
+        weights, aux = base(params, scores, mask, query, memory, state, **context)
+        distance = memory.aux["slots"].astype(jnp.float32) - memory.aux["center"][..., None]
+        factor = jnp.exp(-0.5 * (distance / deviation) ** 2)
+        return weights * factor[..., None, :], aux
+
+    return normalizer

@@ -1,0 +1,190 @@
+"""Recurrent cells as pure steps, and their run over padded sequences.
+
+A cell's carry is a dict whose entry `hidden` is its output. A cell's input has already been
+multiplied by its input kernel, for all steps at once; a step multiplies the hidden state only.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.types import Params, State
+
+
+class Cell(NamedTuple):
+    """A recurrent cell.
+
+    Attributes:
+      num_gates: How many blocks of the hidden depth its projected input holds.
+      entries: Names of the carry's entries, `hidden` first.
+      step: (params, carry, projected input, variational dropout or None) -> carry.
+    """
+
+    num_gates: int
+    entries: tuple[str, ...]
+    step: Callable[[Params, State, Array, Array | None], State]
+
+    def zeros(self, shape: tuple[int, ...], dtype: jnp.dtype = jnp.float32) -> State:
+        """Returns the carry before the first step; `shape` ends in the hidden depth."""
+        return {name: jnp.zeros(shape, dtype) for name in self.entries}
+
+
+def gru_step(
+    params: Params,
+    carry: State,
+    projected: Float[Array, "*B D3"],
+    keep: Float[Array, "*B D"] | None = None,
+) -> dict[str, Float[Array, "*B D"]]:
+    """Advances a gated recurrent unit that resets after the product.
+
+    r = sig(x_r + h U_r)        z = sig(x_z + h U_z)
+    candidate = tanh(x_n + r * (h U_n + b_n))
+    h' = z * h + (1 - z) * candidate
+
+    Args:
+      params: `recurrent` `D 3D` (U_r, U_z, U_n side by side) and `candidate_bias` `D` (b_n).
+      carry: `hidden` `*B D`.
+      projected: x_r, x_z, x_n side by side, input biases included.
+      keep: Factors of the hidden state where it meets U: variational dropout.
+
+    Returns:
+      The new carry.
+
+    Source:
+      Cho et al. (2014), appendix A, in the form of the decoder's candidate.
+
+    Deviations:
+      None. Where a paper writes (1 - z) * h + z * candidate, its z is one minus this one.
+    """
+    hidden = carry["hidden"]
+    reset_in, update_in, candidate_in = jnp.split(projected, 3, axis=-1)
+    reset, update, candidate = jnp.split(_keep(hidden, keep) @ params["recurrent"], 3, -1)
+    reset = jax.nn.sigmoid(reset_in + reset)
+    update = jax.nn.sigmoid(update_in + update)
+    candidate = jnp.tanh(candidate_in + reset * (candidate + params["candidate_bias"]))
+    return {"hidden": candidate + update * (hidden - candidate)}
+
+
+def gru_reset_before_step(
+    params: Params,
+    carry: State,
+    projected: Float[Array, "*B D3"],
+    keep: Float[Array, "*B D"] | None = None,
+) -> dict[str, Float[Array, "*B D"]]:
+    """Advances a gated recurrent unit that resets before the product.
+
+    r = sig(x_r + h U_r)        z = sig(x_z + h U_z)
+    candidate = tanh(x_n + (r * h) U_n)
+    h' = z * h + (1 - z) * candidate
+
+    Args:
+      params: `recurrent` `D 3D`: U_r, U_z, U_n side by side.
+      carry: `hidden` `*B D`.
+      projected: x_r, x_z, x_n side by side, biases included.
+      keep: Factors of the hidden state where it meets U: variational dropout.
+
+    Returns:
+      The new carry.
+
+    Source:
+      Cho et al. (2014), eq. 5-8; Bahdanau et al. (2015), appendix A.1.1.
+
+    Deviations:
+      None. Where a paper writes (1 - z) * h + z * candidate, its z is one minus this one.
+    """
+    hidden = carry["hidden"]
+    kept, depth = _keep(hidden, keep), hidden.shape[-1]
+    gates = projected[..., : 2 * depth] + kept @ params["recurrent"][:, : 2 * depth]
+    reset, update = jnp.split(jax.nn.sigmoid(gates), 2, axis=-1)
+    candidate = (reset * kept) @ params["recurrent"][:, 2 * depth :]
+    candidate = jnp.tanh(projected[..., 2 * depth :] + candidate)
+    return {"hidden": candidate + update * (hidden - candidate)}
+
+
+def lstm_step(
+    params: Params,
+    carry: State,
+    projected: Float[Array, "*B D4"],
+    keep: Float[Array, "*B D"] | None = None,
+) -> dict[str, Float[Array, "*B D"]]:
+    """Advances a long short-term memory.
+
+    i, f, o = sig(x_i + h U_i), sig(x_f + h U_f), sig(x_o + h U_o)
+    cell' = f * cell + i * tanh(x_g + h U_g)        h' = o * tanh(cell')
+
+    Args:
+      params: `recurrent` `D 4D`: U_i, U_f, U_g, U_o side by side.
+      carry: `hidden` and `cell`, `*B D`.
+      projected: x_i, x_f, x_g, x_o side by side, biases included.
+      keep: Factors of the hidden state where it meets U: variational dropout.
+
+    Returns:
+      The new carry.
+
+    Source:
+      Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000).
+
+    Deviations:
+      No peephole connections, as in Sutskever et al. (2014) and Luong et al. (2015).
+    """
+    gates = projected + _keep(carry["hidden"], keep) @ params["recurrent"]
+    write, forget, candidate, output = jnp.split(gates, 4, axis=-1)
+    cell = jax.nn.sigmoid(forget) * carry["cell"] + jax.nn.sigmoid(write) * jnp.tanh(candidate)
+    return {"hidden": jax.nn.sigmoid(output) * jnp.tanh(cell), "cell": cell}
+
+
+def _keep(hidden: Array, keep: Array | None) -> Array:
+    return hidden if keep is None else hidden * keep
+
+
+CELLS: Mapping[str, Cell] = {
+    "gru": Cell(3, ("hidden",), gru_step),
+    "gru_reset_before": Cell(3, ("hidden",), gru_reset_before_step),
+    "lstm": Cell(4, ("hidden", "cell"), lstm_step),
+}
+
+
+def run_cell(
+    cell: Cell,
+    params: Params,
+    projected: Float[Array, "B S G"],
+    mask: Bool[Array, "B S"],
+    *,
+    reverse: bool = False,
+    keep: Float[Array, "B D"] | None = None,
+) -> tuple[Float[Array, "B S D"], State]:
+    """Runs a cell over padded sequences.
+
+    At padding the carry stays as it is, so that a run from right to left starts at each
+    sequence's own last token, and the final carry of a run from left to right is the one after it.
+
+    Args:
+      cell: The cell.
+      params: Its recurrent parameters.
+      projected: Its inputs, already multiplied by the input kernel.
+      mask: True at real tokens.
+      reverse: Whether to run from right to left.
+      keep: Variational dropout: the hidden state's factors, the same at all steps.
+
+    Returns:
+      (hidden states, zero at padding; final carry).
+    """
+    depth = params["recurrent"].shape[0]
+    start = cell.zeros((projected.shape[0], depth), projected.dtype)
+
+    def step(constants: tuple, carry: State, inputs: tuple) -> tuple[State, Array]:
+        params, keep = constants
+        projected, is_real = inputs
+        new = cell.step(params, carry, projected, keep)
+        is_real = is_real[:, None]
+        new = {name: jnp.where(is_real, new[name], carry[name]) for name in cell.entries}
+        return new, new["hidden"]
+
+    inputs = (jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1))
+    final, hidden = deferred_scan(step, (params, keep), start, inputs, reverse=reverse)
+    hidden = jnp.swapaxes(hidden, 0, 1)
+    return jnp.where(mask[..., None], hidden, jnp.zeros((), hidden.dtype)), final

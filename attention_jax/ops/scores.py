@@ -1,0 +1,217 @@
+"""Scores: how well a query matches each slot of a memory, before normalisation.
+
+Every function takes named arrays, returns float32 and leaves the mask to the normalizer. Leading
+batch axes are free, so that beams are only further axes; heads are mapped over, parameters and all.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+_NO_SCORE = -1e9
+
+
+def dot_scores(
+    query: Float[Array, "*#B T D"], keys: Float[Array, "*#B S D"]
+) -> Float[Array, "*B T S"]:
+    """Scores by the dot product.
+
+    scores[t, s] = query[t] . keys[s]
+
+    Args:
+      query: Decoder states that ask.
+      keys: Memory slots, of the same depth.
+
+    Returns:
+      Unnormalised scores.
+
+    Source:
+      Luong et al. (2015), section 3.1, eq. 8, first case.
+
+    Deviations:
+      None.
+    """
+    return jnp.matmul(query, jnp.swapaxes(keys, -1, -2), preferred_element_type=jnp.float32)
+
+
+def scaled_dot_scores(
+    query: Float[Array, "*#B T D"], keys: Float[Array, "*#B S D"]
+) -> Float[Array, "*B T S"]:
+    """Scores by the dot product over the square root of the depth.
+
+    scores[t, s] = query[t] . keys[s] / sqrt(D)
+
+    Args:
+      query: Decoder states that ask.
+      keys: Memory slots, of the same depth.
+
+    Returns:
+      Unnormalised scores, of unit variance where the components are independent and have it.
+
+    Source:
+      Vaswani et al. (2017), section 3.2.1, eq. 1.
+
+    Deviations:
+      None.
+    """
+    return dot_scores(query, keys) * (query.shape[-1] ** -0.5)
+
+
+def general_scores(
+    query: Float[Array, "*#B T Dq"],
+    keys: Float[Array, "*#B S Dk"],
+    kernel: Float[Array, "Dq Dk"],
+) -> Float[Array, "*B T S"]:
+    """Scores by a learned bilinear form.
+
+    scores[t, s] = query[t]^T kernel keys[s]
+
+    Args:
+      query: Decoder states that ask.
+      keys: Memory slots, not projected.
+      kernel: The bilinear form.
+
+    Returns:
+      Unnormalised scores.
+
+    Source:
+      Luong et al. (2015), section 3.1, eq. 8, second case.
+
+    Deviations:
+      None. Mechanisms call `project_general_keys` once and `dot_scores` at every step.
+    """
+    return dot_scores(query, project_general_keys(keys, kernel))
+
+
+def project_general_keys(
+    keys: Float[Array, "*#B S Dk"], kernel: Float[Array, "Dq Dk"]
+) -> Float[Array, "*B S Dq"]:
+    """Multiplies every key by a bilinear form, so that a dot product with a query remains."""
+    return keys @ kernel.T
+
+
+def concat_scores(
+    query: Float[Array, "*#B T Dq"],
+    keys: Float[Array, "*#B S Dk"],
+    kernel: Float[Array, "Dqk Da"],
+    vector: Float[Array, "Da"],
+) -> Float[Array, "*B T S"]:
+    """Scores by a hidden layer over the concatenation of query and key.
+
+    scores[t, s] = vector . tanh(kernel^T [query[t]; keys[s]])
+
+    Args:
+      query: Decoder states that ask.
+      keys: Memory slots, not projected.
+      kernel: The hidden layer; its first `Dq` rows meet the query, the others the key.
+      vector: From the hidden layer to a score.
+
+    Returns:
+      Unnormalised scores.
+
+    Raises:
+      ValueError: If the kernel's rows are not as many as query and key are deep together.
+
+    Source:
+      Luong et al. (2015), section 3.1, eq. 8, third case.
+
+    Deviations:
+      The concatenation is never formed: [W_q; W_k] applied to it is W_q query + W_k key.
+    """
+    depth = query.shape[-1]
+    if kernel.shape[-2] != depth + keys.shape[-1]:
+        raise ValueError(
+            f"kernel: expected {depth} + {keys.shape[-1]} rows, found {kernel.shape[-2]}"
+        )
+    return additive_scores(query @ kernel[:depth], keys @ kernel[depth:], vector)
+
+
+def location_scores(
+    query: Float[Array, "*#B T Dq"], kernel: Float[Array, "Dq M"], num_slots: int
+) -> Float[Array, "*B T {num_slots}"]:
+    """Scores slots by their index alone, whatever they hold.
+
+    scores[t, s] = (kernel^T query[t])[s]
+
+    Args:
+      query: Decoder states that ask.
+      kernel: One column for each of the first `M` slots.
+      num_slots: How many slots the memory has.
+
+    Returns:
+      Unnormalised scores.
+
+    Source:
+      Luong et al. (2015), section 3.1, eq. 9.
+
+    Deviations:
+      Slots beyond the `M`-th, for which there is no column, score -1e9 and get no weight.
+    """
+    scores = jnp.matmul(query, kernel, preferred_element_type=jnp.float32)[..., :num_slots]
+    missing = num_slots - scores.shape[-1]
+    widths = [(0, 0)] * (scores.ndim - 1) + [(0, missing)]
+    return jnp.pad(scores, widths, constant_values=_NO_SCORE)
+
+
+def additive_scores(
+    query: Float[Array, "*#B T Da"],
+    keys: Float[Array, "*#B S Da"],
+    vector: Float[Array, "Da"],
+) -> Float[Array, "*B T S"]:
+    """Scores by one hidden layer over a projected query and a projected key.
+
+    scores[t, s] = vector . tanh(query[t] + keys[s])
+
+    The `T x S x Da` hidden layer is the largest tensor of such a model. The backward pass
+    computes it again, one query at a time, instead of keeping it.
+
+    Args:
+      query: Projected queries, W_a s in the paper.
+      keys: Projected keys, U_a h in the paper, the same for all queries.
+      vector: From the hidden layer to a score, v_a in the paper.
+
+    Returns:
+      Unnormalised scores.
+
+    Source:
+      Bahdanau et al. (2015), section 3.1 and appendix A.1.2.
+
+    Deviations:
+      None.
+    """
+    return _additive(query, keys, vector)
+
+
+def _additive_forward(query: Array, keys: Array, vector: Array) -> Array:
+    hidden = jnp.tanh(query[..., :, None, :] + keys[..., None, :, :])
+    return jnp.sum(hidden * vector, axis=-1, dtype=jnp.float32)
+
+
+@jax.custom_vjp
+def _additive(query: Array, keys: Array, vector: Array) -> Array:
+    return _additive_forward(query, keys, vector)
+
+
+def _additive_save(query: Array, keys: Array, vector: Array) -> tuple[Array, tuple]:
+    return _additive_forward(query, keys, vector), (query, keys, vector)
+
+
+def _additive_backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Array]:
+    query, keys, vector = saved
+    if query.shape[-2] == 1:
+        return jax.vjp(_additive_forward, query, keys, vector)[1](cotangent)
+
+    def one_query(sums: tuple, step: tuple) -> tuple[tuple, Array]:
+        row, row_cotangent = (jnp.expand_dims(part, -2) for part in step)
+        _, pullback = jax.vjp(_additive_forward, row, keys, vector)
+        row_gradient, keys_gradient, vector_gradient = pullback(row_cotangent)
+        sums = (sums[0] + keys_gradient, sums[1] + vector_gradient)
+        return sums, jnp.squeeze(row_gradient, -2)
+
+    rows = (jnp.moveaxis(query, -2, 0), jnp.moveaxis(cotangent, -2, 0))
+    zeros = (jnp.zeros_like(keys), jnp.zeros_like(vector))
+    (keys_gradient, vector_gradient), query_gradient = jax.lax.scan(one_query, zeros, rows)
+    return jnp.moveaxis(query_gradient, 0, -2), keys_gradient, vector_gradient
+
+
+_additive.defvjp(_additive_save, _additive_backward)

@@ -1,0 +1,98 @@
+"""Windows: attending to 2D+1 slots around a centre, at a cost that does not grow with the source.
+
+The slots of a window are gathered out of the memory, so that scores, weights and context are
+computed over 2D+1 slots only. An index outside the source is clipped for the gathering and
+masked; a window that lies wholly outside gives zero weights.
+"""
+
+from typing import NamedTuple, Protocol
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attention_jax.types import Memory, Params
+
+
+class Window(NamedTuple):
+    """Which slots each query may attend to.
+
+    Attributes:
+      center: `*B T`, float, the slot around which the window lies.
+      slots: `*B T W`, int, indices of the slots, consecutive, also outside the source.
+      inside: `*B T W`, bool, True where the slot belongs to the window.
+    """
+
+    center: Array
+    slots: Array
+    inside: Array
+
+
+class WindowFunction(Protocol):
+    """What places a window for every query."""
+
+    def __call__(self, params: Params, query: Array, memory: Memory, positions: Array) -> Window:
+        """Returns the windows of all queries."""
+        ...
+
+
+def window_around(
+    center: Float[Array, "*B T"], half_width: int, *, whole_slots: bool = True
+) -> Window:
+    """Places windows of `2 half_width + 1` slots.
+
+    Args:
+      center: Where the windows lie; no gradient flows through the choice of slots.
+      half_width: D in the paper.
+      whole_slots: Whether the window is floor(center) +- D, of always 2D+1 slots (the authors'
+        code), or holds the slots with |s - center| <= D (the paper's formula).
+
+    Returns:
+      The windows.
+
+    Source:
+      Luong et al. (2015), section 3.2.
+    """
+    offsets = jnp.arange(-half_width, half_width + 1)
+    slots = jnp.floor(center).astype(jnp.int32)[..., None] + offsets
+    if whole_slots:
+        return Window(center, slots, jnp.ones(slots.shape, bool))
+    return Window(center, slots, jnp.abs(slots - center[..., None]) <= half_width)
+
+
+def gather_window(memory: Memory, window: Window) -> Memory:
+    """Returns every query's own memory: leading axes `*B T`, one slot axis of the window's size."""
+    size = memory.mask.shape[-1]
+    real = window.inside & (window.slots >= 0) & (window.slots < size)
+    index = jnp.clip(window.slots, 0, size - 1)
+    mask = _take(memory.mask[..., None], index)[..., 0] & real
+    return Memory(
+        keys=_take(memory.keys, index),
+        values=_take(memory.values, index),
+        mask=mask,
+        aux={**memory.aux, "slots": window.slots, "center": window.center},
+    )
+
+
+def scatter_window(
+    weights: Float[Array, "*B T W"], slots: Int[Array, "*B T W"], size: int, fill: float = 0.0
+) -> Float[Array, "*B T {size}"]:
+    """Puts what was computed inside windows back to its place among all slots."""
+    full = jnp.full((*weights.shape[:-1], size + 1), fill, weights.dtype)
+    index = jnp.where((slots >= 0) & (slots < size), slots, size)
+    return jnp.put_along_axis(full, index, weights, axis=-1, inplace=False)[..., :size]
+
+
+def gather_from_rows(
+    rows: Float[Array, "*#B #T S"] | Bool[Array, "*#B #T S"], slots: Int[Array, "*B T W"]
+) -> Array:
+    """Returns the window's part of an array that has a value for every query and slot."""
+    rows = jnp.broadcast_to(rows, (*slots.shape[:-1], rows.shape[-1]))
+    return jnp.take_along_axis(rows, jnp.clip(slots, 0, rows.shape[-1] - 1), axis=-1)
+
+
+def _take(values: Array, index: Array) -> Array:
+    """Gathers along the slot axis: `*B S D` and `*B T W` give `*B T W D`."""
+    *batch, queries, width = index.shape
+    flat = index.reshape(*batch, queries * width, 1)
+    taken = jnp.take_along_axis(values, flat, axis=-2, mode="clip")
+    return taken.reshape(*batch, queries, width, values.shape[-1])

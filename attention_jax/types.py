@@ -1,0 +1,129 @@
+"""The vocabulary of shapes and the few records that every layer of the package shares.
+
+Dimension legend, used in every annotation:
+
+  B   batch                      T   target positions (queries)
+  S   source positions (memory)  H   heads
+  K   hypotheses (beams)         L   longest target of a search
+  W   window slots               V   target vocabulary
+  Dq  query depth                Dk  key depth
+  Dv  value depth                Da  hidden depth of an additive score
+  D   any model depth            *B  any leading batch axes (heads and beams included)
+
+A mask is boolean and True where something may be attended to; a bias is a float that is added
+to scores. Layouts are batch-major.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import jax
+
+Array = jax.Array
+Params = Mapping[str, Any]
+State = dict[str, Array]
+Batch = Mapping[str, Any]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What is attended to, built once for a source and never changed.
+
+    Attributes:
+      keys: `*B S Dk`, already projected where the score wants that; zero at padding.
+      values: `*B S Dv`, what is averaged; zero at padding.
+      mask: `*B S`, True where a slot may be attended to.
+      aux: Named arrays that a mechanism needs beside them, such as slot positions.
+    """
+
+    keys: Array
+    values: Array
+    mask: Array
+    aux: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class AttentionOutput:
+    """What one attention call returns, intermediates included.
+
+    Attributes:
+      context: `*B T Dv`, the weighted average of the values.
+      weights: `*B T S`, float32, zero at padding.
+      scores: `*B T S`, float32, before normalisation and without the mask.
+      aux: Named arrays `*B T ...` that a mechanism adds, such as the centre of a window.
+    """
+
+    context: Array
+    weights: Array
+    scores: Array
+    aux: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ModelOutput:
+    """What a sequence-to-sequence model returns for a batch with known targets.
+
+    Attributes:
+      logits: `B T V`, float32, of the target token at each position given those before it.
+      attention: Attention at each target position, or None where the model has none.
+    """
+
+    logits: Array
+    attention: AttentionOutput | None
+
+
+class Model(Protocol):
+    """What training and search ask of a model; every builder in `models` returns one.
+
+    A batch maps names to arrays: `source` int32 `B S`, `source_mask` bool `B S`, `target` int32
+    `B T` (ending in EOS, without BOS) and `target_mask` bool `B T`. Rows whose masks are all
+    False are padding rows. Searching needs only the first two.
+
+    Attributes:
+      is_aligning: Whether attention weights say which source tokens were attended to.
+    """
+
+    is_aligning: bool
+
+    def init(self, rng: Array) -> Params:
+        """Returns freshly drawn parameters, a nested dict of float32 arrays."""
+        ...
+
+    def apply(
+        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
+    ) -> ModelOutput:
+        """Runs the model on known targets; `rng` is needed where `train` turns on dropout."""
+        ...
+
+    def start(self, params: Params, batch: Batch) -> tuple[Any, Any]:
+        """Encodes the sources.
+
+        Returns:
+          (memory, state): pytrees with leading axes `B 1`; `memory` is constant through a
+          search, every leaf of `state` follows its hypothesis.
+        """
+        ...
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[Array, Array, Any]:
+        """Feeds the previous token of every hypothesis, `B K` int32 (BOS at first).
+
+        Returns:
+          (logits, weights, state): `B K V` float32, `B K S` float32, and the new state.
+        """
+        ...
+
+
+class SpecialIds:
+    """Ids that every vocabulary reserves, in this order."""
+
+    PAD = 0
+    BOS = 1
+    EOS = 2
+    UNK = 3
+    COUNT = 4
