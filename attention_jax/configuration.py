@@ -59,13 +59,14 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def typed(cls: type[T], values: Mapping[str, Any], where: str = "config") -> T:
+def typed(cls: type[T], values: Any, where: str = "config") -> T:
     """Builds the dataclass `cls` from `values`, checking names, types and limits.
 
     Args:
       cls: A dataclass whose fields are annotated with scalars, other such dataclasses, optional
         scalars, or homogeneous tuples.
-      values: A mapping from field names to values; nested mappings become nested dataclasses.
+      values: A mapping or ConfigDict from field names to values; nested ones become nested
+        dataclasses.
       where: Path of `values` in the whole config, for messages.
 
     Returns:

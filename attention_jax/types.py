@@ -22,7 +22,8 @@ import jax
 
 Array = jax.Array
 Params = Mapping[str, Any]
-State = dict[str, Array]
+State = dict[str, Any]
+Leaf = Any  # an array, but for tree transformations, which put shapes or axes in its place
 Batch = Mapping[str, Any]
 
 
@@ -38,10 +39,10 @@ class Memory:
       aux: Named arrays that a mechanism needs beside them, such as slot positions.
     """
 
-    keys: Array
-    values: Array
-    mask: Array
-    aux: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    keys: Leaf
+    values: Leaf
+    mask: Leaf
+    aux: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
 
 @jax.tree_util.register_dataclass
@@ -56,10 +57,10 @@ class AttentionOutput:
       aux: Named arrays `*B T ...` that a mechanism adds, such as the centre of a window.
     """
 
-    context: Array
-    weights: Array
-    scores: Array
-    aux: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    context: Leaf
+    weights: Leaf
+    scores: Leaf
+    aux: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
 
 @jax.tree_util.register_dataclass
@@ -72,7 +73,7 @@ class ModelOutput:
       attention: Attention at each target position, or None where the model has none.
     """
 
-    logits: Array
+    logits: Leaf
     attention: AttentionOutput | None
 
 

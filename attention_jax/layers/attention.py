@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jaxtyping import Bool, Float
 
 from attention_jax.layers import mechanisms
 from attention_jax.layers.parameters import Initialization, Parameter, declare
@@ -59,14 +60,20 @@ def find_config(name: str) -> type:
     return find_mechanism(name).Config
 
 
-def check_window_score(config: Any) -> None:
+def check_window_score(config: Any, half_width: int) -> None:
     """Raises `ValueError` unless a mechanism's config can score the slots of a window."""
+    size = 2 * half_width + 1
     if not hasattr(config, "normalizer"):
         raise ValueError(f"score.name: expected a score over all slots, found {config.name!r}")
     if config.num_heads != 1:
         raise ValueError(
             f"score.num_heads: expected 1, for the window's own num_heads count, "
             f"found {config.num_heads}"
+        )
+    if getattr(config, "max_positions", size) != size:
+        raise ValueError(
+            f"score.max_positions: expected {size}, one for each slot of the window, "
+            f"found {config.max_positions}"
         )
 
 
@@ -105,7 +112,8 @@ class Mechanism:
         for name, depth in (("query", query_dim), ("key", key_dim), ("value", value_dim)):
             if depth % num_heads:
                 raise ValueError(
-                    f"num_heads: expected a divisor of the {name} depth {depth}, found {num_heads}"
+                    f"attention.num_heads: expected a divisor of the {name} depth {depth}, "
+                    f"found {num_heads}"
                 )
         module = find_mechanism(config.name)
         parts = module.build(config, query_dim // num_heads, key_dim // num_heads)
@@ -122,7 +130,12 @@ class Mechanism:
         }
 
     def make_memory(
-        self, params: Params, keys: Array, values: Array, mask: Array, **aux: Array
+        self,
+        params: Params,
+        keys: Float[Array, "*B S Dk"],
+        values: Float[Array, "*B S Dv"],
+        mask: Bool[Array, "*B S"],
+        **aux: Array,
     ) -> Memory:
         """Prepares a source: `*B S Dk`, `*B S Dv` and `*B S` become a memory."""
         make = functools.partial(attention.make_memory, self.parts.spec)
@@ -145,7 +158,12 @@ class Mechanism:
         return jax.vmap(init, in_axes=(0, axis), out_axes=axis)(params, memory)
 
     def attend(
-        self, params: Params, query: Array, memory: Memory, state: State | None = None, **call: Any
+        self,
+        params: Params,
+        query: Float[Array, "*B T Dq"],
+        memory: Memory,
+        state: State | None = None,
+        **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Answers queries `*B T Dq`; see `ops.attend.attend` for the keywords."""
         if self.num_heads == 1:
@@ -167,7 +185,7 @@ class Mechanism:
         )
         return joined, state
 
-    def _split(self, array: Array) -> Array:
+    def _split(self, array: Float[Array, "*B S D"]) -> Float[Array, "*B H S Dh"]:
         split = array.reshape(*array.shape[:-1], self.num_heads, -1)
         return jnp.moveaxis(split, -2, -3)
 
@@ -186,12 +204,12 @@ class Attention(nn.Module):
     @nn.compact
     def __call__(
         self,
-        query: Array,
-        values: Array,
-        mask: Array,
+        query: Float[Array, "*B T Dq"],
+        values: Float[Array, "*B S Dv"],
+        mask: Bool[Array, "*B S"],
         state: State | None = None,
         *,
-        keys: Array | None = None,
+        keys: Float[Array, "*B S Dk"] | None = None,
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Attends from `query` (`*B T Dq`) over `values` (`*B S Dv`).

@@ -27,7 +27,9 @@ def check_bridge(
 ) -> None:
     """Raises `ValueError` if an encoder does not end with what a bridge needs."""
     if bridge == "backward" and "backward" not in encoder.readings(encoder.num_layers - 1):
-        raise ValueError("bridge: expected a top encoder layer that reads backward, found none")
+        raise ValueError(
+            "decoder.bridge: expected a top encoder layer that reads backward, found none"
+        )
     if bridge != "copy":
         return
     found = [
@@ -37,9 +39,9 @@ def check_bridge(
     expected = [(hidden_dim, CELLS[cell].entries)] * num_layers
     if found != expected:
         raise ValueError(
-            f"bridge: expected an encoder of {num_layers} layers of depth {hidden_dim} to copy "
-            f"into {cell}, found {encoder.num_layers} of depths {[depth for depth, _ in found]} "
-            f"of {encoder.cell}"
+            f"decoder.bridge: expected an encoder of {num_layers} layers of depth {hidden_dim} to "
+            f"copy into {cell}, found {encoder.num_layers} of depths "
+            f"{[depth for depth, _ in found]} of {encoder.cell}"
         )
 
 

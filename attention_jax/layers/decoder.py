@@ -117,14 +117,17 @@ class RecurrentDecoder(abc.ABC):
     ) -> tuple[Array, AttentionOutput]:
         """Decodes with known targets `B T E`; returns features `B T F` and the attention."""
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
-        inputs = jax.tree.map(_swap, self.inputs(params, embedded))
+        # Time-major throughout, so that only the narrow ends are transposed.
+        by_time = _swap(embedded)
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
             return self.advance(*constants, state, inputs)
 
-        _, outputs = deferred_scan(step, (params, memory, dropout), state, inputs)
-        outputs = jax.tree.map(_swap, outputs)
-        return self.readout(params, outputs, embedded), outputs["attention"]
+        _, outputs = deferred_scan(
+            step, (params, memory, dropout), state, self.inputs(params, by_time)
+        )
+        features = self.readout(params, outputs, by_time)
+        return _swap(features), jax.tree.map(_swap, outputs["attention"])
 
     def step(
         self, params: Params, memory: Memory, state: State, embedded: Array

@@ -5,12 +5,13 @@ Drawn outside of recurrences, so that steps stay pure and no key is carried thro
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from attention_jax.types import Array
 
 
 def dropout_factors(
-    rng: Array | None, rate: float, shape: tuple[int, ...], dtype: jnp.dtype, train: bool
+    rng: Array | None, rate: float, shape: tuple[int, ...], dtype: DTypeLike, train: bool
 ) -> Array | None:
     """Draws factors, or returns None where nothing is dropped.
 

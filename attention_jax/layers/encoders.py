@@ -5,17 +5,19 @@ paper's reversed source with its annotations put back in order.
 """
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jaxtyping import Bool, Float
 
 from attention_jax.configuration import setting
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.ops.recurrent import CELLS, run_cell
-from attention_jax.types import Array, Params, State
+from attention_jax.types import Array, Leaf, Params, State
 
 _READINGS = {
     "forward": ("forward",),
@@ -35,7 +37,8 @@ class EncoderConfig:
       direction: `forward`, `backward` (the reversed source) or `bidirectional`.
       bidirectional_layers: With `bidirectional`, how many of the lowest layers read both ways;
         the others read forward. None for all of them.
-      residual: Whether a layer adds its input to its output where their depths agree.
+      residual: Whether a layer from the second on adds its input to its output where their depths
+        agree.
       dropout: Share of a layer's input that is dropped, from the second layer on.
       recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
     """
@@ -64,6 +67,12 @@ class EncoderConfig:
         if self.num_layers == 1 and (self.dropout or self.residual):
             field = "dropout" if self.dropout else "residual"
             raise ValueError(f"{field}: expected more than one layer beside it, found one")
+        widths = [len(self.readings(layer)) for layer in range(self.num_layers)]
+        if self.residual and all(a != b for a, b in itertools.pairwise(widths)):
+            raise ValueError(
+                "residual: expected a layer as deep as the one below it, found depths "
+                f"{[self.hidden_dim * width for width in widths]}"
+            )
 
     def readings(self, layer: int) -> tuple[str, ...]:
         """Returns the directions in which a layer reads."""
@@ -88,8 +97,8 @@ class Encoded:
       finals: For each layer, for each direction in which it reads, the final carry.
     """
 
-    annotations: Array
-    mask: Array
+    annotations: Leaf
+    mask: Leaf
     finals: tuple[dict[str, State], ...]
 
     @property
@@ -128,8 +137,8 @@ def cell_parameters(name: str, input_dim: int, depth: int) -> dict[str, Paramete
 def encode(
     config: EncoderConfig,
     params: Params,
-    embedded: Array,
-    mask: Array,
+    embedded: Float[Array, "B S E"],
+    mask: Bool[Array, "B S"],
     *,
     rng: Array | None = None,
     train: bool = False,
@@ -165,13 +174,15 @@ def encode(
                 dtype,
                 train,
             )
-            projected = layer_input @ weights["input"] + weights["bias"]
+            # Projected time-major: the narrow input is transposed instead of the wide gates.
+            by_time = jnp.swapaxes(layer_input, 0, 1)
+            projected = jnp.swapaxes(by_time @ weights["input"] + weights["bias"], 0, 1)
             is_backward = reading == "backward"
             hidden, final = run_cell(cell, weights, projected, mask, reverse=is_backward, keep=keep)
             outputs.append(hidden)
             carries[reading] = final
         output = jnp.concatenate(outputs, axis=-1)
-        if config.residual and output.shape == layer_input.shape:
+        if layer and config.residual and output.shape == layer_input.shape:
             output = output + layer_input
         layer_input = output
         finals.append(carries)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jaxtyping import Float
 
 from attention_jax.configuration import setting
 from attention_jax.types import Array
@@ -87,11 +88,36 @@ def draw(tree: Any, rng: Array, initialization: Initialization) -> Any:
 def declare(
     module: nn.Module, tree: Mapping[str, Any], initialization: Initialization
 ) -> dict[str, Any]:
-    """Declares a tree of `Parameter` on a Linen module and returns the arrays."""
-    return {
-        name: module.param(name, lambda rng, node=node: draw(node, rng, initialization))
-        for name, node in tree.items()
-    }
+    """Declares a tree of `Parameter` on a Linen module and returns the arrays.
+
+    Parameters without elements are left out, for checkpoints cannot hold them; `project` stands
+    in for them. A group without parameters is not declared and comes back empty.
+    """
+    arrays = {}
+    for name, node in tree.items():
+        node = _without_empty(node)
+        arrays[name] = {}
+        if node:
+            arrays[name] = module.param(
+                name, lambda rng, node=node: draw(node, rng, initialization)
+            )
+    return arrays
+
+
+def project(
+    values: Float[Array, "*B D"], kernel: Float[Array, "D F"] | None
+) -> Float[Array, "*B _F"]:
+    """Multiplies by a kernel; one that was left out because it has no rows gives one zero."""
+    if kernel is None:
+        return jnp.zeros((*values.shape[:-1], 1), values.dtype)
+    return values @ kernel
+
+
+def _without_empty(node: Any) -> Any:
+    if isinstance(node, Parameter):
+        return None if 0 in node.shape else node
+    kept = {name: _without_empty(child) for name, child in node.items()}
+    return {name: child for name, child in kept.items() if child}
 
 
 def _zeros(rng: Array, shape: tuple[int, ...]) -> Array:

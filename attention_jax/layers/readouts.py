@@ -9,7 +9,7 @@
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, project
 from attention_jax.types import Array, Params
 
 READOUTS = ("maxout", "tanh")
@@ -29,13 +29,17 @@ def deep_parameters(
 
 
 def deep_output(
-    readout: str, params: Params, state: Array, embedded: Array, context: Array
-) -> Array:
+    readout: str,
+    params: Params,
+    state: Float[Array, "*B D"],
+    embedded: Float[Array, "*B E"],
+    context: Float[Array, "*B Dv"],
+) -> Float[Array, "*B F"]:
     """Combines decoder state, previous word and context into features."""
     hidden = (
         state @ params["state"]
         + embedded @ params["embedding"]
-        + context @ params["context"]
+        + project(context, params.get("context"))
         + params["bias"]
     )
     return maxout(hidden) if readout == "maxout" else jnp.tanh(hidden)

@@ -70,11 +70,31 @@ def build(config: Config, source_vocabulary_size: int, target_vocabulary_size: i
                 f"{config.source_embedding_dim} and {config.target_embedding_dim}"
             )
     try:
+        _check_parts(config)
         functions = build_decoder(config)
         functions.parameters  # noqa: B018  (rejects parts that do not fit)
     except ValueError as error:
-        raise ConfigError(f"config.model: {error}") from None
+        raise ConfigError(f"config.model.{error}") from None
     return RnnSeq2Seq(config, source_vocabulary_size, target_vocabulary_size, functions)
+
+
+def _check_parts(config: Config) -> None:
+    """Rejects parts of which one would leave another without effect."""
+    is_initial_only = getattr(config.attention, "conditioning", None) == "initial_state"
+    bridge, direction = config.decoder.bridge, config.encoder.direction
+    if is_initial_only and (
+        bridge == "zero" or (bridge == "backward" and direction == "bidirectional")
+    ):
+        raise ValueError(
+            "decoder.bridge: expected one that hands over all that the encoder has read, as "
+            f"attention.conditioning is 'initial_state', found {bridge!r}"
+        )
+    cells = (config.encoder.cell, config.decoder.cell)
+    if config.initialization.forget_bias and "lstm" not in cells:
+        raise ValueError(
+            "initialization.forget_bias: expected only with an lstm in encoder or decoder, "
+            f"found {config.initialization.forget_bias}"
+        )
 
 
 def build_decoder(config: Config) -> decoder.RecurrentDecoder:

@@ -78,7 +78,7 @@ class AttentionSpec:
         if missing:
             raise ValueError(f"reads: expected only tracked values, found {sorted(missing)}")
         if unused:
-            raise ValueError(f"trackers: expected only values that are read, found {sorted(unused)}")
+            raise ValueError(f"trackers: expected only what is read, found {sorted(unused)}")
         if self.window is not None and tracked:
             raise ValueError(f"trackers: expected none beside a window, found {sorted(tracked)}")
 

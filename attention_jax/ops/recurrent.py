@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.deferred_scan import deferred_scan
@@ -28,7 +29,7 @@ class Cell(NamedTuple):
     entries: tuple[str, ...]
     step: Callable[[Params, State, Array, Array | None], State]
 
-    def zeros(self, shape: tuple[int, ...], dtype: jnp.dtype = jnp.float32) -> State:
+    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32) -> State:
         """Returns the carry before the first step; `shape` ends in the hidden depth."""
         return {name: jnp.zeros(shape, dtype) for name in self.entries}
 

@@ -28,7 +28,7 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoders import Encoded, cell_parameters
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, project
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, Memory, Params, State
@@ -155,7 +155,7 @@ class BahdanauDecoder(RecurrentDecoder):
     def _update(
         self, params: Params, carry: State, inputs: Array, context: Array, dropout: Any
     ) -> State:
-        gates = inputs + context @ params["cell"]["context"]
+        gates = inputs + project(context, params["cell"].get("context"))
         return CELLS[self.config.cell].step(params["cell"], carry, gates, dropout)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:

@@ -22,6 +22,7 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors, fold
 from attention_jax.layers.encoders import Encoded, cell_parameters
+from attention_jax.layers.parameters import project
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, Memory, Params, State
@@ -113,8 +114,9 @@ class ConditionalGru(RecurrentDecoder):
         keep_first, keep_second = dropout or (None, None)
         half = step(params["first"], state["carry"], inputs, keep_first)
         attention, attention_state = self.attend(params, half["hidden"], memory, state)
-        gates = attention.context @ params["second"]["input"] + params["second"]["bias"]
-        carry = step(params["second"], half, gates, keep_second)
+        second = params["second"]
+        gates = project(attention.context, second.get("input")) + second["bias"]
+        carry = step(second, half, gates, keep_second)
         outputs = {"attention": attention, "state": carry["hidden"]}
         new = {"carry": carry, "position": counted(state), "attention": attention_state}
         return new, outputs

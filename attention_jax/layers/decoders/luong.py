@@ -26,7 +26,7 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoders import Encoded, cell_parameters
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
@@ -185,7 +185,7 @@ class LuongDecoder(RecurrentDecoder):
         if self.config.input_feeding or not self.mechanism.parts.spec.is_parallel:
             return super().run(params, memory, state, embedded, rng=rng, train=train)
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
-        inputs = jnp.swapaxes(self.inputs(params, embedded), 0, 1)
+        inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
 
         def step(constants: Any, state: State, inputs: Array) -> tuple[State, Array]:
             return self._update(*constants, state, inputs)
@@ -225,5 +225,5 @@ class LuongDecoder(RecurrentDecoder):
 
     def _combine(self, params: Params, query: Array, context: Array) -> Array:
         if not self._projects_values:
-            context = context @ params["combine"]["context"]
+            context = project(context, params["combine"].get("context"))
         return jnp.tanh(context + query @ params["combine"]["state"])

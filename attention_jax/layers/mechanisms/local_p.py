@@ -51,7 +51,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Rejects what cannot score inside a window."""
-        check_window_score(self.score)
+        check_window_score(self.score, self.half_width)
 
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:

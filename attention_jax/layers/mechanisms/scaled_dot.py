@@ -36,8 +36,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism; raises `ValueError` if queries and keys differ in depth."""
     if query_dim != key_dim:
         raise ValueError(
-            f"name: expected queries and keys of one depth for {config.name}, found {query_dim} "
-            f"and {key_dim}; luong_general compares different depths"
+            f"attention: expected queries and keys of one depth for {config.name}, "
+            f"found {query_dim} and {key_dim}; luong_general compares different depths"
         )
     return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), {})
 

@@ -1,0 +1,1 @@
+"""Data: builders, text processing, length buckets, batch plans and iterators."""

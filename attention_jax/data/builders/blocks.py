@@ -1,0 +1,62 @@
+"""How examples are laid out in records, alike for every data set.
+
+An example is a source text with every output that counts as right. A record holds a block of
+them: TFDS spends about 45 microseconds on writing a record and 20 on reading one, which for
+single dictionary words would take far longer than everything else.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import tensorflow_datasets as tfds
+
+BLOCK_EXAMPLES = 256
+_BETWEEN_REFERENCES = "\n"
+
+
+class Example(NamedTuple):
+    """A source text and the accepted outputs, the preferred one first."""
+
+    source: str
+    references: tuple[str, ...]
+
+
+def block_features() -> tfds.features.FeaturesDict:
+    """Returns the features of a record: parallel lists of sources and of their references."""
+    return tfds.features.FeaturesDict(
+        {
+            "sources": tfds.features.Sequence(tfds.features.Text()),
+            "references": tfds.features.Sequence(tfds.features.Text()),
+        }
+    )
+
+
+def to_blocks(examples: Iterable[Example]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields (key, record) for TFDS; the order of the examples is kept."""
+    examples = list(examples)
+    for start in range(0, len(examples), BLOCK_EXAMPLES):
+        block = examples[start : start + BLOCK_EXAMPLES]
+        yield (
+            start,
+            {
+                "sources": [example.source for example in block],
+                "references": [_BETWEEN_REFERENCES.join(example.references) for example in block],
+            },
+        )
+
+
+def from_blocks(records: Iterable[dict[str, Any]]) -> list[Example]:
+    """Undoes `to_blocks` on what a TFDS data source returns."""
+    return [
+        Example(source.decode(), tuple(references.decode().split(_BETWEEN_REFERENCES)))
+        for record in records
+        for source, references in zip(record["sources"], record["references"], strict=True)
+    ]
+
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> list[Example]:
+    """Gathers the distinct outputs of every distinct source, in order of first appearance."""
+    references: dict[str, dict[str, None]] = {}
+    for source, reference in pairs:
+        references.setdefault(source, {})[reference] = None
+    return [Example(source, tuple(accepted)) for source, accepted in references.items()]

@@ -1,0 +1,1 @@
+"""The `cmudict` data set."""

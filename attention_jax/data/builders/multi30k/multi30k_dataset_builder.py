@@ -1,0 +1,72 @@
+"""Multi30k task 1: image captions in English, German, French and Czech."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import tensorflow_datasets as tfds
+
+from attention_jax.data import storage
+from attention_jax.data.builders.blocks import Example, block_features, to_blocks
+from attention_jax.data.lines import read_pairs
+
+LANGUAGES = ("en", "de", "fr", "cs")
+COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
+ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/{commit}/data/task1/raw/{name}"
+_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+# As torchtext published them; its MD5 digests of the English and German files hold for ours too.
+_MD5 = {
+    "train.fr.gz": "6cb767741dcad3931f966fefbc05203f",
+    "val.fr.gz": "93fc564584b7e5ba410c761ea5a1c682",
+    "test_2016_flickr.fr.gz": "08dc7cd4a662f31718412de95ca9bfe3",
+    "train.cs.gz": "d9a5fc268917725a2b0efce3a0cc8607",
+    "val.cs.gz": "83cdc082f646b769095615384cf5c0ca",
+    "test_2016_flickr.cs.gz": "3104872229daa1bef3b401d44dd2220b",
+}
+
+
+@dataclasses.dataclass
+class LanguagePair(tfds.core.BuilderConfig):
+    """The two languages of a builder; its name is `source-target`."""
+
+    source_language: str = "en"
+    target_language: str = "de"
+
+
+class Builder(tfds.core.GeneratorBasedBuilder):
+    """Captions and their translations; `test` is the 2016 Flickr test set."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    RELEASE_NOTES = {"1.0.0": f"The files of commit {COMMIT[:8]}."}
+    BUILDER_CONFIGS = [
+        LanguagePair(name=f"{source}-{target}", source_language=source, target_language=target)
+        for source, target in itertools.permutations(LANGUAGES, 2)
+    ]
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return self.dataset_info_from_configs(
+            features=block_features(),
+            homepage="https://github.com/multi30k/dataset",
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager):
+        return {name: self._generate_examples(stem) for name, stem in _FILES.items()}
+
+    def _generate_examples(self, stem):
+        sources, targets = (
+            obtain_file(f"{stem}.{language}.gz")
+            for language in (
+                self.builder_config.source_language,
+                self.builder_config.target_language,
+            )
+        )
+        pairs = read_pairs(sources, targets)
+        yield from to_blocks(Example(source, (target,)) for source, target in pairs)
+
+
+def obtain_file(name: str) -> Path:
+    """Returns a verified file of the corpus, `train.de.gz` for one."""
+    digests = storage.recorded_digests(__file__) | _MD5
+    url = ADDRESS.format(commit=COMMIT, name=name)
+    return storage.obtain(f"multi30k/raw/{name}", url, digests[name])

@@ -1,0 +1,196 @@
+"""parallel: the user's own text, as two files or one table."""
+
+import dataclasses
+import hashlib
+
+import tensorflow_datasets as tfds
+from absl import logging
+
+from attention_jax.data.builders.blocks import Example, block_features, to_blocks
+from attention_jax.data.builders.splitting import fraction
+from attention_jax.data.lines import MAX_LINE_CHARACTERS, read_lines, read_pairs
+from attention_jax.errors import DataError
+
+Pair = tuple[str, str]
+_MAX_HELD_OUT_FRACTION = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Where the pairs of a split are: two files, or a table in `source` alone."""
+
+    source: str
+    target: str = ""
+
+    def pairs(self) -> list[Pair]:
+        """Reads the (source, target) pairs, empty and over-long lines included.
+
+        Raises:
+          DataError: Naming file and line.
+        """
+        return read_pairs(self.source, self.target) if self.target else self._read_table()
+
+    def location(self, number: int) -> str:
+        """Names a line, counted from 1, for messages."""
+        return f"{self.source}:{number}"
+
+    def _read_table(self) -> list[Pair]:
+        pairs = []
+        for number, line in enumerate(read_lines(self.source), start=1):
+            columns = line.split("\t")
+            if len(columns) != 2:
+                raise DataError(
+                    f"{self.location(number)}: expected 2 columns separated by a tab, "
+                    f"found {len(columns)}"
+                )
+            pairs.append((columns[0].strip(), columns[1].strip()))
+        return pairs
+
+
+@dataclasses.dataclass
+class ParallelText(tfds.core.BuilderConfig):
+    """The corpora of the splits; a missing one is held out from the training pairs."""
+
+    train: Corpus = Corpus("")
+    validation: Corpus | None = None
+    test: Corpus | None = None
+    validation_pairs: int = 1000
+    test_pairs: int = 1000
+
+
+class Builder(tfds.core.GeneratorBasedBuilder):
+    """Pairs of lines; every pair is an example in every split."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    RELEASE_NOTES = {"1.0.0": "Two files or one table."}
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return self.dataset_info_from_configs(features=block_features(), disable_shuffling=True)
+
+    def _split_generators(self, dl_manager):
+        splits = read_splits(self.builder_config)
+        return {name: self._generate_examples(pairs) for name, pairs in splits.items()}
+
+    def _generate_examples(self, pairs):
+        yield from to_blocks(Example(source, (target,)) for source, target in pairs)
+
+
+def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
+    """Reads all three splits, holding out training pairs where a split has no files.
+
+    Raises:
+      DataError: Naming file and line of whatever is wrong.
+    """
+    train = usable_pairs(config.train)
+    heldout = {}
+    for name, corpus, count in (
+        ("validation", config.validation, config.validation_pairs),
+        ("test", config.test, config.test_pairs),
+    ):
+        if corpus is None:
+            heldout[name], train = hold_out(train, name, count, config.train.source)
+        else:
+            heldout[name] = checked_pairs(corpus)
+    return {"train": train, **heldout}
+
+
+def usable_pairs(corpus: Corpus) -> list[Pair]:
+    """Returns the training pairs, leaving out, with a notice, empty and over-long lines."""
+    pairs = corpus.pairs()
+    usable = [pair for pair in pairs if _problem(pair) is None]
+    if not usable:
+        raise DataError(f"{corpus.source}: expected pairs of lines, found only empty or long ones")
+    if len(usable) < len(pairs):
+        logging.warning(
+            "%s: left out %d of %d pairs with an empty side or one of more than %d characters",
+            corpus.source,
+            len(pairs) - len(usable),
+            len(pairs),
+            MAX_LINE_CHARACTERS,
+        )
+    return usable
+
+
+def checked_pairs(corpus: Corpus) -> list[Pair]:
+    """Returns the pairs of an evaluation split, which must all be usable.
+
+    Leaving some out would shift the predictions against the user's files.
+    """
+    pairs = corpus.pairs()
+    for number, pair in enumerate(pairs, start=1):
+        problem = _problem(pair)
+        if problem is not None:
+            raise DataError(f"{corpus.location(number)}: {problem}")
+    return pairs
+
+
+def hold_out(pairs: list[Pair], name: str, count: int, where: str) -> tuple[list[Pair], list[Pair]]:
+    """Takes about `count` pairs out, all pairs of a source line together.
+
+    The source lines with the smallest hashes are taken, whatever the order of the file. At most a
+    tenth of the pairs is taken.
+
+    Returns:
+      (held out, left over), both in the file's order.
+
+    Raises:
+      DataError: If there are too few different source lines to hold any out.
+    """
+    count = min(count, int(len(pairs) * _MAX_HELD_OUT_FRACTION) or 1)
+    occurrences: dict[str, int] = {}
+    for source, _ in pairs:
+        occurrences[source] = occurrences.get(source, 0) + 1
+    taken: set[str] = set()
+    total = 0
+    for source in sorted(occurrences, key=lambda source: fraction(f"{name}\t{source}")):
+        if total >= count:
+            break
+        taken.add(source)
+        total += occurrences[source]
+    left = [pair for pair in pairs if pair[0] not in taken]
+    if not left:
+        raise DataError(
+            f"{where}: expected enough different source lines to hold some out for {name}, "
+            f"found {len(occurrences)}; give {name} files of their own"
+        )
+    return [pair for pair in pairs if pair[0] in taken], left
+
+
+def parallel_text(train: Corpus, **fields) -> ParallelText:
+    """Returns a builder config whose name changes whenever the content of a file does.
+
+    Args:
+      train: The training corpus.
+      **fields: The other fields of `ParallelText`.
+
+    Raises:
+      DataError: If a file cannot be read.
+    """
+    config = ParallelText(name="unnamed", train=train, **fields)
+    digest = hashlib.sha256(f"{config.validation_pairs} {config.test_pairs}".encode())
+    for corpus in (config.train, config.validation, config.test):
+        for path in (corpus.source, corpus.target) if corpus else ("", ""):
+            digest.update(path.encode() + b"\0" + _content_digest(path))
+    return dataclasses.replace(config, name=digest.hexdigest()[:20])
+
+
+def _content_digest(path: str) -> bytes:
+    if not path:
+        return b""
+    try:
+        with open(path, "rb") as handle:
+            return hashlib.file_digest(handle, "sha256").digest()
+    except OSError as error:
+        raise DataError(f"{path}: expected a readable text file ({error.strerror})") from None
+
+
+def _problem(pair: Pair) -> str | None:
+    for side, text in zip(("source", "target"), pair, strict=True):
+        if not text:
+            return f"expected a {side} sentence, found an empty line"
+        if len(text) > MAX_LINE_CHARACTERS:
+            return (
+                f"expected a {side} line of at most {MAX_LINE_CHARACTERS} characters, "
+                f"found {len(text)}"
+            )
+    return None

@@ -1,0 +1,1 @@
+"""The `smoke` data set."""

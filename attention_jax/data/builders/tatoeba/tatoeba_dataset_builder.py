@@ -1,0 +1,93 @@
+"""Tatoeba: 169,813 pairs of English and German sentences, many with several translations."""
+
+import dataclasses
+import zipfile
+from pathlib import Path
+
+import tensorflow_datasets as tfds
+
+from attention_jax.data import storage
+from attention_jax.data.builders.blocks import block_features, grouped, to_blocks
+from attention_jax.data.builders.splitting import split_of
+from attention_jax.errors import DataError
+
+LANGUAGES = ("en", "de")
+ARCHIVE = "deu-eng.zip"
+ADDRESS = (
+    "https://raw.githubusercontent.com/rioyshky/translation/"
+    "de48b7027f7318d77010a6e08ed928c10748c23d/deu-eng.zip"
+)
+VALIDATION_FRACTION = 0.02
+TEST_FRACTION = 0.02
+
+
+@dataclasses.dataclass
+class Direction(tfds.core.BuilderConfig):
+    """Which of the two languages is the source; the name is `source-target`."""
+
+    source_language: str = "en"
+
+
+class Builder(tfds.core.GeneratorBasedBuilder):
+    """Sentences and all of their translations, split by distinct English sentence."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    RELEASE_NOTES = {"1.0.0": "The pairs of 2018-05-13."}
+    BUILDER_CONFIGS = [
+        Direction(name="en-de", source_language="en"),
+        Direction(name="de-en", source_language="de"),
+    ]
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return self.dataset_info_from_configs(
+            features=block_features(),
+            homepage="https://www.manythings.org/anki/",
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager):
+        digest = storage.recorded_digests(__file__)[ARCHIVE]
+        splits = split_pairs(read_pairs(storage.obtain(f"tatoeba_deu/{ARCHIVE}", ADDRESS, digest)))
+        return {name: self._generate_examples(pairs) for name, pairs in splits.items()}
+
+    def _generate_examples(self, pairs):
+        if self.builder_config.source_language == "de":
+            pairs = [(german, english) for english, german in pairs]
+        yield from to_blocks(grouped(pairs))
+
+
+def read_pairs(archive: Path) -> list[tuple[str, str]]:
+    """Reads the (English, German) pairs of the archive.
+
+    Raises:
+      DataError: If the archive does not hold `deu.txt`, or a line of it no pair.
+    """
+    try:
+        text = zipfile.ZipFile(archive).read("deu.txt").decode("utf-8")
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise DataError(f"{archive}: expected an archive with deu.txt ({error})") from None
+    pairs = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        columns = line.split("\t")
+        if len(columns) < 2:
+            raise DataError(f"{archive}:deu.txt:{number}: expected two columns, found one")
+        pairs.append((columns[0].strip(), columns[1].strip()))
+    return pairs
+
+
+def split_pairs(pairs: list[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """Splits by English sentence, such that no sentence of either language is in two splits.
+
+    A hash of the English sentence decides. A German sentence can translate English sentences of
+    several splits: it stays in `test`, or else in `validation`, and its other pairs are dropped
+    (about 0.7 % of all).
+    """
+    splits: dict[str, list[tuple[str, str]]] = {"test": [], "validation": [], "train": []}
+    for pair in pairs:
+        name = split_of(pair[0], validation=VALIDATION_FRACTION, test=TEST_FRACTION)
+        splits[name].append(pair)
+    taken: set[str] = set()
+    for name, members in splits.items():
+        splits[name] = [pair for pair in members if pair[1] not in taken]
+        taken.update(german for _, german in splits[name])
+    return {name: splits[name] for name in ("train", "validation", "test")}

@@ -1,0 +1,189 @@
+"""What a config can say about data: one dataclass per data set."""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+
+_MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
+_TATOEBA_LANGUAGES = ("en", "de")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What every data set has: lengths and batches.
+
+    Attributes:
+      batch_size: Examples, or target positions, in a training batch of all processes together.
+      batch_unit: Whether `batch_size` counts `sentences` or target `tokens`, padding included.
+      batch_multiple: With `tokens`, the number of rows is a multiple of this, so that devices
+        share them evenly.
+      num_buckets: Different shapes of training batches, at most.
+      max_source_length: Longest training source in tokens, EOS included; longer ones are dropped.
+      max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
+      max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
+      eval_batch_size: Examples in an evaluation batch of all processes together.
+    """
+
+    batch_size: int = setting(64, at_least=1)
+    batch_unit: str = setting("sentences", choices=("sentences", "tokens"))
+    batch_multiple: int = setting(8, at_least=1)
+    num_buckets: int = setting(8, at_least=1)
+    max_source_length: int = setting(64, at_least=2)
+    max_target_length: int = setting(64, at_least=2)
+    max_train_examples: int = setting(0, at_least=0)
+    eval_batch_size: int = setting(64, at_least=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordsConfig:
+    """How text becomes tokens.
+
+    Attributes:
+      kind: `bpe` (sentencepiece), `words` (with punctuation apart), or `characters`.
+      size: Vocabulary size at most, the four special tokens included.
+      joint: One vocabulary of both languages, or one for each.
+    """
+
+    kind: str = setting("bpe", choices=("bpe", "words", "characters"))
+    size: int = setting(8000, at_least=5)
+    joint: bool = setting(False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslationConfig(DataConfig):
+    """What every translation data set has.
+
+    Attributes:
+      subwords: How text becomes tokens.
+      lowercase: Sources, targets and references in lower case.
+      min_train_source_words: Fewest words, split at spaces, of a training source.
+      max_train_source_words: Most words of a training source; 0 for no limit. Both leave the
+        vocabulary and the evaluation splits as they are.
+    """
+
+    subwords: SubwordsConfig = setting(SubwordsConfig())
+    lowercase: bool = setting(False)
+    min_train_source_words: int = setting(0, at_least=0)
+    max_train_source_words: int = setting(0, at_least=0)
+
+    def __post_init__(self):
+        if 0 < self.max_train_source_words < self.min_train_source_words:
+            raise ValueError(
+                "max_train_source_words: expected at least min_train_source_words "
+                f"({self.min_train_source_words}), found {self.max_train_source_words}"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CmudictConfig(DataConfig):
+    """English words to phonemes."""
+
+    name: str = setting("cmudict", choices=("cmudict",))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Multi30kConfig(TranslationConfig):
+    """Image captions, any two of four languages."""
+
+    name: str = setting("multi30k", choices=("multi30k",))
+    source_language: str = setting("en", choices=_MULTI30K_LANGUAGES)
+    target_language: str = setting("de", choices=_MULTI30K_LANGUAGES)
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_pair(self.source_language, self.target_language)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TatoebaConfig(TranslationConfig):
+    """Short everyday sentences in English and German, in either direction."""
+
+    name: str = setting("tatoeba", choices=("tatoeba",))
+    source_language: str = setting("en", choices=_TATOEBA_LANGUAGES)
+    target_language: str = setting("de", choices=_TATOEBA_LANGUAGES)
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_pair(self.source_language, self.target_language)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ParallelConfig(TranslationConfig):
+    """The user's own text: per split two files, or one table with tab-separated columns.
+
+    Attributes:
+      train_source: File of training sources, one a line.
+      train_target: File of their translations.
+      train_table: Instead of both, a file of `source<TAB>target` lines.
+      validation_source: As above, for validation; without files, pairs are held out.
+      validation_target: As above.
+      validation_table: As above.
+      validation_pairs: Pairs to hold out where validation has no files.
+      test_source: As above, for the test split.
+      test_target: As above.
+      test_table: As above.
+      test_pairs: Pairs to hold out where the test split has no files.
+    """
+
+    name: str = setting("parallel", choices=("parallel",))
+    train_source: str = setting("")
+    train_target: str = setting("")
+    train_table: str = setting("")
+    validation_source: str = setting("")
+    validation_target: str = setting("")
+    validation_table: str = setting("")
+    validation_pairs: int = setting(1000, at_least=1)
+    test_source: str = setting("")
+    test_target: str = setting("")
+    test_table: str = setting("")
+    test_pairs: int = setting(1000, at_least=1)
+
+    def __post_init__(self):
+        super().__post_init__()
+        for split in ("train", "validation", "test"):
+            source, target, table = self.files(split)
+            if table and (source or target):
+                raise ValueError(f"{split}_table: expected either a table or two files, found both")
+            if bool(source) != bool(target):
+                missing = f"{split}_target" if source else f"{split}_source"
+                raise ValueError(f"{missing}: expected a file, found none")
+            if split == "train" and not (table or source):
+                raise ValueError(
+                    "train_source: expected a file (with train_target), or train_table; found none"
+                )
+
+    def files(self, split: str) -> tuple[str, str, str]:
+        """Returns the paths of a split: source, target, table; empty where not given."""
+        return tuple(getattr(self, f"{split}_{part}") for part in ("source", "target", "table"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SmokeConfig(DataConfig):
+    """Numbers to be spelled out, learnt in seconds."""
+
+    name: str = setting("smoke", choices=("smoke",))
+
+
+_CONFIGS = {
+    "cmudict": CmudictConfig,
+    "multi30k": Multi30kConfig,
+    "tatoeba": TatoebaConfig,
+    "parallel": ParallelConfig,
+    "smoke": SmokeConfig,
+}
+
+
+def data_config_class(name: str) -> type[DataConfig]:
+    """Returns the dataclass of a data set.
+
+    Raises:
+      KeyError: With the list of names, if there is none such.
+    """
+    if name not in _CONFIGS:
+        raise KeyError(sorted(_CONFIGS))
+    return _CONFIGS[name]
+
+
+def _check_pair(source: str, target: str) -> None:
+    if source == target:
+        raise ValueError(f"target_language: expected another than the source's, found {target!r}")

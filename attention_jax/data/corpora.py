@@ -1,0 +1,48 @@
+"""From the config of a data set to its examples, through its builder."""
+
+import importlib
+
+from attention_jax.data.config import (
+    DataConfig,
+    Multi30kConfig,
+    ParallelConfig,
+    TatoebaConfig,
+)
+
+Examples = dict[str, list[tuple[str, tuple[str, ...]]]]
+
+
+def load_corpus(data_config: DataConfig) -> Examples:
+    """Returns the examples of a data set by split: (source, accepted outputs) each.
+
+    The builders are imported here and not above, so that programs which need no data set do not
+    wait for TFDS.
+
+    Raises:
+      DataError: If the data cannot be had or is not what it should be.
+    """
+    from attention_jax.data.preparation import load_examples
+
+    name = data_config.name
+    builder = importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")
+    return load_examples(builder.Builder, _builder_config(builder, data_config))
+
+
+def _builder_config(builder, data_config: DataConfig):
+    match data_config:
+        case Multi30kConfig() | TatoebaConfig():
+            return f"{data_config.source_language}-{data_config.target_language}"
+        case ParallelConfig():
+            return builder.parallel_text(
+                _corpus(builder, data_config, "train"),
+                validation=_corpus(builder, data_config, "validation"),
+                test=_corpus(builder, data_config, "test"),
+                validation_pairs=data_config.validation_pairs,
+                test_pairs=data_config.test_pairs,
+            )
+    return None
+
+
+def _corpus(builder, data_config: ParallelConfig, split: str):
+    source, target, table = data_config.files(split)
+    return builder.Corpus(table or source, target) if table or source else None

@@ -1,0 +1,253 @@
+"""From a task to batches of arrays: endless for training, once through for evaluation.
+
+A batch maps `source` and `target` to int32 ids (`B S`, `B T`; ending in EOS, PAD to the right),
+`source_mask` and `target_mask` to where they hold tokens, and `index` (int32 `B`) to the examples'
+positions in the split, -1 for rows that only fill the batch.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+import grain
+import numpy as np
+from absl import logging
+from jaxtyping import Int
+
+from attention_jax.data.batch_plan import FILLER, PlannedBatch, plan_epoch, plan_evaluation
+from attention_jax.data.buckets import (
+    Bucket,
+    fit_buckets,
+    fixed_rows,
+    padded_fraction,
+    rows_by_tokens,
+)
+from attention_jax.data.config import DataConfig
+from attention_jax.data.tasks import Split, Task
+from attention_jax.errors import ConfigError, DataError
+from attention_jax.types import SpecialIds
+
+NumpyBatch = dict[str, np.ndarray]
+
+_READING = grain.ReadOptions(num_threads=1, prefetch_buffer_size=8)
+
+
+def make_train_iterator(
+    task: Task,
+    data_config: DataConfig,
+    seed: int,
+    process_index: int = 0,
+    process_count: int = 1,
+) -> "TrainIterator":
+    """Returns the endless iterator over the training batches of one process.
+
+    Args:
+      task: The task whose `train` split is used.
+      data_config: Its config.
+      seed: Decides the order of examples and batches.
+      process_index: This process, from 0.
+      process_count: Processes among which the rows of every batch are shared out.
+
+    Raises:
+      ConfigError: If rows cannot be shared evenly.
+      DataError: If every example is longer than the config allows.
+    """
+    split = task.split("train")
+    source_lengths = _lengths(split.source_ids)
+    target_lengths = _lengths(split.target_ids)
+    kept = np.flatnonzero(
+        (source_lengths <= data_config.max_source_length)
+        & (target_lengths <= data_config.max_target_length)
+    )
+    dropped = len(split) - len(kept)
+    if not len(kept):
+        raise DataError(
+            f"data: expected training pairs of at most {data_config.max_source_length} and "
+            f"{data_config.max_target_length} tokens, found none among {len(split)}"
+        )
+    if dropped:
+        logging.info("Dropped %d of %d training pairs as too long", dropped, len(split))
+    buckets = [
+        Bucket(bucket.source_length, bucket.target_length, bucket.rows, kept[bucket.members])
+        for bucket in fit_buckets(
+            source_lengths[kept],
+            target_lengths[kept],
+            data_config.num_buckets,
+            _rows_rule(data_config),
+        )
+    ]
+    for bucket in buckets:
+        _check_shares(bucket.rows, process_count, "batch_size")
+    logging.info(
+        "%d training pairs in %d batch shapes; padding: %.1f %% of source, %.1f %% of target",
+        len(kept),
+        len(buckets),
+        100 * padded_fraction(buckets, source_lengths, "source"),
+        100 * padded_fraction(buckets, target_lengths, "target"),
+    )
+    return TrainIterator(split, buckets, dropped, seed, process_index, process_count)
+
+
+class TrainIterator:
+    """Training batches without end; a thread prepares the next ones while one is used.
+
+    Attributes:
+      buckets: Shapes and their examples.
+      dropped: Training pairs left out as too long.
+      batches_per_epoch: The same in every epoch.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        buckets: Sequence[Bucket],
+        dropped: int,
+        seed: int,
+        process_index: int,
+        process_count: int,
+    ):
+        self.buckets = tuple(buckets)
+        self.dropped = dropped
+        self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
+        source = _BatchSource(split, self.buckets, seed, process_index, process_count)
+        self._dataset = grain.MapDataset.source(source)
+        self._start_at(0)
+
+    @property
+    def epoch(self) -> int:
+        """Epoch, from 0, of the batch that comes next."""
+        return self._next // self.batches_per_epoch
+
+    def __iter__(self) -> Iterator[NumpyBatch]:
+        return self
+
+    def __next__(self) -> NumpyBatch:
+        batch = next(self._batches)
+        self._next += 1
+        return batch
+
+    def state(self) -> dict[str, int]:
+        """Returns the position of the batch that comes next, as JSON can hold it."""
+        epoch, batch = divmod(self._next, self.batches_per_epoch)
+        return {"epoch": epoch, "batch": batch}
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Goes to a position that `state` returned, in this run or one on other processes.
+
+        Raises:
+          DataError: If there is no such batch.
+        """
+        epoch, batch = int(state["epoch"]), int(state["batch"])
+        if epoch < 0 or not 0 <= batch < self.batches_per_epoch:
+            raise DataError(
+                f"data position: expected a batch below {self.batches_per_epoch}, "
+                f"found epoch {epoch}, batch {batch}; has the data changed?"
+            )
+        self._start_at(epoch * self.batches_per_epoch + batch)
+
+    def _start_at(self, position: int) -> None:
+        self._next = position
+        self._batches = iter(self._dataset[position:].to_iter_dataset(_READING))
+
+
+class _BatchSource:
+    """Random access to the batches of all epochs, one after the other."""
+
+    def __init__(self, split, buckets, seed, process_index, process_count):
+        self._split = split
+        self._buckets = buckets
+        self._seed = seed
+        self._rows = slice(process_index, None, process_count)
+        self._batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
+        self._planned: tuple[int, list[PlannedBatch]] = (-1, [])
+
+    def __len__(self) -> int:
+        return sys.maxsize
+
+    def __getitem__(self, position: int) -> NumpyBatch:
+        epoch, number = divmod(position, self._batches_per_epoch)
+        return collate(self._split, self._plan(epoch)[number], self._rows)
+
+    def _plan(self, epoch: int) -> list[PlannedBatch]:
+        planned_epoch, plan = self._planned
+        if planned_epoch != epoch:
+            plan = plan_epoch(self._seed, epoch, self._buckets)
+            self._planned = (epoch, plan)
+        return plan
+
+
+def make_eval_batches(
+    split: Split, data_config: DataConfig, process_index: int = 0, process_count: int = 1
+) -> "EvalBatches":
+    """Returns the batches of a split, every example once and whole however long it is.
+
+    Args:
+      split: Any split, with or without targets.
+      data_config: Its `eval_batch_size` counts.
+      process_index: This process, from 0.
+      process_count: Processes among which the rows of every batch are shared out.
+
+    Raises:
+      ConfigError: If rows cannot be shared evenly.
+    """
+    _check_shares(data_config.eval_batch_size, process_count, "eval_batch_size")
+    plan = plan_evaluation(
+        _lengths(split.source_ids), _lengths(split.target_ids), data_config.eval_batch_size
+    )
+    return EvalBatches(split, plan, slice(process_index, None, process_count))
+
+
+class EvalBatches:
+    """Batches in order of length, in few shapes; can be iterated over again and again."""
+
+    def __init__(self, split: Split, plan: Sequence[PlannedBatch], rows: slice):
+        self._split = split
+        self._plan = plan
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    def __iter__(self) -> Iterator[NumpyBatch]:
+        return (collate(self._split, planned, self._rows) for planned in self._plan)
+
+
+def collate(split: Split, planned: PlannedBatch, rows: slice = slice(None)) -> NumpyBatch:
+    """Makes the arrays of some rows of a planned batch."""
+    indices = planned.indices[rows]
+    source = _padded(split.source_ids, indices, planned.source_length)
+    target = _padded(split.target_ids, indices, planned.target_length)
+    return {
+        "source": source,
+        "source_mask": source != SpecialIds.PAD,
+        "target": target,
+        "target_mask": target != SpecialIds.PAD,
+        "index": indices.astype(np.int32),
+    }
+
+
+def _padded(
+    sequences: Sequence[np.ndarray], indices: Int[np.ndarray, " B"], length: int
+) -> Int[np.ndarray, "B {length}"]:
+    padded = np.full((len(indices), length), SpecialIds.PAD, np.int32)
+    for row, index in enumerate(indices):
+        if index != FILLER:
+            padded[row, : len(sequences[index])] = sequences[index]
+    return padded
+
+
+def _rows_rule(data_config: DataConfig):
+    if data_config.batch_unit == "sentences":
+        return fixed_rows(data_config.batch_size)
+    return rows_by_tokens(data_config.batch_size, data_config.batch_multiple)
+
+
+def _check_shares(rows: int, process_count: int, field: str) -> None:
+    if rows % process_count:
+        raise ConfigError(
+            f"data.{field}: expected rows that {process_count} processes can share evenly, "
+            f"found {rows}"
+        )
+
+
+def _lengths(sequences: Sequence[np.ndarray]) -> Int[np.ndarray, " N"]:
+    return np.fromiter(map(len, sequences), np.int64, len(sequences))

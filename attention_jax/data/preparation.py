@@ -1,0 +1,81 @@
+"""Prepared data sets: built once, then read from the cache by every later run."""
+
+import contextlib
+import io
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow_datasets as tfds
+from absl import logging
+
+from attention_jax.data import storage
+from attention_jax.data.builders.blocks import Example, from_blocks
+from attention_jax.errors import DataError
+
+SPLITS = ("train", "validation", "test")
+
+
+def load_examples(builder_class: type, config: Any = None) -> dict[str, list[Example]]:
+    """Returns the examples of every split, preparing the data set if nobody has yet.
+
+    Several processes may ask at once: one prepares, the others wait. A process that dies while
+    preparing leaves nothing behind that a later one would take for finished.
+
+    Args:
+      builder_class: A TFDS builder whose records are blocks of examples.
+      config: The builder's config, or the name of one.
+
+    Raises:
+      DataError: If the data cannot be had, prepared or read.
+    """
+    root = storage.cache_root() / "datasets"
+    with storage.exclusive(root / "locks" / builder_class.name):
+        # A builder looks for prepared data when it is made, so not before the lock is held.
+        with _quiet():
+            builder = builder_class(data_dir=str(root), config=config, file_format="array_record")
+        folder = Path(builder.data_dir)
+        if not folder.exists():
+            _prepare(builder, folder)
+    return {name: _read(builder, folder, name) for name in SPLITS}
+
+
+def _prepare(builder: tfds.core.DatasetBuilder, folder: Path) -> None:
+    logging.info("Preparing %s in %s", builder.name, folder)
+    for unfinished in folder.parent.glob(f"incomplete.*_{folder.name}"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+    tfds.disable_progress_bar()
+    settings = tfds.download.DownloadConfig(compute_stats=tfds.download.ComputeStatsMode.SKIP)
+    try:
+        with _quiet(), contextlib.redirect_stdout(io.StringIO()):
+            builder.download_and_prepare(
+                download_dir=str(storage.cache_root() / "downloads"),
+                download_config=settings,
+                file_format="array_record",
+            )
+    except OSError as error:
+        raise DataError(f"{folder}: the data set could not be written ({error})") from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what TFDS does step by step out of the log; its warnings stay."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(min(verbosity, logging.WARNING))
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+def _read(builder: tfds.core.DatasetBuilder, folder: Path, split: str) -> list[Example]:
+    try:
+        source = builder.as_data_source(split=split)
+        return from_blocks(source.__getitems__(list(range(len(source)))))
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{folder}: the prepared data is damaged, delete the folder to prepare it anew "
+            f"({type(error).__name__}: {reason})"
+        ) from None

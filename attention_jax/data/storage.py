@@ -1,0 +1,151 @@
+"""Where data files come from and where prepared data is kept.
+
+Two environment variables decide: `ATTENTION_JAX_DATA` names a folder of files that the user
+already has, and `ATTENTION_JAX_CACHE` (default `~/.cache/attention_jax`, or below
+`XDG_CACHE_HOME`) is where downloads and prepared data sets go.
+"""
+
+import contextlib
+import csv
+import fcntl
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from absl import logging
+
+from attention_jax.errors import DataError
+
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_SECONDS = 30.0
+_ALGORITHMS = {32: "md5", 64: "sha256"}
+
+
+def data_root() -> Path | None:
+    """Returns the folder of files that the user already has, or None when none is named.
+
+    Raises:
+      DataError: If `ATTENTION_JAX_DATA` names something that is not a folder.
+    """
+    named = os.environ.get("ATTENTION_JAX_DATA", "")
+    if not named:
+        return None
+    root = Path(named).expanduser()
+    if not root.is_dir():
+        raise DataError(f"ATTENTION_JAX_DATA: expected a folder, found {named!r}")
+    return root
+
+
+def cache_root() -> Path:
+    """Returns the folder of downloads and prepared data, creating it if need be.
+
+    Raises:
+      DataError: If it cannot be created or written.
+    """
+    named = os.environ.get("ATTENTION_JAX_CACHE")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    root = (Path(named) if named else home / "attention_jax").expanduser()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"ATTENTION_JAX_CACHE: expected a writable folder, found {str(root)!r} "
+            f"({error.strerror})"
+        ) from None
+    return root
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Holds a lock file while the block runs, so that one process at a time is inside.
+
+    The operating system lets go of the lock when its holder dies, however it dies.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def recorded_digests(builder_file: str) -> dict[str, str]:
+    """Reads the `checksums.tsv` beside a builder: file name -> hexadecimal digest.
+
+    The columns are TFDS's: address, size in bytes, SHA-256, file name.
+    """
+    path = Path(builder_file).with_name("checksums.tsv")
+    with path.open(newline="") as handle:
+        return {row[3]: row[2] for row in csv.reader(handle, delimiter="\t")}
+
+
+def check_digest(path: Path, digest: str) -> None:
+    """Checks a file against its recorded digest.
+
+    Args:
+      path: The file.
+      digest: Hexadecimal SHA-256 (64 digits) or MD5 (32 digits).
+
+    Raises:
+      DataError: If they differ.
+    """
+    algorithm = _ALGORITHMS[len(digest)]
+    with path.open("rb") as handle:
+        found = hashlib.file_digest(handle, algorithm).hexdigest()
+    if found != digest:
+        raise DataError(f"{path}: expected {algorithm} {digest}, found {found}")
+
+
+def obtain(relative: str, url: str, digest: str) -> Path:
+    """Returns a verified data file, from the user's folder if it is there, else downloaded.
+
+    Args:
+      relative: Path below `ATTENTION_JAX_DATA`, and below the cache's `downloads` folder.
+      url: Public address of the file.
+      digest: Its SHA-256 or MD5; checked wherever the file comes from.
+
+    Raises:
+      DataError: If the file cannot be fetched or is not what its digest says.
+    """
+    root = data_root()
+    if root is not None and (root / relative).is_file():
+        check_digest(root / relative, digest)
+        return root / relative
+    path = cache_root() / "downloads" / relative
+    with exclusive(path.with_name(path.name + ".lock")):
+        if not path.is_file():
+            logging.info("Downloading %s", url)
+            _download(url, path, digest)
+    check_digest(path, digest)
+    return path
+
+
+def _download(url: str, path: Path, digest: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with (
+            urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response,
+            partial.open("wb") as handle,
+        ):
+            while chunk := response.read(_CHUNK_BYTES):
+                handle.write(chunk)
+    except (OSError, urllib.error.URLError) as error:
+        partial.unlink(missing_ok=True)
+        reason = getattr(error, "reason", None) or error
+        raise DataError(
+            f"{url}: could not be downloaded ({reason}); place the file at "
+            f"$ATTENTION_JAX_DATA/{path.relative_to(cache_root() / 'downloads')} instead"
+        ) from None
+    try:
+        check_digest(partial, digest)
+    except DataError as error:
+        partial.unlink()
+        raise DataError(f"{url}: {str(error).split(': ', 1)[1]}") from None
+    os.replace(partial, path)

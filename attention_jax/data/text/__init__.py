@@ -1,0 +1,1 @@
+"""Vocabularies, tokenisers and subwords."""

@@ -1,0 +1,62 @@
+"""Saved vocabularies: one of any kind, and the pair that a run directory keeps."""
+
+import json
+from pathlib import Path
+
+from attention_jax.data.text.subwords import KIND as SUBWORDS
+from attention_jax.data.text.subwords import SubwordVocabulary
+from attention_jax.data.text.vocabulary import (
+    SymbolVocabulary,
+    Vocabulary,
+    read_record,
+    write_atomically,
+)
+from attention_jax.errors import DataError
+
+PAIR_FILE = "vocabularies.json"
+SIDES = ("source", "target")
+_JOINT = "joint"
+
+
+def load_vocabulary(directory: str | Path) -> Vocabulary:
+    """Reads a vocabulary of any kind that its `save` wrote.
+
+    Raises:
+      DataError: If a file is missing or damaged.
+    """
+    record = read_record(directory)
+    if record["kind"] == SUBWORDS:
+        return SubwordVocabulary.load(directory)
+    return SymbolVocabulary(record["kind"], record["symbols"])
+
+
+def save_vocabularies(directory: str | Path, source: Vocabulary, target: Vocabulary) -> None:
+    """Saves the vocabularies of a run, a joint one once; `vocabularies.json` comes last."""
+    names = (_JOINT, _JOINT) if source is target else SIDES
+    for name, vocabulary in dict(zip(names, (source, target), strict=True)).items():
+        vocabulary.save(Path(directory) / name)
+    pair = json.dumps(dict(zip(SIDES, names, strict=True)))
+    write_atomically(Path(directory) / PAIR_FILE, pair.encode())
+
+
+def has_vocabularies(directory: str | Path) -> bool:
+    """Tells whether the vocabularies of a run were saved here, to the end."""
+    return (Path(directory) / PAIR_FILE).exists()
+
+
+def load_vocabularies(directory: str | Path) -> tuple[Vocabulary, Vocabulary]:
+    """Reads the source and target vocabularies of a run; a joint one is the same object twice.
+
+    Raises:
+      DataError: If a file is missing or damaged.
+    """
+    path = Path(directory) / PAIR_FILE
+    try:
+        names = json.loads(path.read_bytes())
+        source, target = (names[side] for side in SIDES)
+    except OSError:
+        raise DataError(f"{path}: expected the vocabularies of a run, found none") from None
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{path}: expected the vocabularies of a run, found damage") from None
+    vocabulary = load_vocabulary(path.parent / source)
+    return vocabulary, vocabulary if source == target else load_vocabulary(path.parent / target)

@@ -1,0 +1,153 @@
+"""Vocabularies of whole symbols: words, characters, or symbols that spaces separate."""
+
+import collections
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, SupportsIndex
+
+from attention_jax.data.text import tokenization
+from attention_jax.errors import DataError
+from attention_jax.types import SpecialIds
+
+RECORD_FILE = "vocabulary.json"
+SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+
+
+class Vocabulary(Protocol):
+    """A two-way map between texts and lists of ids; the first ids are `SpecialIds`."""
+
+    @property
+    def size(self) -> int:
+        """Number of ids, the special ones included."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a text, without any special ones added."""
+        ...
+
+    def decode(self, ids: Iterable[SupportsIndex]) -> str:
+        """Returns the text of ids up to the first EOS, special ids left out."""
+        ...
+
+    def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
+        """Returns one printable piece per id, special ids included."""
+        ...
+
+    def save(self, directory: str | Path) -> None:
+        """Writes the vocabulary so that `load_vocabulary` finds it."""
+        ...
+
+
+def content_ids(ids: Iterable[SupportsIndex]) -> list[int]:
+    """Returns the ids before the first EOS, without PAD and BOS."""
+    content = []
+    for index in map(int, ids):
+        if index == SpecialIds.EOS:
+            break
+        if index not in (SpecialIds.PAD, SpecialIds.BOS):
+            content.append(index)
+    return content
+
+
+_SPLIT: dict[str, Callable[[str], list[str]]] = {
+    "words": tokenization.tokenize,
+    "characters": list,
+    "symbols": str.split,
+}
+_JOIN: dict[str, Callable[[list[str]], str]] = {
+    "words": tokenization.detokenize,
+    "characters": "".join,
+    "symbols": " ".join,
+}
+
+
+class SymbolVocabulary:
+    """A list of known symbols; anything else is UNK.
+
+    Attributes:
+      kind: `words` (split at spaces and punctuation), `characters`, or `symbols` (split at
+        spaces, such as phonemes).
+    """
+
+    def __init__(self, kind: str, symbols: Sequence[str]):
+        self.kind = kind
+        self._symbols = (*SPECIAL_TOKENS, *symbols)
+        self._ids = {
+            symbol: index for index, symbol in enumerate(self._symbols) if index >= SpecialIds.COUNT
+        }
+
+    @classmethod
+    def train(cls, kind: str, texts: Iterable[str], size: int = 0) -> "SymbolVocabulary":
+        """Collects the symbols of the training texts, the most frequent ones first.
+
+        Args:
+          kind: `words`, `characters` or `symbols`.
+          texts: Texts of the training side.
+          size: Ids at most, the special ones included; 0 keeps every symbol.
+        """
+        counts = collections.Counter(symbol for text in texts for symbol in _SPLIT[kind](text))
+        ranked = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
+        return cls(kind, ranked[: size - SpecialIds.COUNT] if size else ranked)
+
+    @property
+    def size(self) -> int:
+        """Number of ids, the special ones included."""
+        return len(self._symbols)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a text, without any special ones added."""
+        return [self._ids.get(symbol, SpecialIds.UNK) for symbol in _SPLIT[self.kind](text)]
+
+    def decode(self, ids: Iterable[SupportsIndex]) -> str:
+        """Returns the text of ids up to the first EOS, special ids left out."""
+        return _JOIN[self.kind]([self._symbols[index] for index in content_ids(ids)])
+
+    def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
+        """Returns one printable piece per id, special ids included."""
+        return [self._symbols[int(index)].replace(tokenization.JOINER, "") for index in ids]
+
+    def save(self, directory: str | Path) -> None:
+        """Writes `vocabulary.json`."""
+        write_record(directory, {"kind": self.kind, "symbols": self._symbols[SpecialIds.COUNT :]})
+
+
+def write_record(directory: str | Path, content: dict[str, Any]) -> None:
+    """Writes `vocabulary.json` with a checksum of its content, all of it or nothing."""
+    record = {**content, "sha256": _checksum(content)}
+    text = json.dumps(record, ensure_ascii=False, indent=0) + "\n"
+    write_atomically(Path(directory) / RECORD_FILE, text.encode())
+
+
+def read_record(directory: str | Path) -> dict[str, Any]:
+    """Reads what `write_record` wrote.
+
+    Raises:
+      DataError: If it is missing, or not what was written.
+    """
+    path = Path(directory) / RECORD_FILE
+    try:
+        record = json.loads(path.read_bytes().decode("utf-8"))
+        recorded = record.pop("sha256")
+    except OSError:
+        raise DataError(f"{path}: expected a saved vocabulary, found none") from None
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise DataError(f"{path}: expected a saved vocabulary, found a damaged file") from None
+    if recorded != _checksum(record):
+        raise DataError(f"{path}: the vocabulary does not match its checksum, the file is damaged")
+    return record
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file such that nobody ever sees a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Scores of outputs and of attention, from plain lists of strings and arrays."""

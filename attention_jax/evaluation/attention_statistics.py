@@ -1,0 +1,68 @@
+"""What attention looks like, in numbers: how sharp, how monotone, how much of it on EOS."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float
+
+Weights = Float[np.ndarray, "T S"]
+
+
+def normalized_entropy(weights: Weights) -> Float[np.ndarray, "T"]:
+    """Computes -sum_s a_ts log a_ts / log S for each step: 0 is hard, 1 uniform.
+
+    With a single source position it is 0.
+    """
+    weights = np.asarray(weights, np.float64)
+    if weights.shape[1] < 2:
+        return np.zeros(len(weights))
+    logarithms = np.log(np.where(weights > 0, weights, 1.0))
+    # Adding 0 turns the -0.0 of a hard row into 0.0.
+    return -(weights * logarithms).sum(axis=1) / np.log(weights.shape[1]) + 0.0
+
+
+def monotonicity(weights: Weights, tolerance: float = 1e-6) -> float:
+    """Computes the share of steps whose mean source position is not below the one before.
+
+    m_t = sum_s s a_ts / sum_s a_ts;  share = |{t > 0: m_t >= m_{t-1}}| / (T - 1)
+
+    Rows without any weight are left out. With fewer than two rows it is 1.
+    """
+    weights = np.asarray(weights, np.float64)
+    total = weights.sum(axis=1)
+    weights, total = weights[total > 0], total[total > 0]
+    if len(weights) < 2:
+        return 1.0
+    means = weights @ np.arange(weights.shape[1]) / total
+    return float(np.mean(np.diff(means) >= -tolerance))
+
+
+def attention_statistics(matrices: Iterable[Weights]) -> dict[str, float]:
+    """Averages the statistics of attention over a set of sentences.
+
+    Args:
+      matrices: `T S` for each sentence without padding, EOS last on both sides.
+
+    Returns:
+      `attention_entropy`, the mean over all target tokens of the entropy normalised by log S;
+      `attention_monotonicity`, over all pairs of consecutive tokens; `attention_eos_mass`, the
+      mean weight on the source's EOS while a token other than EOS is produced. Monotonicity is
+      of the positions without EOS. Empty without sentences.
+    """
+    entropies, masses, rising, pairs = [], [], 0.0, 0
+    for weights in matrices:
+        weights = np.asarray(weights, np.float64)
+        entropies.extend(normalized_entropy(weights))
+        masses.extend(weights[:-1, -1])
+        words = weights[:-1, :-1]
+        steps = int((words.sum(axis=1) > 0).sum()) - 1
+        if steps > 0:
+            rising, pairs = rising + steps * monotonicity(words), pairs + steps
+    statistics = {}
+    if entropies:
+        statistics["attention_entropy"] = float(np.mean(entropies))
+    if pairs:
+        statistics["attention_monotonicity"] = rising / pairs
+    if masses:
+        statistics["attention_eos_mass"] = float(np.mean(masses))
+    return statistics

@@ -1,0 +1,87 @@
+"""BLEU by the length of the source, with the uncertainty of each number."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
+from attention_jax.evaluation.bootstrap import bleu_interval
+from attention_jax.evaluation.error_rates import check_parallel
+
+
+@dataclasses.dataclass(frozen=True)
+class LengthBucket:
+    """The corpus BLEU of the sentences whose sources have `first` to `last` words.
+
+    Attributes:
+      first: Fewest source words.
+      last: Most source words, or None where there is no upper end.
+      sentences: How many sentences there are.
+      bleu: Their corpus BLEU.
+      low: Lower end of its bootstrap 95 % interval.
+      high: Upper end of that.
+    """
+
+    first: int
+    last: int | None
+    sentences: int
+    bleu: float
+    low: float
+    high: float
+
+    @property
+    def label(self) -> str:
+        """The range of lengths, as tables and axes show it."""
+        return f">{self.first - 1}" if self.last is None else f"{self.first}-{self.last}"
+
+
+def bleu_by_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    width: int = 10,
+    buckets: int = 6,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> list[LengthBucket]:
+    """Computes corpus BLEU for sources of 1 to 10 words, 11 to 20, and so on.
+
+    Args:
+      sources: The source sentences; words are what white space separates.
+      hypotheses: Their detokenised translations.
+      references: The references of each.
+      width: How many lengths share a bucket.
+      buckets: How many buckets there are before the last, which takes all longer sources.
+      tokenize: sacrebleu's tokenizer.
+      lowercase: Whether case is ignored.
+      resamples: Draws of the bootstrap.
+      seed: Its seed.
+
+    Returns:
+      The buckets that hold sentences, by length.
+    """
+    check_parallel(hypotheses, references)
+    if len(sources) != len(hypotheses):
+        raise ValueError(f"expected {len(hypotheses)} sources, found {len(sources)}")
+    statistics = bleu_statistics(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
+    words = np.array([len(source.split()) for source in sources])
+    bucket_of = np.clip((words - 1) // width, 0, buckets)
+    found = []
+    for bucket in np.unique(bucket_of):
+        rows = statistics[bucket_of == bucket]
+        low, high = bleu_interval(rows, resamples, seed)
+        found.append(
+            LengthBucket(
+                first=int(bucket) * width + 1,
+                last=None if bucket == buckets else int(bucket + 1) * width,
+                sentences=len(rows),
+                bleu=float(bleu_from_statistics(rows.sum(axis=0))),
+                low=low,
+                high=high,
+            )
+        )
+    return found

@@ -1,0 +1,139 @@
+"""Several objectives as one loss, found by file name and weighted by the config."""
+
+import dataclasses
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attention_jax.configuration import plain, typed, unknown_name
+from attention_jax.errors import ConfigError
+from attention_jax.objectives.metrics import Pairs, Totals, means, token_metrics
+from attention_jax.types import Batch, ModelOutput
+
+_PACKAGE = "attention_jax.objectives"
+
+
+class Term(Protocol):
+    """What a file of this package defines: a config whose methods compute the objective."""
+
+    weight: float
+
+    def count(self, batch: Batch) -> Float[Array, ""]:
+        """Returns what the sum is divided by, from the batch alone."""
+        ...
+
+    def total(self, output: ModelOutput, batch: Batch, step: Int[Array, ""]) -> Float[Array, ""]:
+        """Returns the objective summed over the batch, before its weight and its division."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """A weighted sum of terms: loss = sum_k weight_k total_k / count_k.
+
+    Attributes:
+      terms: The terms by their config names.
+    """
+
+    terms: Mapping[str, Term]
+
+    def counts(self, batch: Batch) -> dict[str, Float[Array, ""]]:
+        """Returns each term's divisor for `batch`; those of parts of a batch add up to it."""
+        return {name: term.count(batch) for name, term in self.terms.items()}
+
+    def __call__(
+        self,
+        output: ModelOutput,
+        batch: Batch,
+        step: Int[Array, ""],
+        counts: Mapping[str, Float[Array, ""]] | None = None,
+    ) -> tuple[Float[Array, ""], Pairs]:
+        """Computes the loss and the metrics of a batch.
+
+        Args:
+          output: The model's output for the batch.
+          batch: See `types.Model`; padding rows count nowhere.
+          step: The training step, for terms that change with it.
+          counts: The divisors, if `batch` is a part of the batch that they belong to: the losses
+            of the parts, and so their gradients, then add up to those of the whole.
+
+        Returns:
+          (loss, metrics): a scalar, and (sum, count) pairs that add up over batches: each term
+          as `loss/NAME`, and the metrics of `token_metrics`.
+        """
+        own_counts = self.counts(batch)
+        counts = own_counts if counts is None else counts
+        loss = jnp.zeros((), jnp.float32)
+        metrics = token_metrics(output, batch)
+        for name, term in self.terms.items():
+            total = term.total(output, batch, step)
+            # A batch without a single unit of this term (no aligned word, say) adds nothing.
+            loss += term.weight * total / jnp.maximum(counts[name], 1.0)
+            metrics[f"loss/{name}"] = (total, own_counts[name])
+        return loss, metrics
+
+    def summary(self, totals: Totals) -> dict[str, float]:
+        """Turns summed pairs into values to report, `loss` among them.
+
+        Names whose count is zero are left out; so is `loss` where no term was counted.
+        """
+        values = means(totals)
+        parts = [
+            term.weight * values[f"loss/{name}"]
+            for name, term in self.terms.items()
+            if f"loss/{name}" in values
+        ]
+        return {"loss": sum(parts), **values} if parts else values
+
+
+def build_objective(config: Any, where: str = "config.objectives") -> Objective:
+    """Builds the objective that a config describes.
+
+    Args:
+      config: A mapping, or ConfigDict, from objectives' names to mappings of their fields.
+      where: Path of `config` in the whole config, for messages.
+
+    Raises:
+      ConfigError: If there is no such objective, or a field is wrong.
+    """
+    terms = {
+        name: typed(_find(name, where), _group(fields, f"{where}.{name}"), f"{where}.{name}")
+        for name, fields in _group(config, where).items()
+    }
+    if not terms:
+        raise ConfigError(f"{where}: expected at least one of {', '.join(names())}, found none")
+    return Objective(terms)
+
+
+def names() -> list[str]:
+    """Lists the objectives that exist: the files of this package that define a `Term`."""
+    package = importlib.import_module(_PACKAGE)
+    found = (module.name for module in pkgutil.iter_modules(package.__path__))
+    return sorted(name for name in found if _term(name) is not None)
+
+
+def _group(value: Any, where: str) -> dict[str, Any]:
+    if dataclasses.is_dataclass(value):
+        value = plain(value)
+    if not hasattr(value, "items"):
+        raise ConfigError(f"{where}: expected a group of fields, found {value!r}")
+    return dict(value.items())
+
+
+def _find(name: str, where: str) -> type[Term]:
+    cls = _term(name)
+    if cls is None:
+        raise ConfigError(unknown_name(f"{where}.{name}", name, names()))
+    return cls
+
+
+def _term(name: str) -> type[Term] | None:
+    path = f"{_PACKAGE}.{name}"
+    if path == __name__ or not name.isidentifier() or importlib.util.find_spec(path) is None:
+        return None
+    return getattr(importlib.import_module(path), "Term", None)

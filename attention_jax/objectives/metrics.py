@@ -1,0 +1,62 @@
+"""What is measured on known targets, as (sum, count) pairs that add up exactly over batches."""
+
+from collections.abc import Iterable, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int
+
+from attention_jax.objectives.nll import cross_entropy, sentence_count, token_count
+from attention_jax.types import Batch, ModelOutput
+
+Pairs = dict[str, tuple[Array, Array]]
+Totals = Mapping[str, tuple[float, float]]
+
+# exp of anything larger does not fit a float.
+_LARGEST_EXPONENT = 700.0
+
+
+def token_metrics(output: ModelOutput, batch: Batch) -> Pairs:
+    """Measures how well the model predicts the target tokens.
+
+    Returns:
+      (sum, count) pairs: `nll` (nats a token, without label smoothing), `nll_per_sentence`, and
+      `accuracy` (how often the target is more probable than every other token). Padding counts
+      nowhere.
+    """
+    targets, mask = jnp.ravel(batch["target"]), jnp.ravel(batch["target_mask"])
+    # The same two dimensions as in the loss, with which all of this is then computed once.
+    logits = jax.lax.stop_gradient(output.logits).reshape(-1, output.logits.shape[-1])
+    nll = cross_entropy(logits, targets, mask).sum()
+    tokens = token_count(batch)
+    return {
+        "nll": (nll, tokens),
+        "nll_per_sentence": (nll, sentence_count(batch)),
+        "accuracy": (jnp.sum(_is_best(logits, targets) & mask, dtype=jnp.float32), tokens),
+    }
+
+
+def add_pairs(metrics: Iterable[Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> Totals:
+    """Adds up the metrics of several batches, in float64 on the host."""
+    totals: dict[str, tuple[float, float]] = {}
+    for pairs in jax.device_get(list(metrics)):
+        for name, (total, count) in pairs.items():
+            old_total, old_count = totals.get(name, (0.0, 0.0))
+            totals[name] = (old_total + float(total), old_count + float(count))
+    return totals
+
+
+def means(totals: Totals) -> dict[str, float]:
+    """Divides sums by counts, leaves out what was never counted, and adds the perplexity."""
+    values = {name: total / count for name, (total, count) in totals.items() if count}
+    if "nll" in values:
+        values["perplexity"] = float(np.exp(min(values["nll"], _LARGEST_EXPONENT)))
+    return values
+
+
+def _is_best(logits: Float[Array, "N V"], targets: Int[Array, " N"]) -> Bool[Array, " N"]:
+    # Counting takes half the time of argmax on a CPU, and no tie counts as right.
+    target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)
+    return jnp.sum(logits >= target_logits, axis=-1) == 1

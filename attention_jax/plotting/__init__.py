@@ -1,0 +1,1 @@
+"""Pictures of attention and of training, as matplotlib figures without any global state."""

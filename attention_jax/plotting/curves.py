@@ -1,0 +1,187 @@
+"""Learning curves, from what a run has logged."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
+
+# Panels from top to bottom: what their axis is called, and the metrics that they show if logged.
+PANELS: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("loss per token", ("loss", "nll")),
+    ("perplexity", ("perplexity",)),
+    ("error rate (%)", ("per", "wer", "per_no_stress", "wer_no_stress")),
+    ("BLEU, chrF", ("bleu", "chrf")),
+    ("learning rate", ("learning_rate",)),
+)
+NAMES = {
+    "per": "PER",
+    "wer": "WER",
+    "per_no_stress": "PER without stress",
+    "wer_no_stress": "WER without stress",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+}
+DIGITS = {"loss": 3, "nll": 3}
+LOWER_IS_BETTER = {"loss", "nll", "perplexity", "per", "wer", "per_no_stress", "wer_no_stress"}
+SMOOTHING = 0.01  # of a curve's points: the width of the kernel
+_WIDTH, _PANEL = 7.0, 1.75
+
+Curve = tuple[np.ndarray, np.ndarray]
+
+
+def read_metrics(path: str | os.PathLike) -> list[dict[str, Any]]:
+    """Reads a file of JSON objects, one a line, leaving out lines that are cut short.
+
+    A run that is killed leaves half a line behind, which the resumed run writes on after.
+    """
+    records = []
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(record, dict):
+                records.append(record)
+    return records
+
+
+def curves_by_metric(
+    records: Iterable[Mapping[str, Any]],
+) -> dict[str, dict[str, Curve]]:
+    """Collects the values of each metric by split.
+
+    Where a resumed run logged a step again, the later record counts.
+
+    Args:
+      records: Mappings with `step`, `split` and numbers by name.
+
+    Returns:
+      {metric: {split: (steps, values)}}, steps ascending.
+    """
+    points: dict[str, dict[str, dict[int, float]]] = {}
+    for record in records:
+        step, split = record.get("step"), record.get("split")
+        if not isinstance(step, int) or not isinstance(split, str):
+            continue
+        for name, value in record.items():
+            if name != "step" and isinstance(value, int | float) and not isinstance(value, bool):
+                points.setdefault(name, {}).setdefault(split, {})[step] = float(value)
+    return {
+        name: {split: _curve(values) for split, values in by_split.items()}
+        for name, by_split in points.items()
+    }
+
+
+def learning_curves(records: Iterable[Mapping[str, Any]], title: str = "") -> Figure:
+    """Draws the losses, the validation metrics and the learning rate over the steps.
+
+    The training loss is drawn faintly as logged and boldly smoothed; on every other curve the best
+    value is marked and written out.
+
+    Args:
+      records: As `read_metrics` returns them.
+      title: What stands above.
+    """
+    curves = curves_by_metric(records)
+    panels = [
+        (label, [name for name in names if name in curves])
+        for label, names in PANELS
+        if any(name in curves for name in names)
+    ]
+    height = _PANEL * max(len(panels), 1) + 0.6
+    figure = new_figure(_WIDTH, height)
+    figure.set_layout_engine("constrained", h_pad=0.06, w_pad=0.06)
+    rows = figure.subplots(max(len(panels), 1), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (label, names) in zip(rows, panels, strict=False):
+        _draw_panel(axes, names, curves)
+        axes.set_ylabel(label, **text_style(8.5))
+        tidy(axes)
+    if not panels:
+        tidy(rows[0])
+        rows[0].text(0.5, 0.5, "nothing was logged", ha="center", transform=rows[0].transAxes)
+    rows[-1].set_xlabel("step", **text_style(8.5))
+    rows[-1].xaxis.set_major_formatter(EngFormatter(sep=""))
+    rows[-1].xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    figure.align_ylabels(rows)
+    if title:
+        figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
+    return figure
+
+
+def _draw_panel(
+    axes: Axes, names: Sequence[str], curves: Mapping[str, Mapping[str, Curve]]
+) -> None:
+    drawn = [(name, split) for name in names for split in sorted(curves[name], key=_order)]
+    several = len({name for name, _ in drawn}) > 1
+    for colour, (name, split) in zip(_cycle(COLOURS), drawn, strict=False):
+        steps, values = curves[name][split]
+        label = f"{split} {NAMES.get(name, name)}" if several else split
+        if name == "learning_rate":
+            axes.plot(steps, values, color=colour, linewidth=1.4)
+            axes.set_ylim(bottom=0)
+        elif split == "train":
+            axes.plot(steps, values, color=colour, linewidth=0.6, alpha=0.25)
+            axes.plot(steps, _smooth(values), color=colour, linewidth=1.4, label=label)
+        else:
+            marker = "o" if len(steps) <= 40 else ""
+            axes.plot(steps, values, color=colour, linewidth=1.4, marker=marker, markersize=2.5,
+                      label=label + _mark_best(axes, name, steps, values, colour))  # fmt: skip
+    if names[0] != "learning_rate":
+        _limit(axes, [curves[name][split][1] for name, split in drawn])
+        axes.legend(loc="best", frameon=False, fontsize=7.5, handlelength=1.4)
+
+
+def _mark_best(axes: Axes, name: str, steps: np.ndarray, values: np.ndarray, colour: str) -> str:
+    finite = np.isfinite(values)
+    if not finite.any():
+        return ""
+    steps, values = steps[finite], values[finite]
+    best = values.argmin() if name in LOWER_IS_BETTER else values.argmax()
+    axes.plot(steps[best], values[best], "o", color=colour, markersize=5, markeredgecolor="white")
+    return f", best {values[best]:.{DIGITS.get(name, 1)}f}"
+
+
+def _limit(axes: Axes, values: Sequence[np.ndarray]) -> None:
+    """Leaves out what lies far above all else, such as the loss of the first steps."""
+    together = np.concatenate(values)
+    together = together[np.isfinite(together)]
+    if len(together) < 2 or together.min() == together.max():
+        return
+    low, usual, high = np.percentile(together, [0, 95, 100])
+    if len(together) >= 20 and usual > low:
+        high = min(high, low + 2 * (usual - low))
+    margin = 0.06 * (high - low)
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _curve(values: Mapping[int, float]) -> Curve:
+    steps = sorted(values)
+    return np.array(steps), np.array([values[step] for step in steps])
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """Averages each value with its neighbours, passing over what is not finite."""
+    width = max(1.0, SMOOTHING * len(values))
+    reach = min(int(3 * width), (len(values) - 1) // 2)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
+    finite = np.isfinite(values)
+    total = np.convolve(np.where(finite, values, 0.0), kernel, mode="same")
+    weight = np.convolve(finite.astype(float), kernel, mode="same")
+    return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0)
+
+
+def _order(split: str) -> tuple[bool, str]:
+    return split != "train", split
+
+
+def _cycle(colours: Sequence[str]) -> Iterable[str]:
+    while True:
+        yield from colours

@@ -1,0 +1,250 @@
+"""Beam search: batched, of fixed shapes, with every history kept once.
+
+Two sets are kept for each source. The live set holds the K best unfinished beginnings and is
+refilled at each position. The finished set holds the N best hypotheses that have ended; nothing
+live ever displaces them. Tokens and attention are written once per position with a pointer to
+the beginning that was continued, and only read back along the pointers at the end.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from attention_jax.search.config import SearchConfig
+from attention_jax.search.hypotheses import Hypotheses
+from attention_jax.search.lengths import length_limits, length_penalty
+from attention_jax.search.state import follow, repeat_state
+from attention_jax.search.vocabulary import end_allowed, end_required, never_generated
+from attention_jax.types import SpecialIds
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class _Live:
+    """The unfinished beginnings, `B K`; those that do not exist have log-probability -inf."""
+
+    log_probs: Float[Array, "B K"]
+    tokens: Int[Array, "B K"]
+    state: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class _Finished:
+    """The best ended hypotheses, `B N`, best first, and where their histories end.
+
+    `ends` is the position of EOS, `parents` the live beginning that EOS was put after; `count`
+    (`B`) also counts those that were not good enough to be kept.
+    """
+
+    scores: Float[Array, "B N"]
+    log_probs: Float[Array, "B N"]
+    ends: Int[Array, "B N"]
+    parents: Int[Array, "B N"]
+    count: Int[Array, "B"]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class _History:
+    """What each position chose: `L B K`, and the attention of the beginnings it came from."""
+
+    tokens: Int[Array, "L B K"]
+    parents: Int[Array, "L B K"]
+    weights: Float[Array, "L B K S"]
+
+
+def beam_search(
+    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    state: Any,
+    config: SearchConfig,
+    source_lengths: Int[Array, "B"],
+    max_length: int,
+) -> Hypotheses:
+    """Finds hypotheses of high normalised log-probability, `config.beam_size` at a time.
+
+    A continuation by EOS ends a hypothesis if it is among the K best continuations of all;
+    otherwise it is dropped, and in either case the K best others live on. A source is done once
+    K hypotheses have ended, or no live one can still become one of the N best. An output that
+    reaches its longest length must end there.
+
+    Args:
+      step: See `dispatch.search`, as for the other arguments.
+      state: Leaves `B 1 ...`.
+      config: Beam size, number of hypotheses, limits and normalisation.
+      source_lengths: Source tokens with EOS.
+      max_length: L.
+
+    Returns:
+      The N best hypotheses, N being `config.num_hypotheses`.
+
+    Source:
+      Sutskever et al. 2014, sec. 3.2, and Wu et al. 2016, sec. 7, for the normalisation.
+    Deviations:
+      The papers let every ended hypothesis narrow the beam; here it keeps its width.
+    """
+    batch, width = source_lengths.shape[0], config.beam_size
+    shortest, longest = length_limits(config, source_lengths, max_length)
+    lowest_penalised = length_penalty(config, longest)[:, None]
+    live = _first_live(state, longest, batch, width)
+    _, weights, _ = jax.eval_shape(step, live.state, live.tokens)
+    history = _empty_history(max_length, batch, width, weights)
+
+    def advance(carry):
+        position, live, finished, history = carry
+        logits, weights, state = step(live.state, live.tokens)
+        ended, candidates = _continuations(
+            logits, live.log_probs, config, position, shortest, longest
+        )
+        log_probs, tokens, parents = _best(*candidates, width)
+        finished = _add_ended(finished, ended, log_probs, config, position)
+        can_win = log_probs / lowest_penalised > finished.scores[:, -1:]
+        open_still =  jnp.any(can_win, axis=1)
+        live = _Live(
+            log_probs=jnp.where(open_still[:, None], log_probs, -jnp.inf),
+            tokens=tokens,
+            state=follow(state, parents),
+        )
+        history = _History(
+            tokens=history.tokens.at[position].set(tokens),
+            parents=history.parents.at[position].set(parents),
+            weights=history.weights.at[position].set(weights),
+        )
+        return position + 1, live, finished, history
+
+    def unfinished(carry):
+        position, live, _, _ = carry
+        return (position < max_length) & jnp.any(live.log_probs > -jnp.inf)
+
+    start = (jnp.int32(0), live, _none_finished(batch, config.num_hypotheses), history)
+    _, _, finished, history = lax.while_loop(unfinished, advance, start)
+    return _read_back(finished, history)
+
+
+def _first_live(state: Any, longest: Int[Array, "B"], batch: int, width: int) -> _Live:
+    # All K start alike, so only the first may be continued, or they would stay copies.
+    exists = (jnp.arange(width) == 0) & (longest > 0)[:, None]
+    return _Live(
+        log_probs=jnp.where(exists, 0.0, -jnp.inf),
+        tokens=jnp.full((batch, width), SpecialIds.BOS, jnp.int32),
+        state=repeat_state(state, batch, width),
+    )
+
+
+def _none_finished(batch: int, number: int) -> _Finished:
+    nothing = jnp.full((batch, number), -jnp.inf)
+    zeros = jnp.zeros((batch, number), jnp.int32)
+    count = jnp.zeros(batch, jnp.int32)
+    return _Finished(scores=nothing, log_probs=nothing, ends=zeros, parents=zeros, count=count)
+
+
+def _empty_history(length: int, batch: int, width: int, weights: Any) -> _History:
+    zeros = jnp.zeros((length, batch, width), jnp.int32)
+    return _History(zeros, zeros, jnp.zeros((length, *weights.shape), weights.dtype))
+
+
+def _continuations(
+    logits: Float[Array, "B K V"],
+    log_probs: Float[Array, "B K"],
+    config: SearchConfig,
+    position: Int[Array, ""],
+    shortest: Int[Array, "B"],
+    longest: Int[Array, "B"],
+) -> tuple[Float[Array, "B K"], tuple[Float[Array, "B K M"], Int[Array, "B K M"]]]:
+    """Scores the continuations of every live beginning.
+
+    Returns:
+      (ended, (candidates, tokens)): the log-probability of ending each beginning here, and its
+      M best other continuations. K of them would do, for the next live set can take no more
+      from one beginning; the rest make up for those that may not be generated, which is cheaper
+      than to mask the logits.
+    """
+    logits = logits.astype(jnp.float32)
+    normalizer = jax.nn.logsumexp(logits, axis=-1)
+    ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
+    ended = jnp.where(end_allowed(position, shortest)[:, None], ended, -jnp.inf)
+
+    not_live = (SpecialIds.EOS, *never_generated(config))
+    number = min(log_probs.shape[1] + len(not_live), logits.shape[-1])
+    best, tokens = lax.top_k(logits, number)
+    forbidden = jnp.isin(tokens, jnp.array(not_live))
+    forbidden = forbidden | end_required(position, longest)[:, None, None]
+    candidates = log_probs[..., None] + best - normalizer[..., None]
+    return ended, (jnp.where(forbidden, -jnp.inf, candidates), tokens)
+
+
+def _best(
+    candidates: Float[Array, "B K M"], tokens: Int[Array, "B K M"], width: int
+) -> tuple[Float[Array, "B K"], Int[Array, "B K"], Int[Array, "B K"]]:
+    """Returns the best of all candidates: (log_probs, tokens, parents)."""
+    batch, _, number = candidates.shape
+    log_probs, index = lax.top_k(candidates.reshape(batch, -1), width)
+    tokens = jnp.take_along_axis(tokens.reshape(batch, -1), index, axis=1)
+    return log_probs, tokens, index // number
+
+
+def _add_ended(
+    finished: _Finished,
+    ended: Float[Array, "B K"],
+    others: Float[Array, "B K"],
+    config: SearchConfig,
+    position: Int[Array, ""],
+) -> _Finished:
+    """Adds the hypotheses that end at `position` with one of the K best continuations of all."""
+    width, number = ended.shape[1], finished.scores.shape[1]
+    rivals = jnp.concatenate([ended, others], axis=1)
+    rank = jnp.sum(rivals[:, None, :] > ended[:, :, None], axis=-1)
+    accepted = (rank < width) & (ended > -jnp.inf)
+    scores = jnp.where(accepted, ended / length_penalty(config, position + 1), -jnp.inf)
+
+    scores, index = lax.top_k(jnp.concatenate([finished.scores, scores], axis=1), number)
+    slots = jnp.broadcast_to(jnp.arange(width), ended.shape)
+
+    def merge(kept, new):
+        return jnp.take_along_axis(jnp.concatenate([kept, new], axis=1), index, axis=1)
+
+    return _Finished(
+        scores=scores,
+        log_probs=merge(finished.log_probs, jnp.where(accepted, ended, -jnp.inf)),
+        ends=merge(finished.ends, jnp.full_like(slots, position)),
+        parents=merge(finished.parents, slots),
+        count=finished.count + accepted.sum(axis=1),
+    )
+
+
+def _read_back(finished: _Finished, history: _History) -> Hypotheses:
+    """Follows the pointers of every finished hypothesis from its end to its first token."""
+    exists = finished.scores > -jnp.inf
+    lengths = jnp.where(exists, finished.ends + 1, 0)
+
+    def before(slots, entry):
+        position, tokens, parents = entry
+        # `slots` are the beginnings continued at the next position; -1 beyond the end.
+        inside = jnp.maximum(slots, 0)
+        token = jnp.take_along_axis(tokens, inside, axis=1)
+        token = jnp.where(slots >= 0, token, SpecialIds.PAD)
+        parent = jnp.where(slots >= 0, jnp.take_along_axis(parents, inside, axis=1), -1)
+        at_end = position + 1 == lengths
+        token = jnp.where(at_end, SpecialIds.EOS, token)
+        parent = jnp.where(at_end, finished.parents, parent)
+        return parent, (token, parent)
+
+    positions = jnp.arange(history.tokens.shape[0])
+    nowhere = jnp.full_like(lengths, -1)
+    _, (tokens, slots) = lax.scan(
+        before, nowhere, (positions, history.tokens, history.parents), reverse=True
+    )
+    weights = jax.vmap(follow)(history.weights, jnp.maximum(slots, 0))
+    weights = jnp.where(slots[..., None] >= 0, weights, 0)
+    return Hypotheses(
+        tokens=jnp.moveaxis(tokens, 0, -1),
+        lengths=lengths,
+        log_probs=finished.log_probs,
+        scores=finished.scores,
+        weights=jnp.moveaxis(weights, 0, -2),
+    )

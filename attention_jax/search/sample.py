@@ -1,0 +1,61 @@
+"""Sampling: plain, tempered, from the k best tokens, or from the nucleus."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from attention_jax.search.config import SearchConfig
+from attention_jax.search.hypotheses import Hypotheses
+from attention_jax.search.rollout import roll_out
+
+
+def sample_search(
+    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    state: Any,
+    config: SearchConfig,
+    source_lengths: Int[Array, "B"],
+    max_length: int,
+    rng: jax.Array,
+) -> Hypotheses:
+    """Draws outputs token by token, `config.num_hypotheses` of each source independently.
+
+    The logits are divided by the temperature, then cut to the `top_k` best, then to the nucleus
+    `top_p`. The token at position t is drawn with the key `fold_in(rng, t)`. The arguments are
+    those of `search`.
+    """
+
+    def choose(logits, position):
+        logits = logits / config.temperature
+        if config.top_k:
+            logits = keep_top_k(logits, config.top_k)
+        if config.top_p < 1:
+            logits = keep_nucleus(logits, config.top_p)
+        return jax.random.categorical(jax.random.fold_in(rng, position), logits)
+
+    return roll_out(step, state, choose, config, source_lengths, max_length)
+
+
+def keep_top_k(logits: Float[Array, "*B V"], k: int) -> Float[Array, "*B V"]:
+    """Sets all logits below the k-th largest to minus infinity; ties with it stay."""
+    least = lax.top_k(logits, min(k, logits.shape[-1]))[0][..., -1:]
+    return jnp.where(logits >= least, logits, -jnp.inf)
+
+
+def keep_nucleus(logits: Float[Array, "*B V"], p: float) -> Float[Array, "*B V"]:
+    """Keeps the fewest most probable tokens whose probabilities sum to at least `p`.
+
+    A token stays if those more probable than it have less than `p` together, so that at least
+    one does; ties with the last one that stays also do.
+
+    Source:
+      Holtzman et al. 2020, The Curious Case of Neural Text Degeneration, eq. 2.
+    """
+    descending = -jnp.sort(-logits, axis=-1)
+    probabilities = jax.nn.softmax(descending, axis=-1)
+    before = jnp.cumsum(probabilities, axis=-1) - probabilities
+    least = jnp.min(jnp.where(before < p, descending, jnp.inf), axis=-1, keepdims=True)
+    return jnp.where(logits >= least, logits, -jnp.inf)

@@ -1,0 +1,132 @@
+"""Averages of parameters, which often evaluate better than the last ones.
+
+`config.training.averaging.name` alone says which parameters are evaluated: the last (`none`), a
+moving average (`ema`), or the mean of the newest checkpoints (`checkpoints`).
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from attention_jax.configuration import setting
+from attention_jax.types import Params
+
+
+@dataclasses.dataclass(frozen=True)
+class NoAveraging:
+    """Evaluates the last parameters."""
+
+    name: str = setting("none", choices=("none",))
+
+
+@dataclasses.dataclass(frozen=True)
+class MovingAverage:
+    """Evaluates an exponential moving average of the parameters.
+
+    Attributes:
+      decay: Weight of the old average in each update; its memory is 1 / (1 - decay) updates.
+    """
+
+    name: str = setting("ema", choices=("ema",))
+    decay: float = setting(0.999, above=0.0, below=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointAverage:
+    """Evaluates the mean of the parameters in the newest checkpoints.
+
+    Attributes:
+      count: How many checkpoints; 5 for the base and 20 for the big Transformer.
+    """
+
+    name: str = setting("checkpoints", choices=("checkpoints",))
+    count: int = setting(5, at_least=1)
+
+
+Averaging = NoAveraging | MovingAverage | CheckpointAverage
+
+_AVERAGINGS = {cls.name: cls for cls in (NoAveraging, MovingAverage, CheckpointAverage)}
+
+
+def lookup(name: str) -> type[Averaging]:
+    """Returns the config class of an averaging, for `setting(named=lookup)`.
+
+    Raises:
+      KeyError: With the list of names, if there is no such averaging.
+    """
+    if name not in _AVERAGINGS:
+        raise KeyError(sorted(_AVERAGINGS))
+    return _AVERAGINGS[name]
+
+
+def start_average(config: Averaging, params: Params) -> Params | None:
+    """Returns the moving average before the first update, or None where none is kept."""
+    if not isinstance(config, MovingAverage):
+        return None
+    # Copies: the state is donated to every step, and a buffer can be donated only once.
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), params)
+
+
+def update_average(
+    config: Averaging, average: Params | None, params: Params, updates: Int[Array, ""]
+) -> Params | None:
+    """Moves the average towards `params`.
+
+    average <- d average + (1 - d) params,  d = min(decay, (1 + updates) / (10 + updates))
+
+    The smaller d at the start makes early averages follow the parameters instead of their random
+    initial values.
+
+    Args:
+      config: Which averaging.
+      average: The moving average, or None where none is kept.
+      params: The parameters after an update.
+      updates: Number of updates made before it.
+    """
+    if not isinstance(config, MovingAverage):
+        return average
+    updates = jnp.asarray(updates, jnp.float32)
+    decay = jnp.minimum(config.decay, (1.0 + updates) / (10.0 + updates))
+    return jax.tree.map(lambda old, new: new + decay * (old - new), average, params)
+
+
+def mean_of(trees: Iterable[Params]) -> Params:
+    """Averages trees of parameters, of which only two are held at a time.
+
+    Raises:
+      ValueError: If there is none.
+    """
+    total, count = None, 0
+    for tree in trees:
+        total = tree if total is None else jax.tree.map(jnp.add, total, tree)
+        count += 1
+    if total is None:
+        raise ValueError("expected at least one tree of parameters to average, found none")
+    return jax.tree.map(lambda leaf: leaf / count, total)
+
+
+def evaluation_params(
+    config: Averaging,
+    params: Params,
+    average: Params | None,
+    checkpoints: Iterable[Params] = (),
+) -> Params:
+    """Returns the parameters that evaluation uses.
+
+    Args:
+      config: Which averaging.
+      params: The last parameters.
+      average: The moving average that goes with them.
+      checkpoints: Parameters of the newest checkpoints, newest first. Where there is none yet,
+        the last parameters stand for them.
+    """
+    if isinstance(config, MovingAverage):
+        assert average is not None
+        return average
+    if isinstance(config, CheckpointAverage):
+        newest = [tree for _, tree in zip(range(config.count), checkpoints, strict=False)]
+        return mean_of(newest) if newest else params
+    return params

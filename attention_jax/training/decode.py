@@ -1,0 +1,110 @@
+"""Searches the outputs of a split, batch by batch, in few shapes that are compiled once each."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from attention_jax.data.pipeline import make_eval_batches
+from attention_jax.data.tasks import Split
+from attention_jax.search import SearchConfig, search
+from attention_jax.training.sharding import make_mesh, pad_rows, replicated, shard_batch
+from attention_jax.types import Batch, Model, Params
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """One output of one source.
+
+    Attributes:
+      tokens: Ids with the final EOS.
+      log_prob: log p(tokens | source).
+      score: What the search ranked it by.
+      weights: `[target tokens, source tokens]`, EOS included in both: the attention.
+    """
+
+    tokens: np.ndarray
+    log_prob: float
+    score: float
+    weights: np.ndarray
+
+
+class Decoder:
+    """Searches with a model on this process's devices."""
+
+    def __init__(self, model: Model, config: SearchConfig, *, seed: int = 0):
+        """Compiles nothing yet; every shape of batch is compiled when it is first met.
+
+        Args:
+          model: The network.
+          config: How to search.
+          seed: Root of the randomness of sampling.
+        """
+        self._model = model
+        self._config = config
+        self._mesh = make_mesh(jax.local_devices())
+        self._rng = jax.random.key(seed)
+        self._search = jax.jit(self._search_batch, static_argnames="max_length")
+
+    def __call__(
+        self,
+        params: Params,
+        split: Split,
+        data_config: Any,
+        *,
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> list[list[Hypothesis]]:
+        """Searches the best outputs of every source of a split.
+
+        Args:
+          params: The model's parameters.
+          split: Its sources are searched; its targets are not looked at.
+          data_config: Its `eval_batch_size` counts.
+          progress: Called with the number of sources that are done.
+
+        Returns:
+          For each source its hypotheses, best first.
+        """
+        params = jax.device_put(jax.device_get(params), replicated(self._mesh))
+        found: list[list[Hypothesis]] = [[] for _ in range(len(split))]
+        done = 0
+        for number, batch in enumerate(make_eval_batches(split, data_config)):
+            batch = pad_rows(batch, self._mesh.size)
+            sources = {name: batch[name] for name in ("source", "source_mask")}
+            hypotheses = jax.device_get(
+                self._search(
+                    params,
+                    shard_batch(sources, self._mesh),
+                    jax.random.fold_in(self._rng, number),
+                    max_length=self._config.longest(batch["source"].shape[1]),
+                )
+            )
+            lengths = batch["source_mask"].sum(axis=-1)
+            for row, index in enumerate(batch["index"]):
+                if index >= 0:
+                    found[index] = _hypotheses(hypotheses, row, lengths[row])
+                    done += 1
+            progress(done)
+        return found
+
+    def _search_batch(self, params: Params, batch: Batch, rng: jax.Array, max_length: int) -> Any:
+        memory, state = self._model.start(params, batch)
+        step = functools.partial(self._model.step, params, memory)
+        lengths = batch["source_mask"].sum(axis=-1)
+        return search(step, state, self._config, lengths, max_length, rng)
+
+
+def _hypotheses(found: Any, row: int, source_length: int) -> list[Hypothesis]:
+    return [
+        Hypothesis(
+            tokens=found.tokens[row, rank, :length],
+            log_prob=float(found.log_probs[row, rank]),
+            score=float(found.scores[row, rank]),
+            weights=found.weights[row, rank, :length, :source_length],
+        )
+        for rank, length in enumerate(found.lengths[row])
+        if length
+    ]

@@ -1,0 +1,131 @@
+"""The training of one run, from its first step or from wherever it was cut off.
+
+The same config in the same directory continues to the same bits, because a checkpoint holds all
+that later steps depend on, and the randomness of a step is `fold_in(rng, step)`.
+"""
+
+import dataclasses
+import hashlib
+import math
+import time
+
+import jax
+import numpy as np
+
+from attention_jax.training.assembly import assemble
+from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.config import ExperimentConfig, to_plain
+from attention_jax.training.meter import Meter
+from attention_jax.training.preemption import Preemption
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.run_log import RunLog
+from attention_jax.training.sharding import pad_rows, shard_batch
+from attention_jax.training.state import TrainState
+from attention_jax.training.watch import Watch
+from attention_jax.types import Params
+
+
+def train(
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    checkpointer: Checkpointer,
+    preemption: Preemption,
+) -> None:
+    """Trains to the end; the checkpoints hold the result.
+
+    Args:
+      config: The experiment.
+      directory: Where it is; claimed by the caller, and holding this config.
+      checkpointer: Its checkpoints. If there are any, training continues after the newest.
+      preemption: Asked after every step whether to save and leave.
+
+    Raises:
+      UserError: If the data, the config or the directory is at fault, or the loss diverges.
+      Preempted: If the process was told to stop; the state is saved then.
+    """
+    settings = config.training
+    init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
+    parts = assemble(config, directory)
+    directory.add_to_run(data=parts.task.fingerprint)
+
+    # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
+    checkpoint = checkpointer.restore(parts.like)
+    if checkpoint is None:
+        state, done, watch = parts.start(init_rng), 0, Watch()
+    else:
+        state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
+        parts.batches.restore(checkpoint.data)
+    started = time.monotonic() - watch.seconds
+
+    meter = Meter(
+        settings.log_every_steps,
+        max_consecutive_skipped=settings.max_consecutive_nonfinite,
+        skipped_in_a_row=int(state.skipped_in_a_row),
+    )
+    with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
+        log.opening(parts.task, count_parameters(state.params), seconds=watch.seconds)
+
+        # ---- Loop -------------------------------------------------------------------------------
+        for step in range(done + 1, parts.total_steps + 1):
+            if watch.stopped:
+                break
+            batch = pad_rows(next(parts.batches), len(parts.mesh.local_devices))
+            state, metrics = parts.train_step(state, shard_batch(batch, parts.mesh), step_rng)
+            log.training(meter.add(step, metrics))
+
+            told_to_stop = preemption.requested(step)
+            last = step == parts.total_steps
+            metric = None
+            if last or _is_multiple(step, settings.evaluate_every_steps):
+                log.training(meter.flush())
+                values = parts.validation(_evaluated(state))
+                metric = values.get(settings.metric, math.nan)
+                watch = watch.after(metric, step, settings)
+                plateau = parts.schedule.observe(state.plateau, values)
+                plateau = jax.tree.map(_place_like, plateau, parts.like.plateau)
+                state = dataclasses.replace(state, plateau=plateau)
+                log.validation(step, values, best=watch.best_step == step)
+
+            is_due = _is_multiple(step, settings.checkpoint_every_steps)
+            if last or told_to_stop or is_due or watch.stopped or watch.best_step == step:
+                log.training(meter.flush())
+                watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
+                checkpointer.save(
+                    step, state, data=parts.batches.state(), config=to_plain(config),
+                    host=dataclasses.asdict(watch), metric=metric,
+                )  # fmt: skip
+            if told_to_stop:
+                checkpointer.wait()
+                log.say(f"told to stop: step {step} is saved, the same command continues")
+                preemption.leave()
+        if watch.stopped:
+            log.say(f"stopped early: no better {settings.metric} since step {watch.best_step}")
+        checkpointer.wait()
+    directory.add_to_run(parameters=hash_parameters(state.params))
+
+
+def hash_parameters(params: Params) -> str:
+    """Returns a hash of every bit of the parameters, equal only for equal trainings."""
+    digest = hashlib.sha256()
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        digest.update(jax.tree_util.keystr(path).encode())
+        digest.update(np.asarray(leaf).tobytes())
+    return digest.hexdigest()
+
+
+def count_parameters(params: Params) -> int:
+    """Returns how many numbers the parameters hold."""
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _is_multiple(step: int, every: int) -> bool:
+    return bool(every) and step % every == 0
+
+
+def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:
+    return jax.device_put(leaf, like.sharding)
+
+
+def _evaluated(state: TrainState) -> Params:
+    """Returns what validation measures: the moving average if there is one."""
+    return state.params if state.average is None else state.average

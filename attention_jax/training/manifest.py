@@ -1,0 +1,58 @@
+"""Checksums of every file of a checkpoint: array storage restores a flipped bit silently."""
+
+import json
+import pathlib
+import zlib
+from collections.abc import Collection
+
+from attention_jax.training.files import write_json
+
+NAME = "manifest.json"
+_CHUNK_BYTES = 1 << 22
+
+
+def write_manifest(directory: pathlib.Path, *, except_for: Collection[str] = ()) -> None:
+    """Records size and CRC32 of every file below `directory` but those named."""
+    files = {
+        path.relative_to(directory).as_posix(): {"bytes": size, "crc32": crc}
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and path.name not in (NAME, *except_for)
+        for size, crc in [_measure(path)]
+    }
+    write_json(directory / NAME, {"files": files})
+
+
+def find_damage(directory: pathlib.Path) -> str | None:
+    """Compares the files below `directory` with its manifest.
+
+    Returns:
+      None if all are as they were written, else the first difference, naming the file.
+
+    Raises:
+      FileNotFoundError: If there is no manifest.
+    """
+    try:
+        files = json.loads((directory / NAME).read_text(encoding="utf-8"))["files"]
+        expected = {name: (entry["bytes"], entry["crc32"]) for name, entry in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"{NAME} is damaged"
+    for name, (size, crc) in expected.items():
+        path = directory / name
+        if not path.is_file():
+            return f"{name} is missing"
+        found_size, found_crc = _measure(path)
+        if found_size != size:
+            return f"{name} has {found_size} bytes, {size} were written"
+        if found_crc != crc:
+            return f"{name} has changed since it was written (CRC32 {found_crc:08x}, not {crc:08x})"
+    return None
+
+
+def _measure(path: pathlib.Path) -> tuple[int, int]:
+    """Returns the size in bytes and the CRC32 of a file."""
+    size, crc = 0, 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            size += len(chunk)
+            crc = zlib.crc32(chunk, crc)
+    return size, crc

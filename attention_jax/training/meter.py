@@ -1,0 +1,69 @@
+"""The metrics of training steps, added up between log lines."""
+
+from collections.abc import Mapping
+
+import jax
+
+from attention_jax.errors import UserError
+from attention_jax.objectives import Pairs
+from attention_jax.objectives.metrics import Totals
+
+
+class Meter:
+    """Adds up the metrics of steps, reading each step's one step late.
+
+    By then the next step is queued, so the device never waits for the host.
+    """
+
+    def __init__(self, every: int, *, max_consecutive_skipped: int, skipped_in_a_row: int = 0):
+        """Starts an empty window.
+
+        Args:
+          every: Steps in a window; windows end at its multiples.
+          max_consecutive_skipped: Skipped updates, one after another, that end training.
+          skipped_in_a_row: Updates skipped just before the first step.
+        """
+        self._every = every
+        self._limit = max_consecutive_skipped
+        self._in_a_row = skipped_in_a_row
+        self._pending: tuple[int, Pairs] | None = None
+        self._totals: dict[str, tuple[float, float]] = {}
+
+    def add(self, step: int, metrics: Pairs) -> tuple[int, Totals] | None:
+        """Takes the metrics of a step that was started, and reads those of the step before.
+
+        Returns:
+          (step, totals) if the step before ended a window, else None.
+
+        Raises:
+          UserError: If too many updates were skipped one after another.
+        """
+        window = self.flush()
+        self._pending = (step, metrics)
+        return window
+
+    def flush(self) -> tuple[int, Totals] | None:
+        """Reads what is pending, waiting for it; returns and raises as `add`."""
+        if self._pending is None:
+            return None
+        step, metrics = self._pending
+        self._pending = None
+        values = jax.device_get(metrics)
+        for name, (total, count) in values.items():
+            old_total, old_count = self._totals.get(name, (0.0, 0.0))
+            self._totals[name] = (old_total + float(total), old_count + float(count))
+        self._watch(step, values)
+        if step % self._every:
+            return None
+        totals, self._totals = self._totals, {}
+        return step, totals
+
+    def _watch(self, step: int, values: Mapping) -> None:
+        self._in_a_row = self._in_a_row + 1 if values["skipped"][0] > 0 else 0
+        if self._in_a_row >= self._limit:
+            raise UserError(
+                f"training stopped at step {step}: the loss or its gradient was not finite "
+                f"{self._in_a_row} times in a row; every such update was skipped, and the last "
+                "checkpoint is good. A smaller config.optimizer.learning_rate or clip_norm may "
+                "help, in a new --workdir"
+            )

@@ -1,0 +1,79 @@
+"""Metrics over time: `metrics.jsonl`, and TensorBoard event files for those who like them."""
+
+import json
+import math
+import pathlib
+from collections.abc import Mapping
+
+from attention_jax.errors import ConfigError, RunDirectoryError
+from attention_jax.training.files import write_text
+
+
+class MetricsWriter:
+    """Appends one JSON object a line: step, split, and the metrics by name."""
+
+    def __init__(self, path: pathlib.Path, *, step: int, tensorboard: bool = False):
+        """Opens the file to continue it after `step`.
+
+        Lines of later steps, written before training was cut off and about to be written again,
+        are dropped, and so is half a line at the end.
+
+        Args:
+          path: `metrics.jsonl`.
+          step: Updates made so far.
+          tensorboard: Whether to write event files too, into `tensorboard/` beside `path`.
+        """
+        self._events = _event_writer(path.parent / "tensorboard", step) if tensorboard else None
+        try:
+            kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
+            write_text(path, "".join(f"{line}\n" for line in kept))
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise RunDirectoryError(f"{path} cannot be written: {error.strerror}") from None
+
+    def write(self, step: int, split: str, metrics: Mapping[str, float]) -> None:
+        """Appends a line; a value that is not finite is written as null."""
+        values = {
+            name: value if math.isfinite(value) else None
+            for name, value in metrics.items()
+            if isinstance(value, int | float)
+        }
+        line = json.dumps({"step": step, "split": split, **values})
+        self._file.write(line + "\n")
+        self._file.flush()
+        if self._events is not None:
+            for name, value in values.items():
+                if value is not None:
+                    self._events.add_scalar(f"{split}/{name}", value, step)
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._file.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def _lines(path: pathlib.Path) -> list[str]:
+    """Returns the whole lines of a file, none if there is no file."""
+    if not path.exists():
+        return []
+    lines = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and "step" in value:
+            lines.append(line)
+    return lines
+
+
+def _event_writer(directory: pathlib.Path, step: int):
+    try:
+        import tensorboardX
+    except ImportError:
+        raise ConfigError(
+            "config.training.tensorboard: expected the package tensorboardX to be installed "
+            "(pip install tensorboardX), found none"
+        ) from None
+    return tensorboardX.SummaryWriter(str(directory), purge_step=step + 1)

@@ -1,0 +1,89 @@
+"""The pictures of a run: attention heat maps and learning curves."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from attention_jax.data.tasks import Split
+from attention_jax.errors import UserError
+from attention_jax.plotting.curves import learning_curves, read_metrics
+from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
+from attention_jax.training.decode import Hypothesis
+from attention_jax.training.files import replacing
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.trained import TrainedRun
+from attention_jax.training.translate import Translation
+
+_LONGEST_DRAWN = 40
+_MOST_DRAWN = 12
+_COLUMNS = 2
+
+
+def draw_attention(
+    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
+) -> None:
+    """Draws the attention of the first outputs and of the longest to `plots/`.
+
+    Args:
+      run: Its config says how many.
+      split: The sources.
+      found: The outputs for each of them, best first.
+    """
+    number = run.config.evaluation.num_heat_maps
+    fitting = [
+        index
+        for index, best in enumerate(found)
+        if best and max(best[0].weights.shape) <= _LONGEST_DRAWN
+    ]
+    longest = sorted(fitting, key=lambda index: -found[index][0].weights.size)
+    chosen = list(dict.fromkeys([*fitting[: number // 2], *longest]))[:number]
+    maps = [
+        _heat_map(run, split.source_ids[index], found[index][0], split.sources[index])
+        for index in chosen
+    ]
+    if maps and run.directory.writes:
+        with run.directory.plot(f"attention.{split.name}.png") as path:
+            save_figure(heat_map_grid(maps, _COLUMNS), path)
+
+
+def draw_translations(
+    run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
+) -> None:
+    """Draws the attention of the first translations to a PNG of the user's choice.
+
+    Raises:
+      UserError: If there is nothing to draw or the file cannot be written.
+    """
+    maps = [
+        _heat_map(run, one.source_ids, one.hypotheses[0], one.source)
+        for one in translations
+        if one.hypotheses
+    ][:_MOST_DRAWN]
+    if not maps or not getattr(run.model, "is_aligning", True):
+        raise UserError("--plot: expected lines with attention to draw, found none")
+    try:
+        with replacing(path) as temporary:
+            save_figure(heat_map_grid(maps, _COLUMNS), temporary)
+    except OSError as error:
+        raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
+
+
+def draw_learning_curves(directory: RunDirectory) -> None:
+    """Draws `metrics.jsonl` as `plots/learning_curves.png`."""
+    if directory.writes and directory.metrics.exists():
+        figure = learning_curves(read_metrics(directory.metrics), directory.path.name)
+        with directory.plot("learning_curves.png") as path:
+            save_figure(figure, path)
+
+
+def _heat_map(
+    run: TrainedRun, source_ids: np.ndarray, hypothesis: Hypothesis, title: str
+) -> HeatMap:
+    return HeatMap(
+        np.asarray(hypothesis.weights, np.float64),
+        run.source_vocabulary.tokens(source_ids),
+        run.target_vocabulary.tokens(hypothesis.tokens),
+        title,
+    )

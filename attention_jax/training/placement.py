@@ -1,0 +1,19 @@
+"""The training state before it exists: shape, type and place of every leaf."""
+
+from collections.abc import Callable
+
+import jax
+from jax.sharding import Mesh
+
+from attention_jax.training.sharding import state_shardings
+from attention_jax.training.state import TrainState
+
+
+def placed_shapes(start: Callable[[jax.Array], TrainState], mesh: Mesh) -> TrainState:
+    """Returns shape, type and placement of the state that `start` would return."""
+    shapes = jax.eval_shape(start, jax.random.key(0))
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        shapes,
+        state_shardings(shapes, mesh),
+    )

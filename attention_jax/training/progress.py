@@ -1,0 +1,142 @@
+"""Where training is: one line that is rewritten on a terminal, one line at a time elsewhere."""
+
+import collections
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+_LINE_EVERY_SECONDS = 10.0
+_RATE_WINDOWS = 20
+
+
+class Progress:
+    """Shows step, loss, tokens per second and the time that is left."""
+
+    def __init__(
+        self,
+        total_steps: int,
+        *,
+        step: int = 0,
+        stream: Any = None,
+        silent: bool = False,
+    ):
+        """Starts the clock.
+
+        Args:
+          total_steps: Length of training in updates.
+          step: Updates made so far.
+          stream: Text stream to write to; the standard error if None.
+          silent: Whether to write nothing, as every process but the first does.
+        """
+        self._total_steps = total_steps
+        self._stream = sys.stderr if stream is None else stream
+        self._silent = silent
+        self._in_place = self._stream.isatty()
+        self._width = 0
+        self._last_line = -_LINE_EVERY_SECONDS
+        self._windows: collections.deque = collections.deque(maxlen=_RATE_WINDOWS)
+        self._mark = (time.monotonic(), step)
+
+    def skip(self, step: int) -> None:
+        """Leaves the time since the last call out of the rates, as after a validation."""
+        self._mark = (time.monotonic(), step)
+
+    def update(self, step: int, metrics: Mapping[str, float], tokens: float) -> dict[str, float]:
+        """Shows the state after `step` updates.
+
+        Args:
+          step: Updates made.
+          metrics: Means since the last call, `loss` among them.
+          tokens: Target tokens since the last call.
+
+        Returns:
+          The rates since the last call: `steps_per_second` and `tokens_per_second`.
+        """
+        now = time.monotonic()
+        then, last = self._mark
+        self._mark = (now, step)
+        seconds = max(now - then, 1e-9)
+        rates = {"steps_per_second": (step - last) / seconds, "tokens_per_second": tokens / seconds}
+        left = (self._total_steps - step) * self._seconds_per_step(step - last, seconds)
+        words = [
+            f"step {step}/{self._total_steps}",
+            f"loss {metrics.get('loss', float('nan')):.4f}",
+            f"{rates['tokens_per_second']:,.0f} tokens/s",
+            f"{format_seconds(left)} left",
+        ]
+        self._show("  ".join(words), now, last=step >= self._total_steps)
+        return rates
+
+    def _seconds_per_step(self, steps: int, seconds: float) -> float:
+        """Returns the mean of the last windows, the oldest left out: the first one compiles."""
+        self._windows.append((steps, seconds))
+        windows = list(self._windows)[1:] or self._windows
+        return sum(s for _, s in windows) / max(sum(n for n, _ in windows), 1)
+
+    def say(self, line: str) -> None:
+        """Writes a line that stays."""
+        if self._silent:
+            return
+        self._clear()
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def _show(self, line: str, now: float, last: bool) -> None:
+        if self._silent:
+            return
+        if self._in_place:
+            self._stream.write("\r" + line.ljust(self._width))
+            self._width = len(line)
+            self._stream.flush()
+        elif last or now - self._last_line >= _LINE_EVERY_SECONDS:
+            self._last_line = now
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+    def _clear(self) -> None:
+        if self._in_place and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._width = 0
+
+
+class Counter:
+    """Shows how many of a known number of things are done, on a terminal only."""
+
+    def __init__(self, what: str, total: int, *, stream: Any = None):
+        """Shows nothing yet.
+
+        Args:
+          what: What is being done.
+          total: Number of things.
+          stream: Text stream to write to; the standard error if None.
+        """
+        self._what = what
+        self._total = total
+        self._stream = sys.stderr if stream is None else stream
+        self._width = 0
+
+    def update(self, done: int) -> None:
+        """Shows that `done` things are done."""
+        if self._stream.isatty():
+            line = f"{self._what} {done}/{self._total}"
+            self._width = max(self._width, len(line))
+            self._stream.write("\r" + line)
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Removes the line."""
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+
+
+def format_seconds(seconds: float) -> str:
+    """Returns a duration as people say it: 45s, 3m 20s, 2h 05m."""
+    seconds = int(round(seconds))
+    if seconds < 60:
+        return f"{seconds}s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes}m {seconds:02d}s"
+    return f"{minutes // 60}h {minutes % 60:02d}m"

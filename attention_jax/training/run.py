@@ -1,0 +1,107 @@
+"""A run from beginning to end: claim its directory, train, evaluate, or find it complete."""
+
+from pathlib import Path
+
+import jax
+
+from attention_jax.data.tasks import build_task
+from attention_jax.errors import RunDirectoryError
+from attention_jax.training import provenance
+from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.config import (
+    ExperimentConfig,
+    changed_fields,
+    from_config_dict,
+    may_change,
+    to_plain,
+)
+from attention_jax.training.evaluate import Evaluation, format_results
+from attention_jax.training.loop import train
+from attention_jax.training.preemption import Preemption
+from attention_jax.training.run_directory import RunDirectory, read_json
+from attention_jax.training.trained import load_run
+
+
+def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
+    """Trains and evaluates an experiment in a directory, continuing what is there.
+
+    Args:
+      config: The experiment.
+      workdir: Its run directory; made if there is none.
+
+    Raises:
+      UserError: If the directory, the data or the config is at fault.
+      Preempted: If the process was told to stop; nothing is lost then.
+    """
+    directory = RunDirectory(workdir, writes=jax.process_index() == 0)
+    with directory.claimed(), Preemption().watching() as preemption:
+        adopt_config(directory, config)
+        if is_complete(directory, config):
+            print(f"This run is complete: {directory.path}")
+        else:
+            _record_start(directory, config)
+            with open_checkpoints(directory, config) as checkpointer:
+                train(config, directory, checkpointer, preemption)
+            with preemption.at_once():
+                run = load_run(directory.path)
+                evaluation = Evaluation(run, build_task(config.data, directory.vocabularies))
+                for split in config.evaluation.splits:
+                    evaluation.evaluate(split)
+                from attention_jax.training.pictures import draw_learning_curves
+
+                draw_learning_curves(directory)
+            directory.add_to_run(finished=provenance.now())
+        print(format_results(directory))
+
+
+def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> None:
+    """Writes the config of a new run, or checks it against the one that the directory holds.
+
+    Raises:
+      RunDirectoryError: If a field differs on which updates that were made depend.
+    """
+    old = directory.read_config()
+    if old is not None:
+        old = to_plain(from_config_dict(old))
+        changed = changed_fields(old, to_plain(config))
+        renamed = [path.removesuffix("name") for path in changed if path.endswith(".name")]
+        refused = [
+            f"{path} is {before!r} there, {after!r} now"
+            for path, (before, after) in changed.items()
+            if not may_change(path)
+            and (path.endswith(".name") or not path.startswith(tuple(renamed)))
+        ]
+        if refused:
+            raise RunDirectoryError(
+                f"{directory.path} holds a run with another config: {'; '.join(refused)}; "
+                "choose another --workdir, or the config of the run"
+            )
+        if not changed:
+            return
+        directory.add_to_run(finished=None)
+    directory.write_config(to_plain(config))
+
+
+def is_complete(directory: RunDirectory, config: ExperimentConfig) -> bool:
+    """Returns whether the run was trained to its end and every split evaluated."""
+    results = read_json(directory.results) or {}
+    finished = (read_json(directory.run) or {}).get("finished")
+    return bool(finished) and all(split in results for split in config.evaluation.splits)
+
+
+def open_checkpoints(directory: RunDirectory, config: ExperimentConfig) -> Checkpointer:
+    """Opens the checkpoints of a run as its config says."""
+    return Checkpointer(
+        directory.checkpoints,
+        keep_latest=config.training.keep_latest,
+        keep_best=config.training.keep_best,
+        mode=config.training.mode,
+    )
+
+
+def _record_start(directory: RunDirectory, config: ExperimentConfig) -> None:
+    facts = read_json(directory.run) or {}
+    directory.add_to_run(
+        **provenance.describe_run(seed=config.seed),
+        started=[*facts.get("started", []), provenance.now()],
+    )

@@ -1,0 +1,153 @@
+"""A run is a directory with the same files everywhere, so that every tool can read any run.
+
+`config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
+`results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line;
+`alignments.SPLIT.txt` in Pharaoh format; `checkpoints/`, `vocab/` and `plots/`.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.training.files import replacing, write_json, write_text
+
+_LOCK = ".lock"
+
+
+class RunDirectory:
+    """Names the files of a run, and writes the small ones whole or not at all."""
+
+    def __init__(self, path: str | pathlib.Path, *, writes: bool = True):
+        """Names the directory; nothing is touched.
+
+        Args:
+          path: The directory.
+          writes: Whether this process writes; of several, the first does.
+        """
+        self.writes = writes
+        self.path = pathlib.Path(path).expanduser().absolute()
+        self.config = self.path / "config.json"
+        self.run = self.path / "run.json"
+        self.metrics = self.path / "metrics.jsonl"
+        self.results = self.path / "results.json"
+        self.checkpoints = self.path / "checkpoints"
+        self.vocabularies = self.path / "vocab"
+        self.plots = self.path / "plots"
+
+    def predictions(self, split: str) -> pathlib.Path:
+        """Returns the file with the best output for every example of a split."""
+        return self.path / f"predictions.{split}.txt"
+
+    def alignments(self, split: str) -> pathlib.Path:
+        """Returns the file with the alignment of every output of a split."""
+        return self.path / f"alignments.{split}.txt"
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Makes the directory if there is none, and keeps other processes out for the block.
+
+        Raises:
+          RunDirectoryError: If it cannot be written, holds something else, or is in use.
+        """
+        if not self.writes:
+            yield
+            return
+        if self.path.exists() and not self.path.is_dir():
+            raise RunDirectoryError(f"{self.path}: expected a directory, found a file")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            foreign = [] if self.config.exists() else sorted(self._names())
+            if foreign:
+                raise RunDirectoryError(
+                    f"{self.path}: expected a new directory or a run, found one with "
+                    f"{foreign[0]!r} and no config.json"
+                )
+            lock = (self.path / _LOCK).open("a")
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        with lock:
+            self._lock(lock)
+            yield
+
+    def require(self) -> None:
+        """Raises RunDirectoryError if this is not the directory of a run."""
+        if not self.path.is_dir():
+            raise RunDirectoryError(f"{self.path}: expected the directory of a run, found none")
+        if not self.config.exists():
+            raise RunDirectoryError(f"{self.path}: not the directory of a run, no config.json")
+
+    def read_config(self) -> dict[str, Any] | None:
+        """Returns the content of `config.json`, or None if there is none yet."""
+        return read_json(self.config)
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Writes `config.json`."""
+        self._write(self.config, config)
+
+    def add_to_run(self, **facts: Any) -> None:
+        """Adds facts to `run.json`, in place of older ones of the same name."""
+        self._write(self.run, {**(read_json(self.run) or {}), **facts})
+
+    def add_results(self, split: str, metrics: Mapping[str, Any]) -> None:
+        """Puts the metrics of a split into `results.json`, in place of its older ones."""
+        self._write(self.results, {**(read_json(self.results) or {}), split: dict(metrics)})
+
+    def write_lines(self, path: pathlib.Path, lines: Iterable[str]) -> None:
+        """Writes lines of text to one of the run's files."""
+        if self.writes:
+            with _writing(path):
+                write_text(path, "".join(f"{line}\n" for line in lines))
+
+    def plot(self, name: str) -> contextlib.AbstractContextManager[pathlib.Path]:
+        """Returns a context manager that yields a path to draw to, then moved to `plots/`."""
+        return replacing(self.plots / name)
+
+    def _write(self, path: pathlib.Path, value: Any) -> None:
+        if self.writes:
+            with _writing(path):
+                write_json(path, value)
+
+    def _names(self) -> list[str]:
+        return [name for name in os.listdir(self.path) if name != _LOCK]
+
+    def _lock(self, file: Any) -> None:
+        """Takes a lock that the operating system drops when this process ends, however it ends."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunDirectoryError(f"{self.path}: another process is training here") from None
+        except OSError:
+            pass  # a file system without locks
+
+
+def read_json(path: pathlib.Path) -> Any:
+    """Returns what a JSON file holds, or None if there is no such file.
+
+    Raises:
+      RunDirectoryError: If the file is not JSON or cannot be read.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise RunDirectoryError(f"{path}: expected JSON, found something else ({error})") from None
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _writing(path: pathlib.Path):
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: pathlib.Path, error: OSError) -> RunDirectoryError:
+    return RunDirectoryError(f"{path} cannot be written: {error.strerror or error}")

@@ -1,0 +1,92 @@
+"""What a run tells while it trains: on the screen, and in `metrics.jsonl`."""
+
+from collections.abc import Mapping
+from typing import Self
+
+import jax
+
+from attention_jax.data.tasks import Task
+from attention_jax.objectives import Objective
+from attention_jax.objectives.metrics import Totals
+from attention_jax.training.config import TrainingConfig
+from attention_jax.training.metrics_writer import MetricsWriter
+from attention_jax.training.progress import Progress, format_seconds
+from attention_jax.training.run_directory import RunDirectory
+
+_SHOWN = ("loss", "nll", "perplexity", "accuracy", "wer", "per", "bleu", "chrf")
+
+
+class RunLog:
+    """Reports training and validation; only the first process of a run does."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        config: TrainingConfig,
+        objective: Objective,
+        total_steps: int,
+        *,
+        step: int,
+    ):
+        """Continues the files of the run after `step`.
+
+        Args:
+          directory: The run.
+          config: Its `tensorboard` and `metric` count.
+          objective: Turns sums into the values to report.
+          total_steps: Length of training in updates.
+          step: Updates made so far.
+        """
+        first = jax.process_index() == 0
+        self._objective = objective
+        self._metric = config.metric
+        self._total_steps = total_steps
+        self._step = step
+        self._progress = Progress(total_steps, step=step, silent=not first)
+        self._writer = (
+            MetricsWriter(directory.metrics, step=step, tensorboard=config.tensorboard)
+            if first
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def opening(self, task: Task, parameters: int, *, seconds: float) -> None:
+        """Says what is trained on what."""
+        self.say(
+            f"{len(task.split('train')):,} training examples, vocabularies of "
+            f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
+            f"{parameters:,} parameters, {self._total_steps:,} steps"
+        )
+        if self._step:
+            self.say(f"continuing after step {self._step} ({format_seconds(seconds)} so far)")
+
+    def training(self, window: tuple[int, Totals] | None) -> None:
+        """Reports the steps of a window, if one has ended."""
+        if window is None:
+            return
+        step, totals = window
+        values = self._objective.summary(totals)
+        tokens = totals["nll"][1]
+        self._write(step, "train", {**values, **self._progress.update(step, values, tokens)})
+
+    def validation(self, step: int, values: Mapping[str, float], *, best: bool) -> None:
+        """Reports a validation."""
+        self._write(step, "validation", values)
+        shown = [name for name in dict.fromkeys((self._metric, *_SHOWN)) if name in values]
+        words = "  ".join(f"{name} {values[name]:.4g}" for name in shown)
+        self.say(f"step {step}/{self._total_steps}  validation  {words}{'  (best)' * best}")
+        self._progress.skip(step)
+
+    def say(self, line: str) -> None:
+        """Writes a line to the screen."""
+        self._progress.say(line)
+
+    def _write(self, step: int, split: str, values: Mapping[str, float]) -> None:
+        if self._writer is not None:
+            self._writer.write(step, split, values)

@@ -1,0 +1,397 @@
+"""Learning-rate schedules by name: what the optimiser's learning rate is multiplied by.
+
+A schedule is asked before each update with the number of updates made so far, so 0 at first. Its
+durations carry their unit, `_steps` or `_epochs`; of such a pair at most one is set.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
+
+Step = Int[Array, ""] | int
+Factor = Float[Array, ""]
+Leaf = Any  # an array, or in its place a shape or a sharding
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """How long training is.
+
+    Attributes:
+      steps_per_epoch: Updates in one pass over the training data.
+      total_steps: Updates in the whole training.
+    """
+
+    steps_per_epoch: int
+    total_steps: int
+
+    def in_steps(self, steps: int, epochs: float) -> int:
+        """Converts a duration that is given in one of two units."""
+        return steps or round(epochs * self.steps_per_epoch)
+
+
+class ScheduleConfig(Protocol):
+    """What the config class of a schedule offers."""
+
+    name: str
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        """Returns what the learning rate is multiplied by after `step` updates."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class _WarmedUp:
+    """Base of the schedules that may start with a linear rise: (step + 1) / warm-up.
+
+    Attributes:
+      warmup_steps: Length of the rise in updates.
+      warmup_epochs: Length of the rise in passes over the data.
+    """
+
+    warmup_steps: int = setting(0, at_least=0)
+    warmup_epochs: float = setting(0.0, at_least=0.0)
+
+    def __post_init__(self) -> None:
+        if self.warmup_steps and self.warmup_epochs:
+            raise ValueError("warmup_steps: expected 0 where warmup_epochs is set")
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        warmup = clock.in_steps(self.warmup_steps, self.warmup_epochs)
+        rise = (_float(step) + 1.0) / max(warmup, 1)
+        return jnp.where(_int(step) < warmup, rise, self.after_warmup(step, warmup, clock))
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant(_WarmedUp):
+    """1, after the warm-up if there is one."""
+
+    name: str = setting("constant", choices=("constant",))
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        return 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmupCosine(_WarmedUp):
+    """Half a cosine from 1, after the warm-up, to `final_fraction` at the end of training."""
+
+    name: str = setting("warmup_cosine", choices=("warmup_cosine",))
+    final_fraction: float = setting(0.0, at_least=0.0, at_most=1.0)
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        share_left = 0.5 * (1.0 + jnp.cos(jnp.pi * _progress(step, warmup, clock)))
+        return self.final_fraction + (1.0 - self.final_fraction) * share_left
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmupLinear(_WarmedUp):
+    """A line from 1, after the warm-up, to `final_fraction` at the end of training."""
+
+    name: str = setting("warmup_linear", choices=("warmup_linear",))
+    final_fraction: float = setting(0.0, at_least=0.0, at_most=1.0)
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        share_left = 1.0 - _progress(step, warmup, clock)
+        return self.final_fraction + (1.0 - self.final_fraction) * share_left
+
+
+@dataclasses.dataclass(frozen=True)
+class InverseSqrt(_WarmedUp):
+    """sqrt(warm-up / (step + 1)): `noam` scaled to peak at the learning rate itself."""
+
+    name: str = setting("inverse_sqrt", choices=("inverse_sqrt",))
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        return jnp.sqrt(max(warmup, 1) / (_float(step) + 1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Exponential(_WarmedUp):
+    """`rate` to the power of the periods since the warm-up.
+
+    Attributes:
+      rate: Factor of one period.
+      every_steps: Length of a period in updates; this or the next must be set.
+      every_epochs: Length of a period in passes over the data.
+      staircase: Whether only whole periods count.
+    """
+
+    name: str = setting("exponential", choices=("exponential",))
+    rate: float = setting(0.5, above=0.0, at_most=1.0)
+    every_steps: int = setting(0, at_least=0)
+    every_epochs: float = setting(0.0, at_least=0.0)
+    staircase: bool = setting(False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.every_steps) == bool(self.every_epochs):
+            found = "both" if self.every_steps else "neither"
+            raise ValueError(f"every_steps: expected it or every_epochs, found {found}")
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        period = max(clock.in_steps(self.every_steps, self.every_epochs), 1)
+        periods = (_float(step) - warmup) / period
+        return self.rate ** (jnp.floor(periods) if self.staircase else periods)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noam:
+    """model_depth^-1/2 min(t^-1/2, t warmup_steps^-3/2), with t = step + 1.
+
+    The paper's learning rate is this with `optimizer.learning_rate` 1.
+
+    Source: Vaswani et al. 2017, equation 3.
+
+    Attributes:
+      model_depth: Depth of the model's vectors.
+      warmup_steps: Updates until the peak.
+    """
+
+    name: str = setting("noam", choices=("noam",))
+    model_depth: int = setting(512, at_least=1)
+    warmup_steps: int = setting(4000, at_least=1)
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        t = _float(step) + 1.0
+        return self.model_depth**-0.5 * jnp.minimum(t**-0.5, t * self.warmup_steps**-1.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Luong2015:
+    """Halves at every epoch once `constant_epochs` have passed, first right then.
+
+    Source: Luong et al. 2015, section 4.1: 10 epochs, constant for 5; with dropout 12 and 8.
+
+    Attributes:
+      constant_epochs: Passes over the data before the first halving.
+      halve_every_epochs: Passes over the data between two halvings.
+    """
+
+    name: str = setting("luong2015", choices=("luong2015",))
+    constant_epochs: float = setting(5.0, at_least=0.0)
+    halve_every_epochs: float = setting(1.0, above=0.0)
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        start = clock.in_steps(0, self.constant_epochs)
+        period = max(clock.in_steps(0, self.halve_every_epochs), 1)
+        return _halved((_int(step) - start) // period + 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sutskever2014(Luong2015):
+    """Halves at every half epoch once 5 have passed, first right then; 7.5 epochs in all.
+
+    Source: Sutskever et al. 2014, section 3.4.
+    """
+
+    name: str = setting("sutskever2014", choices=("sutskever2014",))
+    halve_every_epochs: float = setting(0.5, above=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Luong234:
+    """Halves 4 times, at even distances, in the last third of training.
+
+    As in tensorflow/nmt, from where the name comes, the first halving is one distance after the
+    start of that part, so that the last one falls on the end of training.
+    """
+
+    name: str = setting("luong234", choices=("luong234",))
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        return _late_halvings(step, clock.total_steps, clock.total_steps * 2 // 3, times=4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Luong5:
+    """Halves 5 times in the second half of training, otherwise as `luong234`."""
+
+    name: str = setting("luong5", choices=("luong5",))
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        return _late_halvings(step, clock.total_steps, clock.total_steps // 2, times=5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Luong10:
+    """Halves 10 times in the second half of training, otherwise as `luong234`."""
+
+    name: str = setting("luong10", choices=("luong10",))
+
+    def factor(self, step: Step, clock: Clock) -> Factor:
+        return _late_halvings(step, clock.total_steps, clock.total_steps // 2, times=10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plateau(_WarmedUp):
+    """Falls by a factor whenever a validation metric has stopped improving.
+
+    Attributes:
+      reduction: What the learning rate is multiplied by.
+      patience: Validations without improvement that are forgiven; 0 reacts to the first.
+      minimum: Learning rate below which this schedule never goes.
+      metric: Name of the validation metric.
+      mode: Whether it improves by falling (`min`) or by rising (`max`).
+    """
+
+    name: str = setting("plateau", choices=("plateau",))
+    reduction: float = setting(0.5, above=0.0, below=1.0)
+    patience: int = setting(0, at_least=0)
+    minimum: float = setting(0.0, at_least=0.0)
+    metric: str = setting("nll")
+    mode: str = setting("min", choices=("min", "max"))
+
+    def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
+        return 1.0
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PlateauState:
+    """What `plateau` remembers between validations; constant under every other schedule.
+
+    Attributes:
+      scale: float32 scalar, what the learning rate is multiplied by.
+      best: float32 scalar, the best value so far, negated where higher is better.
+      waited: int32 scalar, validations since then, or since the last reduction.
+    """
+
+    scale: Leaf
+    best: Leaf
+    waited: Leaf
+
+    @classmethod
+    def start(cls) -> "PlateauState":
+        """Returns the state before the first validation."""
+        return cls(jnp.float32(1.0), jnp.float32(jnp.inf), jnp.int32(0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """The learning rate as a function of the number of updates made.
+
+    Attributes:
+      config: Which schedule.
+      learning_rate: That of the optimiser's config.
+      clock: How long training is.
+    """
+
+    config: ScheduleConfig
+    learning_rate: float
+    clock: Clock
+
+    def __call__(self, step: Step, scale: Float[Array, ""] | float = 1.0) -> Factor:
+        """Returns the learning rate of the next update; `scale` is `PlateauState.scale`."""
+        factor = self.config.factor(step, self.clock)
+        return jnp.asarray(self.learning_rate * factor * scale, jnp.float32)
+
+    def observe(self, state: PlateauState, metrics: Mapping[str, float]) -> PlateauState:
+        """Lets `plateau` react to a validation; other schedules return the state unchanged.
+
+        Raises:
+          ConfigError: If the metric that it watches was not measured.
+        """
+        config = self.config
+        if not isinstance(config, Plateau):
+            return state
+        if config.metric not in metrics:
+            raise ConfigError(
+                f"config.schedule.metric: expected one of {', '.join(sorted(metrics))}, "
+                f"found {config.metric!r}"
+            )
+        value = jnp.float32(metrics[config.metric])
+        lowest = config.minimum / self.learning_rate if self.learning_rate else 0.0
+        return _after_validation(config, state, value if config.mode == "min" else -value, lowest)
+
+
+_SCHEDULES = {
+    cls.name: cls
+    for cls in (
+        Constant,
+        WarmupCosine,
+        WarmupLinear,
+        InverseSqrt,
+        Exponential,
+        Noam,
+        Luong2015,
+        Sutskever2014,
+        Luong234,
+        Luong5,
+        Luong10,
+        Plateau,
+    )
+}
+
+
+def lookup(name: str) -> type[ScheduleConfig]:
+    """Returns the config class of a schedule, for `setting(named=lookup)`.
+
+    Raises:
+      KeyError: With the list of names, if there is no such schedule.
+    """
+    if name not in _SCHEDULES:
+        raise KeyError(sorted(_SCHEDULES))
+    return _SCHEDULES[name]
+
+
+def build_schedule(
+    config: ScheduleConfig, learning_rate: float, *, steps_per_epoch: int, total_steps: int
+) -> Schedule:
+    """Builds the schedule of a training of known length.
+
+    Args:
+      config: One of the config classes of this file.
+      learning_rate: That of the optimiser's config.
+      steps_per_epoch: Updates in one pass over the training data.
+      total_steps: Updates in the whole training.
+    """
+    return Schedule(config, learning_rate, Clock(steps_per_epoch, total_steps))
+
+
+def _after_validation(
+    config: Plateau, state: PlateauState, value: Float[Array, ""], lowest: float
+) -> PlateauState:
+    # A value that is not a number is no improvement.
+    improved = value < state.best
+    waited = jnp.where(improved, 0, state.waited + 1)
+    reduce = waited > config.patience
+    # A scale that starts below the minimum must not be raised to it.
+    reduced = jnp.minimum(state.scale, jnp.maximum(state.scale * config.reduction, lowest))
+    return PlateauState(
+        scale=jnp.where(reduce, reduced, state.scale),
+        best=jnp.where(improved, value, state.best),
+        waited=jnp.where(reduce, 0, waited),
+    )
+
+
+def _late_halvings(step: Step, total: int, start: int, times: int) -> Factor:
+    period = max((total - start) // times, 1)
+    return _halved((_int(step) - start) // period)
+
+
+def _halved(times: Int[Array, ""]) -> Factor:
+    return jnp.ldexp(jnp.float32(1.0), -jnp.maximum(times, 0))
+
+
+def _progress(step: Step, warmup: int, clock: Clock) -> Factor:
+    """Returns the share of the time after the warm-up that has passed."""
+    return jnp.clip((_float(step) - warmup) / max(clock.total_steps - warmup, 1), 0.0, 1.0)
+
+
+def _float(step: Step) -> Factor:
+    return jnp.asarray(step, jnp.float32)
+
+
+def _int(step: Step) -> Int[Array, ""]:
+    return jnp.asarray(step, jnp.int32)

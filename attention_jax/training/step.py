@@ -1,0 +1,155 @@
+"""One training step and one evaluation step, as pure functions for the caller to jit."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float
+
+from attention_jax.errors import ConfigError
+from attention_jax.objectives import Objective, Pairs
+from attention_jax.training.averaging import Averaging, update_average
+from attention_jax.training.schedules import Schedule
+from attention_jax.training.state import TrainState
+from attention_jax.types import Batch, Model, Params
+
+TrainStep = Callable[[TrainState, Batch, Array], tuple[TrainState, Pairs]]
+EvalStep = Callable[[Params, Batch], Pairs]
+
+
+def make_train_step(
+    model: Model,
+    objective: Objective,
+    optimizer: optax.GradientTransformationExtraArgs,
+    schedule: Schedule,
+    *,
+    averaging: Averaging,
+    accumulate_steps: int = 1,
+) -> TrainStep:
+    """Makes the function that takes one optimiser step.
+
+    Args:
+      model: What to train.
+      objective: The loss, from `build_objective`.
+      optimizer: From `build_optimizer`.
+      schedule: The learning rate, from `build_schedule`.
+      averaging: Whether a moving average is kept; that of `start_state`.
+      accumulate_steps: Parts into which a batch is split to save memory. The gradient is that
+        of the whole batch, whatever the parts' numbers of tokens.
+
+    Returns:
+      `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
+      the step's own is `fold_in(rng, state.step)`. The metrics are (sum, count) pairs: those of
+      the objective, `gradient_norm` (before clipping), `learning_rate` and `skipped`.
+
+      Where loss or gradient are not finite, parameters, optimiser and average keep their bits,
+      the step counts as skipped, and its other metrics count nothing.
+    """
+
+    def train_step(state: TrainState, batch: Batch, rng: Array) -> tuple[TrainState, Pairs]:
+        rng = jax.random.fold_in(rng, state.step)
+        loss, gradient, metrics = _gradient(
+            model, objective, state, batch, rng, accumulate_steps
+        )
+        norm = optax.tree.norm(gradient)
+        finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+        learning_rate = schedule(state.step, state.plateau.scale)
+        updates, optimizer_state = optimizer.update(
+            gradient, state.optimizer, state.params, learning_rate=learning_rate
+        )
+        params = optax.apply_updates(state.params, updates)
+        average = update_average(averaging, state.average, params, state.step - state.skipped)
+        kept = _where(
+            finite,
+            (params, optimizer_state, average),
+            (state.params, state.optimizer, state.average),
+        )
+        new_state = dataclasses.replace(
+            state,
+            step=state.step + 1,
+            params=kept[0],
+            optimizer=kept[1],
+            average=kept[2],
+            skipped=state.skipped + ~finite,
+            skipped_in_a_row=jnp.where(finite, 0, state.skipped_in_a_row + 1),
+        )
+        one = jnp.float32(1.0)
+        metrics |= {"gradient_norm": (norm, one), "learning_rate": (learning_rate, one)}
+        metrics = _where(finite, metrics, jax.tree.map(jnp.zeros_like, metrics))
+        metrics["skipped"] = (one - finite, one)
+        return new_state, metrics
+
+    return train_step
+
+
+def make_eval_step(model: Model, objective: Objective) -> EvalStep:
+    """Makes the function that measures a batch with known targets.
+
+    Returns:
+      `eval_step(params, batch) -> metrics`, the objective's (sum, count) pairs.
+    """
+
+    def eval_step(params: Params, batch: Batch) -> Pairs:
+        return objective(model.apply(params, batch), batch, jnp.int32(0))[1]
+
+    return eval_step
+
+
+def _gradient(
+    model: Model,
+    objective: Objective,
+    state: TrainState,
+    batch: Batch,
+    rng: Array,
+    parts: int,
+) -> tuple[Float[Array, ""], Params, Pairs]:
+    """Returns the loss of a batch, its gradient and its metrics."""
+    # Sums are divided by the whole batch's counts, so that the parts' losses add up to its loss.
+    counts = objective.counts(batch)
+
+    def part_loss(params: Params, part: Batch, rng: Array) -> tuple[Array, Pairs]:
+        output = model.apply(params, part, rng=rng, train=True)
+        return objective(output, part, state.step, counts)
+
+    value_and_gradient = jax.value_and_grad(part_loss, has_aux=True)
+    if parts == 1:
+        (loss, metrics), gradient = value_and_gradient(state.params, batch, rng)
+        return loss, gradient, metrics
+
+    def add_part(total: tuple[Array, Params], inputs: tuple[Batch, Array]) -> tuple:
+        part, index = inputs
+        (loss, metrics), gradient = value_and_gradient(
+            state.params, part, jax.random.fold_in(rng, index)
+        )
+        return jax.tree.map(jnp.add, total, (loss, gradient)), metrics
+
+    zero = (jnp.float32(0.0), jax.tree.map(jnp.zeros_like, state.params))
+    (loss, gradient), metrics = jax.lax.scan(
+        add_part, zero, (_split(batch, parts), jnp.arange(parts))
+    )
+    return loss, gradient, jax.tree.map(lambda leaf: leaf.sum(axis=0), metrics)
+
+
+def _split(batch: Batch, parts: int) -> Batch:
+    """Deals the rows out to `parts` parts, on a new leading axis.
+
+    Part p gets the rows p, p + parts, ...: each device that holds a slice of the rows then holds
+    a slice of every part, and nothing moves between devices.
+    """
+
+    def split(leaf: Array) -> Array:
+        rows = leaf.shape[0]
+        if rows % parts:
+            raise ConfigError(
+                f"config.training.accumulate_steps: expected a divisor of the batch's {rows} "
+                f"rows, found {parts}"
+            )
+        return jnp.swapaxes(leaf.reshape(rows // parts, parts, *leaf.shape[1:]), 0, 1)
+
+    return jax.tree.map(split, dict(batch))
+
+
+def _where(condition: Bool[Array, ""], yes: object, no: object) -> object:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

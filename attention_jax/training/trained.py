@@ -1,0 +1,123 @@
+"""What is left of a run when its training is over: a model with parameters that can be used."""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from attention_jax.configuration import typed
+from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
+from attention_jax.errors import CheckpointError, RunDirectoryError
+from attention_jax.models import build_model
+from attention_jax.search.config import SearchConfig
+from attention_jax.training.averaging import CheckpointAverage, evaluation_params
+from attention_jax.training.checkpoint import Checkpoint, Checkpointer
+from attention_jax.training.config import ExperimentConfig, from_config_dict
+from attention_jax.training.optimizers import build_optimizer
+from attention_jax.training.placement import placed_shapes
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.sharding import make_mesh
+from attention_jax.training.state import TrainState, start_state
+from attention_jax.types import Model, Params
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedRun:
+    """A run that was trained, or still is.
+
+    Attributes:
+      directory: Where it is.
+      config: Its config.
+      source_vocabulary: Turns sources into ids.
+      target_vocabulary: Turns ids into outputs.
+      model: The network.
+      params: The parameters that are evaluated: the best, or an average.
+      step: The update after which they were saved.
+      mesh: The devices.
+      shardings: Placement of the training state on them.
+    """
+
+    directory: RunDirectory
+    config: ExperimentConfig
+    source_vocabulary: Any
+    target_vocabulary: Any
+    model: Model
+    params: Params
+    step: int
+    mesh: Mesh
+    shardings: TrainState
+
+
+def load_run(
+    path: str | pathlib.Path, search: Mapping[str, Any] | None = None
+) -> TrainedRun:
+    """Loads the model of a run directory.
+
+    Args:
+      path: The directory.
+      search: How to search, in place of what the run's config says.
+
+    Raises:
+      ConfigError: If `search` is wrong.
+      RunDirectoryError: If it is not one.
+      CheckpointError: If it has no good checkpoint, or one that does not fit its vocabularies.
+    """
+    directory = RunDirectory(path)
+    directory.require()
+    config = from_config_dict(directory.read_config())
+    if search is not None:
+        config = dataclasses.replace(config, search=typed(SearchConfig, search, "search"))
+    if not has_vocabularies(directory.vocabularies):
+        raise RunDirectoryError(f"{directory.vocabularies} has no vocabularies yet")
+    source, target = load_vocabularies(directory.vocabularies)
+    model = build_model(config.model, source.size, target.size)
+    optimizer, averaging = build_optimizer(config.optimizer), config.training.averaging
+    mesh = make_mesh()
+    like = placed_shapes(
+        functools.partial(start_state, model, optimizer, averaging=averaging), mesh
+    )
+    with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
+        step, params = best_params(checkpointer, like, config)
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
+    return TrainedRun(
+        directory, config, source, target, model, params, step, mesh, shardings
+    )
+
+
+def best_params(
+    checkpointer: Checkpointer, like: Any, config: ExperimentConfig
+) -> tuple[int, Params]:
+    """Returns the parameters that are evaluated, and the step that they are from.
+
+    With an average of checkpoints, the newest of them are averaged; else the best step is taken,
+    with its moving average if there is one.
+
+    Raises:
+      CheckpointError: If there is no good checkpoint.
+    """
+    newest = checkpointer.restore(like)
+    if newest is None:
+        raise CheckpointError(f"{checkpointer.directory}: no checkpoint yet")
+    averaging = config.training.averaging
+    if isinstance(averaging, CheckpointAverage):
+        steps = [step for step in reversed(checkpointer.steps()) if step <= newest.step]
+        older = (checkpointer.restore(like, step) for step in steps)
+        params = (checkpoint.state.params for checkpoint in older if checkpoint is not None)
+        return newest.step, evaluation_params(averaging, newest.state.params, None, params)
+    chosen = _best(checkpointer, like, newest)
+    return chosen.step, evaluation_params(averaging, chosen.state.params, chosen.state.average)
+
+
+def _best(checkpointer: Checkpointer, like: Any, newest: Checkpoint) -> Checkpoint:
+    step = newest.host.get("best_step")
+    if step is None or step == newest.step:
+        return newest
+    try:
+        best = checkpointer.restore(like, step)
+    except CheckpointError:
+        return newest
+    return best if best is not None and best.step == step else newest

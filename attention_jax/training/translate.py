@@ -1,0 +1,111 @@
+"""Lines of text through a trained model."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.tasks import prepare_text, sources_only
+from attention_jax.errors import ConfigError, DataError
+from attention_jax.training.alignments import pharaoh_line
+from attention_jax.training.decode import Decoder, Hypothesis
+from attention_jax.training.trained import TrainedRun
+
+_SEPARATOR = " ||| "
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """A line and what was found for it.
+
+    Attributes:
+      source: The line as it was searched for.
+      source_ids: Its ids, ending in EOS.
+      hypotheses: The outputs, best first; none for an empty line.
+    """
+
+    source: str
+    source_ids: np.ndarray
+    hypotheses: Sequence[Hypothesis]
+
+
+class Translator:
+    """Translates with a run."""
+
+    def __init__(self, run: TrainedRun, *, nbest: int = 0):
+        """Compiles nothing yet.
+
+        Args:
+          run: A trained run; its config says how to search.
+          nbest: Outputs of each line; 0 for the best alone, without its scores.
+
+        Raises:
+          ConfigError: If the search cannot return as many outputs.
+        """
+        search = run.config.search
+        if search.method == "beam" and nbest > search.beam_size:
+            raise ConfigError(
+                f"--nbest: expected at most search.beam_size ({search.beam_size}), found {nbest}; "
+                f"--search.beam_size={nbest} gives as many"
+            )
+        if search.method == "greedy" and nbest > 1:
+            raise ConfigError(f"--nbest: expected at most 1 with greedy search, found {nbest}")
+        if nbest:
+            search = dataclasses.replace(search, num_hypotheses=nbest)
+        self._run = run
+        self._nbest = nbest
+        self._decode = Decoder(run.model, search, seed=run.config.seed)
+
+    def translate(self, lines: Sequence[str]) -> list[Translation]:
+        """Translates lines, in their order; a blank line gives no output.
+
+        Raises:
+          DataError: If a line is too long, before any is translated.
+        """
+        for number, line in enumerate(lines, start=1):
+            if len(line) > MAX_LINE_CHARACTERS:
+                raise DataError(
+                    f"input line {number}: expected at most {MAX_LINE_CHARACTERS} characters, "
+                    f"found {len(line)}"
+                )
+        run = self._run
+        texts = [prepare_text(line, run.config.data) for line in lines]
+        full = [number for number, text in enumerate(texts) if text]
+        split = sources_only(
+            [texts[number] for number in full], run.source_vocabulary, run.target_vocabulary
+        )
+        found = self._decode(run.params, split, run.config.data) if full else []
+        nothing = np.zeros(0, np.int32)
+        translations = [Translation(text, nothing, ()) for text in texts]
+        for number, ids, hypotheses in zip(full, split.source_ids, found, strict=True):
+            translations[number] = Translation(texts[number], ids, hypotheses)
+        return translations
+
+    def format(
+        self, translations: Sequence[Translation], *, alignments: bool = False
+    ) -> Iterator[str]:
+        """Yields the lines to print.
+
+        Args:
+          translations: What `translate` returned.
+          alignments: Whether each line ends in its alignment.
+        """
+        for number, translation in enumerate(translations):
+            hypotheses = translation.hypotheses[: max(self._nbest, 1)]
+            if not hypotheses and not self._nbest:
+                yield ""
+            for hypothesis in hypotheses:
+                fields = [self._run.target_vocabulary.decode(hypothesis.tokens)]
+                if self._nbest:
+                    scores = f"{hypothesis.log_prob:.4f} {hypothesis.score:.4f}"
+                    fields = [str(number), *fields, scores]
+                if alignments:
+                    fields.append(self._alignment(translation, hypothesis))
+                yield _SEPARATOR.join(fields)
+
+    def _alignment(self, translation: Translation, hypothesis: Hypothesis) -> str:
+        run = self._run
+        return pharaoh_line(
+            hypothesis, translation.source_ids, run.source_vocabulary, run.target_vocabulary
+        )

@@ -1,0 +1,64 @@
+"""What several configs share: data sets by name, and the smoke-sized form of a config."""
+
+from ml_collections import ConfigDict
+
+DATA_SETS = ("multi30k", "tatoeba", "parallel", "cmudict", "smoke")
+
+
+def choose(argument: str | None, default: str, choices: tuple[str, ...]) -> str:
+    """Returns the part after the colon of `--config=FILE:ARGUMENT`, or the default.
+
+    Raises:
+      ValueError: If it is none of the choices.
+    """
+    argument = argument or default
+    if argument not in choices:
+        raise ValueError(f"expected one of {', '.join(choices)} after the colon, found {argument!r}")
+    return argument
+
+
+def data_section(name: str) -> ConfigDict:
+    """Returns the data section for a data set, with batches that suit its lengths."""
+    if name == "smoke":
+        return ConfigDict({"name": "smoke", "batch_size": 32, "num_buckets": 2})
+    if name == "cmudict":
+        sizes = {"batch_size": 256, "eval_batch_size": 512}
+        limits = {"max_source_length": 24, "max_target_length": 24}
+        return ConfigDict({"name": "cmudict", **sizes, **limits})
+    data = {"name": name, "batch_size": 80, "max_source_length": 51, "max_target_length": 51}
+    if name != "parallel":
+        data |= {"source_language": "en", "target_language": "de"}
+    return ConfigDict(data | {"subwords": {"kind": "bpe", "size": 8000, "joint": False}})
+
+
+def finish(config: ConfigDict, data_name: str) -> ConfigDict:
+    """Adapts a translation config to the data set that was asked for."""
+    if data_name == "smoke":
+        return make_smoke(config)
+    if data_name == "cmudict":
+        config.search.min_length_ratio = 0.0
+    return config
+
+
+def make_smoke(config: ConfigDict) -> ConfigDict:
+    """Shrinks a config so that it trains in seconds, on a task made up for that."""
+    config.data = data_section("smoke")
+    model = config.model
+    model.source_embedding_dim = model.target_embedding_dim = 32
+    model.encoder.hidden_dim = model.decoder.hidden_dim = 48
+    for section, name in (
+        (model.decoder, "readout_dim"),
+        (model.decoder, "attentional_dim"),
+        (model.attention, "attention_dim"),
+    ):
+        if name in section:
+            section[name] = 48
+    config.optimizer = {"name": "adam", "learning_rate": 5e-3}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 20}
+    config.training = {
+        "num_steps": 400,
+        "log_every_steps": 50,
+        "evaluate_every_steps": 200,
+        "checkpoint_every_steps": 200,
+    }
+    return config

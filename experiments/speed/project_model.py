@@ -1,0 +1,172 @@
+"""The project's side of the comparison: its model, its training step, its search, its attention."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from attention_jax.configuration import typed
+from attention_jax.models import build_model, find_config
+from attention_jax.objectives import build_objective
+from attention_jax.ops.attend import AttentionSpec, attend
+from attention_jax.ops.scores import additive_scores
+from attention_jax.search import Hypotheses, SearchConfig, search
+from attention_jax.training.averaging import NoAveraging
+from attention_jax.training.optimizers import Adam, build_optimizer
+from attention_jax.training.schedules import Constant, build_schedule
+from attention_jax.training.sharding import (
+    jit_eval_step,
+    jit_train_step,
+    make_mesh,
+    shard_batch,
+    state_shardings,
+)
+from attention_jax.training.state import TrainState, start_state
+from attention_jax.training.step import EvalStep, TrainStep, make_eval_step, make_train_step
+from attention_jax.types import Array, Memory, Model, Params
+from experiments.speed.workloads import PAD, Sentences, Sizes
+
+
+def model_of(sizes: Sizes) -> Model:
+    """Builds the recurrent model of the comparison."""
+    hidden = sizes.hidden
+    fields = {
+        "source_embedding_dim": sizes.embedding,
+        "target_embedding_dim": sizes.embedding,
+        "encoder": {"cell": "gru", "hidden_dim": hidden},
+        "attention": {"name": "bahdanau", "attention_dim": hidden},
+        "decoder": {
+            "name": "luong",
+            "cell": "gru",
+            "hidden_dim": hidden,
+            "attentional_dim": hidden,
+            "bridge": "last",
+        },
+    }
+    config = typed(find_config("rnn_seq2seq"), fields, "config.model")
+    return build_model(config, sizes.vocabulary, sizes.vocabulary)
+
+
+def draw_parameters(model: Model, seed: int = 0) -> Params:
+    """Draws parameters, none of them zero, so that none can be mistaken for another's."""
+    leaves, structure = jax.tree.flatten(model.init(jax.random.key(seed)))
+    rng = np.random.default_rng(seed)
+    noisy = (leaf + 0.01 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves)
+    return structure.unflatten([jnp.asarray(leaf) for leaf in noisy])
+
+
+def batch_of(sentences: Sentences) -> dict[str, np.ndarray]:
+    """Turns sentences into a batch of the project."""
+    return {
+        "source": sentences.source,
+        "source_mask": sentences.source != PAD,
+        "target": sentences.target,
+        "target_mask": sentences.target != PAD,
+        "index": np.arange(len(sentences), dtype=np.int32),
+    }
+
+
+@dataclasses.dataclass
+class Trainer:
+    """Trains the project's model as its training loop does.
+
+    Attributes:
+      model: What is trained.
+      state: The present state.
+    """
+
+    model: Model
+    state: TrainState
+    _mesh: Mesh
+    _train_step: TrainStep
+    _eval_step: EvalStep
+    _rng: Array = dataclasses.field(default_factory=lambda: jax.random.key(1))
+
+    @classmethod
+    def create(cls, sizes: Sizes) -> "Trainer":
+        """Starts with drawn parameters and Adam, without clipping or smoothing."""
+        model, averaging, mesh = model_of(sizes), NoAveraging(), make_mesh()
+        optimizer_config = Adam(learning_rate=1e-4, clip_norm=0.0)
+        optimizer, objective = build_optimizer(optimizer_config), build_objective({"nll": {}})
+        schedule = build_schedule(
+            Constant(), optimizer_config.learning_rate, steps_per_epoch=1000, total_steps=1000
+        )
+        state = start_state(model, optimizer, jax.random.key(0), averaging=averaging)
+        state = dataclasses.replace(state, params=draw_parameters(model))
+        shardings = state_shardings(state, mesh)
+        train_step = make_train_step(model, objective, optimizer, schedule, averaging=averaging)
+        eval_step = make_eval_step(model, objective)
+        return cls(
+            model,
+            jax.device_put(state, shardings),
+            mesh,
+            jit_train_step(train_step, mesh, shardings),
+            jit_eval_step(eval_step, mesh, shardings),
+        )
+
+    def loss(self, batch: Mapping[str, np.ndarray]) -> float:
+        """Returns the loss of a batch."""
+        return _mean_loss(self._eval_step(self.state.params, shard_batch(batch, self._mesh)))
+
+    def train(self, batch: Mapping[str, np.ndarray]) -> float:
+        """Takes a step and returns the loss before it."""
+        batch = shard_batch(batch, self._mesh)
+        self.state, metrics = self._train_step(self.state, batch, self._rng)
+        return _mean_loss(metrics)
+
+
+def make_beam_search(
+    model: Model, width: int, length: int, source_length: int
+) -> Callable[[Params, Mapping[str, Any]], Hypotheses]:
+    """Returns the jitted search of hypotheses that all have `length` tokens."""
+    config = SearchConfig(
+        method="beam",
+        beam_size=width,
+        num_hypotheses=width,
+        max_length_factor=0.0,
+        max_length_constant=length,
+        min_length_ratio=length / source_length,
+    )
+
+    def decode(params: Params, batch: Mapping[str, Any]) -> Hypotheses:
+        memory, state = model.start(params, batch)
+        lengths = batch["source_mask"].sum(axis=-1)
+
+        def step(state: Any, tokens: Array) -> tuple[Array, Array, Any]:
+            return model.step(params, memory, state, tokens)
+
+        return search(step, state, config, lengths, length)
+
+    return jax.jit(decode)
+
+
+def make_attention_gradient(is_naive: bool) -> Callable[..., tuple[Array, ...]]:
+    """Returns the gradients of summed contexts of additive attention by all of its arrays.
+
+    Args:
+      is_naive: Whether to write the equation down as it stands instead of calling the project.
+    """
+
+    def score(params: Params, query: Array, memory: Memory, *unused: Any) -> Array:
+        return additive_scores(query, memory.keys, params["vector"])
+
+    spec = AttentionSpec(score)
+
+    def project(query: Array, keys: Array, values: Array, vector: Array) -> Array:
+        memory = Memory(keys, values, jnp.ones(keys.shape[:-1], bool))
+        return attend(spec, {"vector": vector}, query, memory)[0].context.sum()
+
+    def naive(query: Array, keys: Array, values: Array, vector: Array) -> Array:
+        hidden = jnp.tanh(query[:, :, None] + keys[:, None])
+        return (jax.nn.softmax(hidden @ vector) @ values).sum()
+
+    return jax.jit(jax.grad(naive if is_naive else project, argnums=(0, 1, 2, 3)))
+
+
+def _mean_loss(metrics: Mapping[str, Any]) -> float:
+    total, count = metrics["loss/nll"]
+    return float(total) / float(count)

@@ -1,0 +1,94 @@
+"""The project as a contender: `python -m experiments.speed.project_worker TASK`, TASK as JSON.
+
+Fields: `kind`, `sizes`, and what the kind needs. `train`, `attention` and `beam` measure; `parameters`
+and `text` write the parameters and the sentences from which all contenders start, and end.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from experiments.speed import serve
+from experiments.speed.exchange import save_parameters
+from experiments.speed.project_data import export_text, make_batches
+from experiments.speed.project_model import (
+    Trainer,
+    batch_of,
+    draw_parameters,
+    make_attention_gradient,
+    make_beam_search,
+    model_of,
+)
+from experiments.speed.workloads import Sentences, Sizes
+
+Work = Callable[[], Any]
+
+
+def train(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
+    """Trains on every batch once: forward, backward, Adam."""
+    sentences = Sentences.load(task["data"])
+    batches, units = make_batches(task, sentences)
+    trainer = Trainer.create(Sizes(**task["sizes"]))
+    check = trainer.loss(batch_of(sentences.first(task["batch"])))
+
+    def work() -> list[float]:
+        return [trainer.train(batch) for batch in batches]
+
+    return work, {"units": units, "check": check}
+
+
+def attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
+    """Additive attention alone, forward and backward."""
+    batch, queries, slots, depth = task["shape"]
+    shapes = ((batch, queries, depth), (batch, slots, depth), (batch, slots, depth), (depth,))
+    keys = jax.random.split(jax.random.key(0), len(shapes))
+    arrays = [jax.random.normal(key, shape) for key, shape in zip(keys, shapes, strict=True)]
+    gradient = make_attention_gradient(task["naive"]).lower(*arrays).compile()
+    temporaries = gradient.memory_analysis().temp_size_in_bytes / 2**20
+
+    def work() -> None:
+        jax.block_until_ready(gradient(*arrays))
+
+    return work, {"units": {"calls": 1}, "temporaries_mib": temporaries}
+
+
+def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
+    """Beam search for a batch of sentences, all of the same forced length."""
+    sentences = Sentences.load(task["data"])
+    model = model_of(Sizes(**task["sizes"]))
+    params, batch = draw_parameters(model), batch_of(sentences)
+    decode = make_beam_search(model, task["width"], task["length"], sentences.source.shape[1])
+
+    def work() -> list[list[float]]:
+        return jax.block_until_ready(decode(params, batch)).log_probs.tolist()
+
+    return work, {"units": {"sentences": len(sentences)}, "check": work()}
+
+
+def prepare(task: dict[str, Any]) -> None:
+    """Writes what all contenders start from."""
+    sizes, path = Sizes(**task["sizes"]), Path(task["path"])
+    if task["kind"] == "parameters":
+        save_parameters(draw_parameters(model_of(sizes)), path)
+    else:
+        export_text(path, Path(task["vocabulary_dir"]), sizes.vocabulary)
+
+
+def main() -> None:
+    """Does what the task names."""
+    channel, task = serve.open_channel(), serve.read_task()
+    if task["kind"] in ("parameters", "text"):
+        prepare(task)
+        return
+    work, ready = {"train": train, "attention": attention, "beam": beam}[task["kind"]](task)
+    before = serve.resident_memory()
+    serve.reset_peak_memory()
+    work()
+    ready["rise_mib"] = serve.peak_memory() - before
+    serve.serve(channel, work, version=f"jax {jax.__version__}", **ready)
+
+
+if __name__ == "__main__":
+    main()

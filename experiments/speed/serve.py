@@ -1,0 +1,87 @@
+"""The worker's half of a measurement: set up, report, then compute only when asked.
+
+A worker reads one command a line from its standard input and answers one JSON object a line:
+
+  run K    repeats its work K times and answers {"seconds": ...} for all of them together
+  quit     answers {"peak_rss_mib": ...} and ends
+"""
+
+import gc
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+
+def open_channel() -> TextIO:
+    """Takes standard output for the answers; whatever libraries print goes to standard error."""
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return channel
+
+
+def read_task() -> dict[str, Any]:
+    """Returns what this worker is to do: the JSON object that is its only argument."""
+    return json.loads(sys.argv[1])
+
+
+def serve(channel: TextIO, work: Callable[[], Any], **ready: Any) -> None:
+    """Answers commands until told to quit.
+
+    Args:
+      channel: From `open_channel`.
+      work: Does the work once and returns when it is done.
+      **ready: What the driver is told first, such as the units of work of one repetition.
+    """
+    reset_peak_memory()
+    answer(channel, ready)
+    for line in sys.stdin:
+        command, *arguments = line.split()
+        if command == "quit":
+            break
+        gc.collect()
+        start = time.perf_counter()
+        for _ in range(int(arguments[0])):
+            work()
+        answer(channel, {"seconds": time.perf_counter() - start})
+    answer(channel, {"peak_rss_mib": peak_memory()})
+
+
+def answer(channel: TextIO, message: dict[str, Any]) -> None:
+    """Sends one object to the driver."""
+    print(json.dumps(message), file=channel, flush=True)
+
+
+def reset_peak_memory() -> None:
+    """Forgets the peak so far where the system can, so that set-up does not count."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        pass
+
+
+def peak_memory() -> float:
+    """Returns the largest resident set since the last reset (MiB)."""
+    try:
+        return _status("VmHWM")
+    except (OSError, KeyError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def resident_memory() -> float:
+    """Returns the present resident set (MiB), or NaN where the system does not say."""
+    try:
+        return _status("VmRSS")
+    except (OSError, KeyError):
+        return float("nan")
+
+
+def _status(field: str) -> float:
+    with open("/proc/self/status") as file:
+        entries = dict(line.split(":", 1) for line in file if ":" in line)
+    return int(entries[field].split()[0]) / 1024

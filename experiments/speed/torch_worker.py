@@ -1,0 +1,130 @@
+"""A contender in PyTorch: `python -m experiments.speed.torch_worker TASK`, TASK a JSON object.
+
+Fields: `kind` (train, attention or beam), `sizes`, `threads`, and what the kind needs; see the
+functions below. `compiled` puts the same code under `torch.compile`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from experiments.speed import serve, workloads
+from experiments.speed.torch_beam import beam_search
+from experiments.speed.torch_model import (
+    Seq2Seq,
+    TorchMemory,
+    additive_attention,
+    load_parameters,
+    torch_batch,
+)
+
+
+def make_batches(task: dict[str, Any]) -> list[workloads.Sentences]:
+    """Returns the batches of a task, and with `count` an even sample of them.
+
+    `batching` is `whole` (one batch of everything), `random` or `sorted`.
+    """
+    sentences = workloads.Sentences.load(task["data"])
+    if task["batching"] == "whole":
+        return [sentences]
+    deal = {"random": workloads.random_batches, "sorted": workloads.sorted_batches}
+    batches = [sentences.batch(rows) for rows in deal[task["batching"]](sentences, task["batch"])]
+    areas = [batch.target.size + batch.source.size for batch in batches]
+    return [batches[index] for index in workloads.sample_evenly(areas, task["count"])]
+
+
+def total_units(batches: Sequence[workloads.Sentences]) -> dict[str, int]:
+    """Returns the real work in all batches together."""
+    units = [batch.units() for batch in batches]
+    return {name: sum(each[name] for each in units) for name in units[0]}
+
+
+def train(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """Trains on every batch once: forward, backward, Adam."""
+    batches = make_batches(task)
+    model = Seq2Seq(workloads.Sizes(**task["sizes"]))
+    load_parameters(model, task["parameters"])
+    loss_of = model
+    if task["compiled"] and task["batching"] == "whole":
+        loss_of = torch.compile(model)
+    elif task["compiled"]:
+        # Lengths differ: the loop over them stays, and what it calls is compiled for any length.
+        model.step = torch.compile(model.step, dynamic=True)
+        model.head = torch.compile(model.head, dynamic=True)
+    first = workloads.Sentences.load(task["data"]).first(task["batch"])
+    check = loss_of(torch_batch(first)).item()
+    work = training_work(model, loss_of, [torch_batch(batch) for batch in batches])
+    return work, {"units": total_units(batches), "check": check}
+
+
+def training_work(
+    model: torch.nn.Module, loss_of: Callable[[Any], torch.Tensor], batches: Sequence[Any]
+) -> Callable[[], list[float]]:
+    """Returns the work of a trainer: a step on each batch, giving the losses."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+    model.train()
+
+    def work() -> list[float]:
+        losses = []
+        for batch in batches:
+            optimizer.zero_grad()
+            loss = loss_of(batch)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    return work
+
+
+def attention(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """Additive attention alone, forward and backward."""
+    torch.manual_seed(0)
+    batch, queries, slots, depth = task["shape"]
+    query, keys, values, energy = (
+        torch.randn(*shape, requires_grad=True)
+        for shape in (
+            (batch, queries, depth),
+            (batch, slots, depth),
+            (batch, slots, depth),
+            (depth,),
+        )
+    )
+    attend = torch.compile(additive_attention) if task["compiled"] else additive_attention
+
+    def work() -> None:
+        for array in (query, keys, values, energy):
+            array.grad = None
+        attend(query, TorchMemory(keys, values, None), energy).sum().backward()
+
+    return work, {"units": {"calls": 1}}
+
+
+def beam(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """Beam search for a batch of sentences, all of the same forced length."""
+    sentences = workloads.Sentences.load(task["data"])
+    model = Seq2Seq(workloads.Sizes(**task["sizes"])).eval()
+    load_parameters(model, task["parameters"])
+    batch, length = torch_batch(sentences), task["length"]
+
+    def work() -> list[list[float]]:
+        return beam_search(model, batch, task["width"], length, length).log_probs.tolist()
+
+    return work, {"units": {"sentences": len(sentences)}, "check": work()}
+
+
+def run(kinds: dict[str, Callable[[dict[str, Any]], tuple[Callable[[], Any], dict]]]) -> None:
+    """Sets up the work that the task names, does it once to warm up, and serves."""
+    channel, task = serve.open_channel(), serve.read_task()
+    torch.set_num_threads(task["threads"])
+    work, ready = kinds[task["kind"]](task)
+    before = serve.resident_memory()
+    serve.reset_peak_memory()
+    work()
+    ready["rise_mib"] = serve.peak_memory() - before
+    serve.serve(channel, work, version=f"torch {torch.__version__}", **ready)
+
+
+if __name__ == "__main__":
+    run({"train": train, "attention": attention, "beam": beam})

@@ -1,0 +1,265 @@
+"""What the programs share: flags, overrides of config fields, one line for every mistake.
+
+Nothing heavy is imported before it is needed, so that `--help` and mistakes are answered at once.
+"""
+
+import difflib
+import functools
+import importlib.util
+import os
+import pathlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from absl import app, flags, logging
+from ml_collections import ConfigDict, config_flags
+
+from attention_jax.configuration import unknown_name
+from attention_jax.errors import ConfigError, UserError
+
+_FAILED, _INTERRUPTED = 2, 130
+
+
+def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda argv: argv) -> None:
+    """Runs a program: flags first, then `main`, then exit with its code.
+
+    Args:
+      main: The program; what it returns is the exit code, None for 0.
+      usage: What `--help` prints.
+      prepare: Gets the command line, defines flags that depend on it, and returns what is left
+        for the flags to parse.
+    """
+    logging.set_verbosity(logging.ERROR)  # libraries tell us every detail of their saving
+    app.run(
+        lambda argv: _guarded(main),
+        flags_parser=functools.partial(_parse, usage=usage.strip(), prepare=prepare),
+    )
+
+
+def prepare_experiment(argv: Sequence[str]) -> list[str]:
+    """Defines `--config.FIELD` for the config file that the command line names.
+
+    Returns:
+      The command line without `--config`.
+
+    Raises:
+      UserError: If there is no such file, or an override does not fit it.
+    """
+    from attention_jax.training.config import template
+
+    argv, location = _take_out(argv, "config")
+    if location is None:
+        raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
+    values = load_config(location)
+    overrides = _overrides(argv, "config")
+    completed = template(_with_objectives(values, overrides), _chosen_names(overrides))
+    return define_overrides(argv, "config", completed)
+
+
+def prepare_search(argv: Sequence[str]) -> list[str]:
+    """Defines `--search.FIELD`, starting from how the run of `--workdir` searches.
+
+    Raises:
+      UserError: If there is no such run, or an override does not fit.
+    """
+    _, workdir = _take_out(argv, "workdir")
+    if not workdir:
+        raise UserError("--workdir: expected the directory of a run, found none")
+    from attention_jax.search.config import SearchConfig
+    from attention_jax.training.config import complete
+    from attention_jax.training.run_directory import RunDirectory
+
+    directory = RunDirectory(workdir)
+    directory.require()
+    values = directory.read_config().get("search", {})
+    return define_overrides(argv, "search", complete(SearchConfig, values, "search"))
+
+
+def overridden(name: str) -> Any:
+    """Returns the values of a group after the overrides of the command line."""
+    return flags.FLAGS[name].value
+
+
+def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
+    """Defines `--NAME.FIELD` for every field of `values` and checks those on the command line.
+
+    `flags.FLAGS[name].value` then holds the values as they were overridden.
+
+    Raises:
+      ConfigError: If there is no such field, or its value is of the wrong type.
+    """
+    for path, text in _overrides(argv, name):
+        _check_override(values, name, path, text)
+    config_flags.DEFINE_config_dict(name, values, sys_argv=list(argv))
+    return list(argv)
+
+
+def load_config(location: str) -> ConfigDict:
+    """Calls `get_config` of a config file.
+
+    Args:
+      location: Path of the file, followed by `:argument` where it takes one.
+
+    Raises:
+      ConfigError: If there is no such file, or it fails.
+    """
+    path, _, argument = location.partition(":")
+    file = pathlib.Path(path)
+    if not file.is_file():
+        raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
+    spec = importlib.util.spec_from_file_location("experiment_config", file)
+    if spec is None:
+        raise ConfigError(f"--config: expected a Python file, found {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode, old = True, sys.dont_write_bytecode
+    try:
+        spec.loader.exec_module(module)
+        return module.get_config(argument) if argument else module.get_config()
+    except UserError:
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split())
+        raise ConfigError(f"{location}: {type(error).__name__}: {message}") from None
+    finally:
+        sys.dont_write_bytecode = old
+
+
+def require(name: str) -> str:
+    """Returns the value of a flag that has to be given.
+
+    Raises:
+      UserError: If it is not.
+    """
+    value = flags.FLAGS[name].value
+    if not value:
+        raise UserError(f"--{name}: expected a value, found none")
+    return value
+
+
+def use_compilation_cache() -> None:
+    """Keeps compiled programs between runs, which saves seconds at every start.
+
+    `JAX_COMPILATION_CACHE_DIR` names another place; empty, it turns the cache off.
+    """
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
+        jax.config.update("jax_compilation_cache_dir", str(cache / "attention_jax" / "xla"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
+    if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in argv[1:]):
+        print(usage)
+        sys.exit(0)
+    try:
+        argv = prepare(list(argv))
+        try:
+            rest = flags.FLAGS(argv)
+        except (flags.Error, ValueError, TypeError) as error:
+            raise UserError(" ".join(str(error).split())) from None
+        if len(rest) > 1:
+            raise UserError(f"unexpected argument {rest[1]!r}; options start with --")
+        return rest
+    except UserError as error:
+        _fail(str(error))
+
+
+def _guarded(main: Callable[[], int | None]) -> int:
+    try:
+        return main() or 0
+    except UserError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _fail(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(_FAILED)
+
+
+def _take_out(argv: Sequence[str], name: str) -> tuple[list[str], str | None]:
+    """Removes `--name=value` or `--name value` and returns the last value."""
+    left, value, arguments = [], None, iter(argv)
+    for argument in arguments:
+        if argument in (f"--{name}", f"-{name}"):
+            value = next(arguments, None)
+        elif match := re.fullmatch(rf"--?{name}=(.*)", argument, re.DOTALL):
+            value = match[1]
+        else:
+            left.append(argument)
+    return left, value
+
+
+def _overrides(argv: Sequence[str], name: str) -> list[tuple[str, str | None]]:
+    """Lists `--name.path=text` as (path, text); text is None where there is no `=`."""
+    found = []
+    for argument in argv[1:]:
+        if match := re.fullmatch(rf"--?{name}\.([^=]+)(?:=(.*))?", argument, re.DOTALL):
+            found.append((match[1], match[2]))
+    return found
+
+
+def _chosen_names(overrides: Sequence[tuple[str, str | None]]) -> Mapping[str, str]:
+    return {
+        f"config.{path.removesuffix('.name')}": text
+        for path, text in overrides
+        if path.endswith(".name") and text is not None
+    }
+
+
+def _with_objectives(values: ConfigDict, overrides: Sequence[tuple[str, str | None]]) -> Any:
+    """Adds the objectives that only an override names, by one of their fields."""
+    from attention_jax.objectives.compose import names
+
+    known = None
+    values = ConfigDict(values).unlock()
+    for path, _ in overrides:
+        parts = path.split(".")
+        if parts[0] == "objectives" and len(parts) > 2 and "objectives" in values:
+            known = known or names()
+            if parts[1] in known and parts[1] not in values.objectives:
+                values.objectives[parts[1]] = ConfigDict()
+    return values
+
+
+def _check_override(values: ConfigDict, name: str, path: str, text: str | None) -> None:
+    group, where = values, name
+    for part in path.split("."):
+        if not isinstance(group, ConfigDict):
+            raise ConfigError(f"--{where}.{part}: no such field; {where} is a single value")
+        if part not in group.keys():
+            raise ConfigError(f"--{unknown_name(f'{where}.{part}', part, group.keys())}")
+        where = f"{where}.{part}"
+        kind, group = group.get_type(part), group[part]
+    if isinstance(group, ConfigDict):
+        fields = ", ".join(sorted(group.keys()))
+        raise ConfigError(f"--{where}: expected one of its fields ({fields}), found the group")
+    if text is not None and not _fits(kind, text):
+        raise ConfigError(f"--{where}: expected {kind.__name__}, found {text!r}")
+
+
+def _fits(kind: type, text: str) -> bool:
+    if kind is bool:
+        return text.lower() in ("true", "false", "1", "0", "t", "f")
+    if kind not in (int, float):
+        return True
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _nearest_file(file: pathlib.Path) -> str:
+    folder = file.parent
+    names = [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
+    near = difflib.get_close_matches(file.name, names, n=1)
+    return f"; did you mean {folder / near[0]}?" if near else ""

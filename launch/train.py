@@ -1,0 +1,41 @@
+r"""Trains and evaluates a model, or continues where the same command was cut off.
+
+usage: python -m launch.train --config=FILE[:ARGUMENT] --workdir=DIRECTORY [--config.FIELD=VALUE]
+
+  --config         a file of configs/; what may follow the colon is said at its top
+  --workdir        the run's directory; made if there is none, continued if it holds this run
+  --config.FIELD   another value for a field of the config, by its path
+
+for example:
+  python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
+  python -m launch.train --config=configs/bahdanau2015.py:multi30k --workdir=runs/multi30k \
+      --config.optimizer.learning_rate=1e-3 --config.training.num_steps=20000
+  python -m launch.train --config=configs/luong2015.py:parallel --workdir=runs/mine \
+      --config.data.train_source=train.en --config.data.train_target=train.de
+
+Every field that a run was made with is in its config.json, so that is where to look for names.
+Fields of which training so far did not depend (search, evaluation, length, logging) may be changed
+when a run is continued. SIGTERM saves and exits with code 75, Ctrl-C with 130; the same command
+then continues. Mistakes are answered with one line and code 2.
+"""
+
+from absl import flags
+
+from launch import cli
+
+flags.DEFINE_string("workdir", None, "The run's directory.")
+
+
+def main() -> None:
+    """Trains and evaluates."""
+    workdir = cli.require("workdir")
+    from attention_jax.training.config import from_config_dict
+    from attention_jax.training.run import run_experiment
+
+    config = from_config_dict(flags.FLAGS["config"].value)
+    cli.use_compilation_cache()
+    run_experiment(config, workdir)
+
+
+if __name__ == "__main__":
+    cli.run(main, __doc__, cli.prepare_experiment)

@@ -1,0 +1,52 @@
+"""Translates lines of text with a trained run: one line in, one line out.
+
+usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
+
+  --workdir        the directory of a run that launch.train made
+  --nbest=N        the N best outputs of each line: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`,
+                   lines counted from 0
+  --alignments     adds ` ||| 0-0 1-2 ...`, source-target positions of words, counted from 0
+  --plot=FILE      draws the attention of the first lines as PNG
+  --search.FIELD   another way to search, such as --search.beam_size=10
+
+for example:
+  echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png
+  python -m launch.translate --workdir=runs/mine --nbest=5 < test.en > test.nbest
+
+An empty line gives an empty line. Input is UTF-8; a byte order mark and Windows line ends are
+tolerated, anything else is refused, with the number of the line, before a line is written.
+"""
+
+from absl import flags
+
+from launch import cli
+
+flags.DEFINE_string("workdir", None, "The run's directory.")
+flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", lower_bound=0)
+flags.DEFINE_boolean("alignments", False, "Whether to add alignments.")
+flags.DEFINE_string("plot", None, "Where to draw the attention.")
+
+
+def main() -> None:
+    """Translates the standard input."""
+    workdir = cli.require("workdir")
+    nbest, plot = flags.FLAGS["nbest"].value, flags.FLAGS["plot"].value
+    from attention_jax.data.lines import read_lines
+    from attention_jax.training.trained import load_run
+    from attention_jax.training.translate import Translator
+
+    cli.use_compilation_cache()
+    run = load_run(workdir, cli.overridden("search"))
+    translator = Translator(run, nbest=nbest)
+    lines = read_lines("/dev/stdin")
+    translations = translator.translate(lines)  # all of them, so that bad input prints nothing
+    for line in translator.format(translations, alignments=flags.FLAGS["alignments"].value):
+        print(line)
+    if plot:
+        from attention_jax.training.pictures import draw_translations
+
+        draw_translations(run, translations, plot)
+
+
+if __name__ == "__main__":
+    cli.run(main, __doc__, cli.prepare_search)

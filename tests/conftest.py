@@ -1,0 +1,78 @@
+"""What all tests share: a CPU, caches of their own, seeded randomness and the data directory."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Before jax is imported, and inherited by the programs that tests start.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["MPLBACKEND"] = "agg"
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    path for path in (str(ROOT), os.environ.get("PYTHONPATH")) if path
+)
+
+# Compilation makes the first example of a property slow, and a failure must come back when rerun.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("tests")
+
+_CACHE = "ATTENTION_JAX_TEST_CACHE"
+_CACHE_VARIABLES = ("XDG_CACHE_HOME", "MPLCONFIGDIR", "SACREBLEU", "TFDS_DATA_DIR")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives the session cache directories of its own; parallel workers share their parent's."""
+    if _CACHE not in os.environ:
+        os.environ[_CACHE] = tempfile.mkdtemp(prefix="attention_jax_tests_")
+        config.add_cleanup(_remove_cache)
+    for variable in _CACHE_VARIABLES:
+        os.environ[variable] = os.path.join(os.environ[_CACHE], variable.lower())
+
+
+def _remove_cache() -> None:
+    shutil.rmtree(os.environ.pop(_CACHE), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout, from which the command line is used."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def python_environment() -> dict[str, str]:
+    """Environment for a child process that runs `sys.executable`."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The directory with the real data sets; the test is skipped where there is none."""
+    named = os.environ.get("ATTENTION_JAX_DATA")
+    directory = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not directory.is_dir():
+        asked = "ATTENTION_JAX_DATA" if named else "ATTENTION_JAX_DATA is not set and"
+        pytest.skip(f"needs real data: {asked} {directory} is not a directory")
+    return directory
+
+
+@pytest.fixture
+def rng():
+    """A JAX random key."""
+    import jax
+
+    return jax.random.key(0)
+
+
+@pytest.fixture
+def numpy_rng():
+    """A NumPy generator, for inputs and for references."""
+    import numpy as np
+
+    return np.random.default_rng(0)

@@ -1,0 +1,197 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from attention_jax.data.config import SmokeConfig
+from attention_jax.data.pipeline import make_eval_batches, make_train_iterator
+from attention_jax.data.tasks import build_task, sources_only
+from attention_jax.errors import ConfigError, DataError
+from attention_jax.types import SpecialIds
+
+CONFIG = SmokeConfig(batch_size=24, num_buckets=4, eval_batch_size=24)
+TOKENS = dataclasses.replace(CONFIG, batch_unit="tokens", batch_size=256, batch_multiple=8)
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    return build_task(CONFIG, tmp_path_factory.mktemp("vocab"))
+
+
+def _take(iterator, count):
+    return [next(iterator) for _ in range(count)]
+
+
+def _assert_same(batch, other):
+    assert set(batch) == set(other)
+    for name in batch:
+        np.testing.assert_array_equal(batch[name], other[name], err_msg=name)
+
+
+def _joined(batches):
+    """The global batch of the batches that each of several processes sees."""
+    count = len(batches)
+    joined = {}
+    for name, part in batches[0].items():
+        joined[name] = np.empty((len(part) * count, *part.shape[1:]), part.dtype)
+        for process, batch in enumerate(batches):
+            joined[name][process::count] = batch[name]
+    return joined
+
+
+def test_batch_holds_the_examples_it_names(task):
+    split = task.split("train")
+    for batch in _take(make_train_iterator(task, CONFIG, 0), 20):
+        for row, index in enumerate(batch["index"]):
+            for side, ids in (("source", split.source_ids), ("target", split.target_ids)):
+                expected = ids[index] if index >= 0 else np.zeros(0)
+                padding = batch[side].shape[1] - len(expected)
+                np.testing.assert_array_equal(
+                    batch[side][row], np.pad(expected, (0, padding)).astype(np.int32)
+                )
+                np.testing.assert_array_equal(
+                    batch[f"{side}_mask"][row], np.arange(batch[side].shape[1]) < len(expected)
+                )
+        assert batch["source"].dtype == batch["index"].dtype == np.int32
+        assert batch["source_mask"].dtype == bool
+
+
+def test_ids_end_in_eos(task):
+    batch = next(make_train_iterator(task, CONFIG, 0))
+    for side in ("source", "target"):
+        lengths = batch[f"{side}_mask"].sum(axis=1)
+        rows = np.flatnonzero(lengths)
+        assert (batch[side][rows, lengths[rows] - 1] == SpecialIds.EOS).all()
+        assert (batch[side][:, 0] != SpecialIds.BOS).all()
+
+
+@pytest.mark.parametrize("config", [CONFIG, TOKENS], ids=["sentences", "tokens"])
+@pytest.mark.parametrize("process_count", [2, 4])
+def test_order_is_the_same_on_any_number_of_processes(task, config, process_count):
+    alone = make_train_iterator(task, config, 3)
+    together = [
+        make_train_iterator(task, config, 3, process, process_count)
+        for process in range(process_count)
+    ]
+    for _ in range(alone.batches_per_epoch + 5):
+        _assert_same(next(alone), _joined([next(iterator) for iterator in together]))
+
+
+@pytest.mark.parametrize("config", [CONFIG, TOKENS], ids=["sentences", "tokens"])
+def test_every_example_comes_once_an_epoch(task, config):
+    iterator = make_train_iterator(task, config, 0)
+    for epoch in range(2):
+        assert iterator.epoch == epoch
+        batches = _take(iterator, iterator.batches_per_epoch)
+        indices = np.concatenate([batch["index"] for batch in batches])
+        np.testing.assert_array_equal(
+            np.sort(indices[indices >= 0]), np.arange(len(task.split("train")))
+        )
+
+
+@pytest.mark.parametrize("position", [0, 1, 17, 93, 200])
+def test_restore_continues_exactly_on_other_processes(task, position):
+    iterator = make_train_iterator(task, CONFIG, 7)
+    _take(iterator, position)
+    state = json.loads(json.dumps(iterator.state()))
+    following = _take(iterator, 12)
+    resumed = [make_train_iterator(task, CONFIG, 7, process, 2) for process in range(2)]
+    for other in resumed:
+        _take(other, 3)
+        other.restore(state)
+        assert other.state() == state
+    for batch in following:
+        _assert_same(batch, _joined([next(other) for other in resumed]))
+
+
+def test_state_counts_what_was_handed_out(task):
+    iterator = make_train_iterator(task, CONFIG, 0)
+    assert iterator.state() == {"epoch": 0, "batch": 0}
+    _take(iterator, iterator.batches_per_epoch + 2)
+    assert iterator.state() == {"epoch": 1, "batch": 2}
+
+
+@pytest.mark.parametrize("state", [{"epoch": 0, "batch": 10**6}, {"epoch": -1, "batch": 0}])
+def test_restore_rejects_positions_that_do_not_exist(task, state):
+    with pytest.raises(DataError, match="data position: expected a batch below"):
+        make_train_iterator(task, CONFIG, 0).restore(state)
+
+
+def test_seed_decides_the_order(task):
+    first, same, other = (next(make_train_iterator(task, CONFIG, seed)) for seed in (1, 1, 2))
+    _assert_same(first, same)
+    assert not np.array_equal(first["index"], other["index"])
+
+
+def test_shapes_are_few_and_fixed(task):
+    for count in (1, 4):
+        config = dataclasses.replace(CONFIG, num_buckets=count)
+        iterator = make_train_iterator(task, config, 0)
+        batches = _take(iterator, 2 * iterator.batches_per_epoch)
+        shapes = {(*batch["source"].shape, batch["target"].shape[1]) for batch in batches}
+        assert len(shapes) == len(iterator.buckets) == count
+
+
+def test_batch_size_in_tokens_counts_target_positions(task):
+    iterator = make_train_iterator(task, TOKENS, 0)
+    for batch in _take(iterator, 50):
+        rows, length = batch["target"].shape
+        assert rows % TOKENS.batch_multiple == 0
+        assert rows * length <= TOKENS.batch_size < (rows + TOKENS.batch_multiple) * length
+
+
+def test_long_examples_are_dropped_in_training_only(task):
+    config = dataclasses.replace(CONFIG, max_source_length=6)
+    iterator = make_train_iterator(task, config, 0)
+    lengths = np.array([len(ids) for ids in task.split("train").source_ids])
+    assert iterator.dropped == (lengths > 6).sum() > 0
+    batches = _take(iterator, iterator.batches_per_epoch)
+    indices = np.concatenate([batch["index"] for batch in batches])
+    np.testing.assert_array_equal(np.sort(indices[indices >= 0]), np.flatnonzero(lengths <= 6))
+    longest = max(
+        batch["source"].shape[1] for batch in make_eval_batches(task.split("test"), config)
+    )
+    assert longest >= 9
+
+    targets = dataclasses.replace(CONFIG, max_target_length=5)
+    lengths = np.array([len(ids) for ids in task.split("train").target_ids])
+    assert make_train_iterator(task, targets, 0).dropped == (lengths > 5).sum() > 0
+
+
+def test_nothing_short_enough_is_an_error(task):
+    config = dataclasses.replace(CONFIG, max_source_length=2)
+    with pytest.raises(DataError, match="expected training pairs of at most 2 and 64 tokens"):
+        make_train_iterator(task, config, 0)
+
+
+def test_rows_that_cannot_be_shared_are_an_error(task):
+    with pytest.raises(ConfigError, match=r"data\.batch_size: .* 5 processes .* found 24"):
+        make_train_iterator(task, CONFIG, 0, 0, 5)
+    with pytest.raises(ConfigError, match=r"data\.eval_batch_size: .* 5 processes"):
+        make_eval_batches(task.split("test"), CONFIG, 0, 5)
+
+
+@pytest.mark.parametrize("process_count", [1, 2])
+def test_eval_batches_hold_every_example_once(task, process_count):
+    split = task.split("validation")
+    parts = [
+        make_eval_batches(split, CONFIG, process, process_count) for process in range(process_count)
+    ]
+    assert len({len(part) for part in parts}) == 1
+    for _ in range(2):  # again from the start
+        batches = [_joined(batch) for batch in zip(*parts, strict=True)]
+        assert len(batches) == len(parts[0])
+        assert all(len(batch["index"]) == CONFIG.eval_batch_size for batch in batches)
+        indices = np.concatenate([batch["index"] for batch in batches])
+        np.testing.assert_array_equal(np.sort(indices[indices >= 0]), np.arange(len(split)))
+    empty = batches[-1]["index"] < 0
+    assert not batches[-1]["source_mask"][empty].any()
+
+
+def test_eval_batches_take_sources_without_targets(task):
+    split = sources_only(["12", "", "987654321"], task.source_vocabulary, task.target_vocabulary)
+    [batch] = make_eval_batches(split, CONFIG)
+    lengths = batch["source_mask"].sum(axis=1)
+    order = np.argsort(batch["index"])[-3:]
+    np.testing.assert_array_equal(lengths[order], [3, 1, 10])

@@ -1,0 +1,228 @@
+import dataclasses
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from attention_jax.data.config import (
+    CmudictConfig,
+    Multi30kConfig,
+    ParallelConfig,
+    SmokeConfig,
+    SubwordsConfig,
+)
+from attention_jax.data.tasks import build_task, prepare_text, sources_only
+from attention_jax.errors import DataError
+from attention_jax.types import SpecialIds
+
+LINES = [
+    (f"The {a} {b} dog{'s' * (number % 2)}.", f"Der {b} {a} Hund, {number}!")
+    for number, (a, b) in enumerate(
+        itertools.product(["big", "small", "very old", "Red"], ["fast", "slow", "shy", "calm"])
+    )
+] * 4
+
+
+@pytest.fixture
+def parallel(tmp_path):
+    """A config of a small corpus; its vocabularies are words."""
+    path = tmp_path / "train.tsv"
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in LINES))
+    return ParallelConfig(train_table=str(path), subwords=SubwordsConfig(kind="words"))
+
+
+@pytest.fixture(scope="module")
+def pronunciation(tmp_path_factory):
+    return build_task(CmudictConfig(), tmp_path_factory.mktemp("vocab"))
+
+
+def test_pronunciation_trains_on_every_variant(pronunciation):
+    train = pronunciation.split("train")
+    rows = [index for index, word in enumerate(train.sources) if word == "tomato"]
+    assert len(rows) == 2
+    assert [train.targets[index] for index in rows] == train.references[rows[0]]
+    assert len(train) > len(set(train.sources))
+
+
+def test_pronunciation_evaluates_every_word_once(pronunciation):
+    for name in ("validation", "test"):
+        split = pronunciation.split(name)
+        assert len(split) == len(set(split.sources))
+        assert all(
+            target == accepted[0]
+            for target, accepted in zip(split.targets, split.references, strict=True)
+        )
+        assert max(map(len, split.references)) > 1
+
+
+def test_pronunciation_has_letters_and_phonemes(pronunciation):
+    assert pronunciation.kind == "pronunciation"
+    assert pronunciation.source_vocabulary.size == SpecialIds.COUNT + 29
+    assert pronunciation.target_vocabulary.size == SpecialIds.COUNT + 69
+    test = pronunciation.split("test")
+    assert pronunciation.target_vocabulary.decode(test.target_ids[5]) == test.targets[5]
+    assert pronunciation.source_vocabulary.decode(test.source_ids[5]) == test.sources[5]
+    assert test.source_ids[5].dtype == np.int32
+    assert test.source_ids[5][-1] == test.target_ids[5][-1] == SpecialIds.EOS
+
+
+def test_unknown_split_is_an_error(pronunciation):
+    with pytest.raises(DataError, match="split: expected one of train, validation, test"):
+        pronunciation.split("dev")
+
+
+def test_vocabularies_are_kept_and_loaded(parallel, tmp_path):
+    first = build_task(parallel, tmp_path / "vocab")
+    other = dataclasses.replace(parallel, subwords=SubwordsConfig(kind="characters"))
+    loaded = build_task(other, tmp_path / "vocab")
+    text = "The big dog."
+    assert loaded.source_vocabulary.encode(text) == first.source_vocabulary.encode(text)
+
+
+def test_vocabularies_see_the_training_side_only(tmp_path, parallel):
+    for side, text in (("source", "Unheard-of zebras"), ("target", "Ungesehen ¿")):
+        (tmp_path / f"test.{side}").write_text(text + "\n")
+    config = dataclasses.replace(
+        parallel,
+        test_source=str(tmp_path / "test.source"),
+        test_target=str(tmp_path / "test.target"),
+        subwords=SubwordsConfig(kind="characters"),
+    )
+    task = build_task(config, tmp_path / "vocab")
+    assert task.split("test").sources == ["Unheard-of zebras"]
+    assert SpecialIds.UNK in task.split("test").source_ids[0]
+    assert SpecialIds.UNK in task.split("test").target_ids[0]
+    assert not any(SpecialIds.UNK in ids for ids in task.split("train").target_ids)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "words", "characters"])
+@pytest.mark.parametrize("joint", [False, True])
+def test_subwords_decide_the_vocabularies(parallel, tmp_path, kind, joint):
+    config = dataclasses.replace(parallel, subwords=SubwordsConfig(kind, 200, joint))
+    task = build_task(config, tmp_path / "vocab")
+    assert (task.source_vocabulary is task.target_vocabulary) == joint
+    assert task.source_vocabulary.kind == kind
+    train = task.split("train")
+    assert task.source_vocabulary.decode(train.source_ids[0]) == train.sources[0]
+    assert task.target_vocabulary.decode(train.target_ids[0]) == train.targets[0]
+
+
+def test_subwords_size_bounds_the_vocabulary(parallel, tmp_path):
+    sizes = []
+    for size in (12, 20):
+        config = dataclasses.replace(parallel, subwords=SubwordsConfig("words", size))
+        sizes.append(build_task(config, tmp_path / str(size)).target_vocabulary.size)
+    assert sizes == [12, 20]
+
+
+def test_lowercase_lowers_sources_targets_and_references(parallel, tmp_path):
+    config = dataclasses.replace(parallel, lowercase=True)
+    split = build_task(config, tmp_path / "vocab").split("test")
+    for texts in (split.sources, split.targets, *split.references):
+        assert texts == [text.lower() for text in texts]
+    assert prepare_text(" The Dog\n", config) == "the dog"
+    assert prepare_text(" The Dog\n", parallel) == "The Dog"
+    assert prepare_text("Dog", CmudictConfig()) == "dog"
+
+
+def test_max_train_examples_takes_nested_samples(parallel, tmp_path):
+    def sample(size):
+        config = dataclasses.replace(parallel, max_train_examples=size)
+        task = build_task(config, tmp_path / str(size))
+        assert len(task.split("test")) == 4
+        return task.split("train").targets
+
+    everything, ten, twenty = sample(0), sample(10), sample(20)
+    assert (len(ten), len(twenty), len(everything)) == (10, 20, 56)
+    assert set(ten) <= set(twenty) <= set(everything)
+    assert ten != everything[:10]
+
+
+def test_train_source_words_filter_training_only(parallel, tmp_path):
+    config = dataclasses.replace(parallel, min_train_source_words=5)
+    whole, filtered = build_task(parallel, tmp_path / "a"), build_task(config, tmp_path / "b")
+    assert {len(source.split()) for source in whole.split("train").sources} == {4, 5}
+    assert {len(source.split()) for source in filtered.split("train").sources} == {5}
+    assert filtered.split("test").sources == whole.split("test").sources
+    assert filtered.source_vocabulary.size == whole.source_vocabulary.size
+    config = dataclasses.replace(parallel, max_train_source_words=4)
+    short = build_task(config, tmp_path / "c").split("train")
+    assert {len(source.split()) for source in short.sources} == {4}
+    config = dataclasses.replace(parallel, max_train_source_words=1)
+    with pytest.raises(DataError, match="expected training sources of 0 to 1 words, found none"):
+        build_task(config, tmp_path / "d")
+
+
+def test_held_out_sizes_are_settings(parallel, tmp_path):
+    config = dataclasses.replace(parallel, validation_pairs=4, test_pairs=4)
+    task = build_task(config, tmp_path / "vocab")
+    assert len(task.split("validation")) == len(task.split("test")) == 4
+
+
+def test_fingerprint_follows_the_texts(parallel, tmp_path):
+    fingerprint = build_task(parallel, tmp_path / "a").fingerprint
+    same = dataclasses.replace(parallel, batch_size=7, num_buckets=3)
+    assert build_task(same, tmp_path / "a").fingerprint == fingerprint
+    for change in ({"lowercase": True}, {"max_train_examples": 30}, {"test_pairs": 2}):
+        other = build_task(dataclasses.replace(parallel, **change), tmp_path / str(change))
+        assert other.fingerprint != fingerprint
+
+
+def test_samples_of_a_split_are_nested_and_in_order(pronunciation):
+    split = pronunciation.split("test")
+    small, large = split.sample(50), split.sample(500)
+    assert set(small.sources) <= set(large.sources)
+    assert small.sources == sorted(small.sources)
+    assert len({word[0] for word in small.sources}) > 10
+    assert split.sample(10**6) is split
+    assert len(small.source_ids) == len(small.references) == 50
+
+
+def test_sources_only_has_no_outputs(pronunciation):
+    split = sources_only(
+        ["cat", ""], pronunciation.source_vocabulary, pronunciation.target_vocabulary
+    )
+    assert pronunciation.source_vocabulary.decode(split.source_ids[0]) == "cat"
+    assert [ids.tolist() for ids in split.target_ids] == [[SpecialIds.EOS]] * 2
+    assert split.source_ids[1].tolist() == [SpecialIds.EOS]
+
+
+def test_smoke_spells_digits(tmp_path):
+    task = build_task(SmokeConfig(), tmp_path)
+    assert task.kind == "translation"
+    assert task.source_vocabulary.size == task.target_vocabulary.size == SpecialIds.COUNT + 10
+    train = task.split("train")
+    assert len(train.sources[0]) == len(train.targets[0].split())
+
+
+def test_real_captions_keep_their_references(real_data, tmp_path):
+    config = Multi30kConfig(source_language="de", target_language="en")
+    task = build_task(config, tmp_path)
+    test = task.split("test")
+    assert len(test) == 1000
+    assert test.references[0] == ["A man in an orange hat starring at something."]
+    assert task.source_vocabulary.size == task.target_vocabulary.size == 8000
+    assert all(
+        task.target_vocabulary.decode(ids) == text
+        for ids, text in zip(
+            task.split("train").target_ids, task.split("train").targets, strict=True
+        )
+    )
+
+
+def test_no_tensorflow_is_imported(tmp_path):
+    program = (
+        "import sys\n"
+        "from attention_jax.data.config import SmokeConfig\n"
+        "from attention_jax.data.pipeline import make_train_iterator\n"
+        "from attention_jax.data.tasks import build_task\n"
+        "assert 'tensorflow_datasets' not in sys.modules\n"
+        f"task = build_task(SmokeConfig(), {str(tmp_path)!r})\n"
+        "next(make_train_iterator(task, SmokeConfig(), 0))\n"
+        "assert 'tensorflow_datasets' in sys.modules\n"
+        "assert 'tensorflow' not in sys.modules\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

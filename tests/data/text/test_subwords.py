@@ -1,0 +1,75 @@
+import random
+
+import pytest
+
+from attention_jax.data.text.storage import load_vocabulary
+from attention_jax.data.text.subwords import SubwordVocabulary
+from attention_jax.errors import DataError
+from attention_jax.types import SpecialIds
+
+WORDS = ["Männer", "dogs,", "“ein”", "ﬁve", "3½", "Straße.", "the", "a", "café", "猫"]
+
+
+@pytest.fixture(scope="module")
+def texts():
+    generator = random.Random(0)
+    return [" ".join(generator.choices(WORDS, k=6)) for _ in range(300)]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(texts):
+    return SubwordVocabulary.train(texts, 80)
+
+
+def test_decode_gives_every_character_back(vocabulary, texts):
+    for text in [*texts, "  the  a ", "ﬁve 3½"]:
+        assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+def test_size_is_the_one_asked_for(vocabulary):
+    assert vocabulary.size == 80
+    assert vocabulary.tokens([0, 1, 2, 3]) == ["<pad>", "<s>", "</s>", "<unk>"]
+
+
+def test_frequent_words_are_single_tokens(vocabulary):
+    assert len(vocabulary.encode("the")) == 1
+    assert len(vocabulary.encode("eht")) > 1
+
+
+def test_train_is_deterministic(vocabulary, texts):
+    again = SubwordVocabulary.train(texts, 80)
+    assert again._model == vocabulary._model
+
+
+def test_decode_stops_at_the_end(vocabulary):
+    ids = [SpecialIds.BOS, *vocabulary.encode("the dogs,"), SpecialIds.EOS, 7, SpecialIds.PAD]
+    assert vocabulary.decode(ids) == "the dogs,"
+
+
+def test_small_texts_give_a_smaller_vocabulary():
+    assert 8 < SubwordVocabulary.train(["a b c", "a b"], 8000).size < 100
+
+
+def test_a_size_below_the_number_of_characters_is_an_error(texts):
+    with pytest.raises(DataError, match=r"subwords\.size: expected at least \d+, one per char"):
+        SubwordVocabulary.train(texts, 10)
+
+
+def test_load_vocabulary_gives_the_same_back(vocabulary, texts, tmp_path):
+    vocabulary.save(tmp_path)
+    loaded = load_vocabulary(tmp_path)
+    assert loaded.size == vocabulary.size
+    assert [loaded.encode(text) for text in texts] == [vocabulary.encode(text) for text in texts]
+
+
+def test_load_vocabulary_rejects_damage(vocabulary, tmp_path):
+    vocabulary.save(tmp_path)
+    path = tmp_path / "subwords.model"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"subwords\.model: .* does not match its checksum"):
+        load_vocabulary(tmp_path)
+    path.unlink()
+    with pytest.raises(DataError, match=r"subwords\.model: expected a sentencepiece model"):
+        load_vocabulary(tmp_path)

@@ -1,0 +1,93 @@
+import json
+
+import pytest
+
+from attention_jax.data.text.storage import load_vocabulary
+from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.errors import DataError
+from attention_jax.types import SpecialIds
+
+TEXTS = ["Two men, two dogs.", "Two cats!"]
+
+
+@pytest.mark.parametrize("kind", ["words", "characters"])
+def test_decode_undoes_encode(kind):
+    vocabulary = SymbolVocabulary.train(kind, TEXTS)
+    for text in TEXTS:
+        assert vocabulary.decode([*vocabulary.encode(text), SpecialIds.EOS, 5]) == text
+
+
+def test_symbols_are_separated_by_spaces():
+    vocabulary = SymbolVocabulary.train("symbols", ["AH0 K AW1", "K"])
+    assert vocabulary.size == SpecialIds.COUNT + 3
+    assert vocabulary.decode(vocabulary.encode("K AW1 K")) == "K AW1 K"
+
+
+def test_train_ranks_by_frequency_then_by_symbol():
+    vocabulary = SymbolVocabulary.train("characters", ["abcb", "ca"])
+    assert vocabulary.tokens(range(4, vocabulary.size)) == ["a", "b", "c"]
+    vocabulary = SymbolVocabulary.train("characters", ["zza"])
+    assert vocabulary.tokens([4, 5]) == ["z", "a"]
+
+
+def test_train_keeps_the_most_frequent_symbols():
+    vocabulary = SymbolVocabulary.train("characters", ["aabbc"], size=6)
+    assert vocabulary.size == 6
+    assert vocabulary.encode("abc") == [4, 5, SpecialIds.UNK]
+
+
+def test_encode_never_gives_special_ids_to_text():
+    vocabulary = SymbolVocabulary.train("symbols", ["a"])
+    assert vocabulary.encode("<pad> </s> a") == [SpecialIds.UNK, SpecialIds.UNK, 4]
+
+
+def test_decode_leaves_special_ids_out_and_stops_at_the_end():
+    vocabulary = SymbolVocabulary.train("characters", ["ab"])
+    ids = [SpecialIds.BOS, 4, SpecialIds.PAD, SpecialIds.UNK, 5, SpecialIds.EOS, 4]
+    assert vocabulary.decode(ids) == "a<unk>b"
+
+
+def test_tokens_names_every_id_without_joiners():
+    vocabulary = SymbolVocabulary.train("words", ["a, b"])
+    ids = [*vocabulary.encode("a, b"), SpecialIds.EOS, SpecialIds.PAD]
+    assert vocabulary.tokens(ids) == ["a", ",", "b", "</s>", "<pad>"]
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "symbols"])
+def test_load_vocabulary_gives_the_same_back(tmp_path, kind):
+    vocabulary = SymbolVocabulary.train(kind, TEXTS)
+    vocabulary.save(tmp_path)
+    loaded = load_vocabulary(tmp_path)
+    assert loaded.size == vocabulary.size
+    assert loaded.encode(TEXTS[0] + "?") == vocabulary.encode(TEXTS[0] + "?")
+    assert loaded.decode(range(4, loaded.size)) == vocabulary.decode(range(4, loaded.size))
+
+
+def _swapped(text):
+    record = json.loads(text)
+    record["symbols"][:2] = record["symbols"][1::-1]
+    return json.dumps(record)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text[: len(text) // 2], "found a damaged file"),
+        (lambda text: "", "found a damaged file"),
+        (lambda text: "[]", "found a damaged file"),
+        (lambda text: "{}", "found a damaged file"),
+        (_swapped, "does not match its checksum"),
+    ],
+    ids=["cut", "empty", "list", "other", "swapped"],
+)
+def test_load_vocabulary_rejects_damage(tmp_path, damage, message):
+    SymbolVocabulary.train("characters", TEXTS).save(tmp_path)
+    path = tmp_path / "vocabulary.json"
+    path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"vocabulary\.json: .*{message}"):
+        load_vocabulary(tmp_path)
+
+
+def test_load_vocabulary_rejects_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"vocabulary\.json: expected a saved vocabulary"):
+        load_vocabulary(tmp_path)

@@ -1,0 +1,79 @@
+"""Alignments from attention against cases worked out by hand."""
+
+import numpy as np
+import pytest
+
+from attention_jax.evaluation.alignment import (
+    drop_ends,
+    from_pharaoh,
+    links_from_weights,
+    merge_pieces,
+    to_pharaoh,
+    word_groups,
+)
+
+WITH_ENDS = np.array(
+    [[0.5, 0.2, 0.1, 0.2], [0.1, 0.1, 0.5, 0.3], [0.05, 0.45, 0.3, 0.2], [0, 0, 0, 1.0]]
+)
+
+
+def test_drop_ends_golden():
+    expected = [[0.625, 0.25, 0.125], [1 / 7, 1 / 7, 5 / 7], [0.0625, 0.5625, 0.375]]
+    np.testing.assert_allclose(drop_ends(WITH_ENDS), expected)
+    assert drop_ends(WITH_ENDS, target=False).shape == (4, 3)
+    assert not np.any(drop_ends(WITH_ENDS, target=False)[3])
+    np.testing.assert_array_equal(drop_ends(WITH_ENDS, source=False), WITH_ENDS[:3])
+
+
+def test_drop_ends_keeps_what_a_row_sums_to():
+    weights = np.array([[0.2, 0.3, 0.1], [0.0, 0.0, 0.0], [0.1, 0.1, 0.1]])
+    np.testing.assert_allclose(drop_ends(weights).sum(axis=1), [0.6, 0.0])
+
+
+def test_merge_pieces_golden():
+    weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    words = merge_pieces(weights, [0, 0, 1], [0, 1, 1])
+    np.testing.assert_allclose(words, [[0.8, 0.2], [0.45, 0.55]])
+
+
+def test_merge_pieces_refuses_other_groups():
+    with pytest.raises(ValueError, match=r"\(3, 2\).*\(3, 3\)"):
+        merge_pieces(np.ones((3, 3)), [0, 1], [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "groups"),
+    [
+        (["▁the", "▁hou", "se", "s", "▁."], [0, 1, 1, 1, 2]),
+        (["hou", "se", "▁is"], [0, 0, 1]),
+        (["▁", "x", "▁y"], [0, 0, 1]),
+        (["HH", "AH0", "L"], [0, 1, 2]),
+        ([], []),
+    ],
+)
+def test_word_groups(pieces, groups):
+    assert word_groups(pieces) == groups
+
+
+def test_links_are_source_target_pairs_of_the_largest_weights():
+    weights = drop_ends(WITH_ENDS)
+    assert links_from_weights(weights) == [(0, 0), (1, 2), (2, 1)]
+    assert to_pharaoh(links_from_weights(weights)) == "0-0 1-2 2-1"
+
+
+def test_links_leave_out_rows_without_weight():
+    assert links_from_weights(np.array([[0.0, 0.0], [0.1, 0.9]])) == [(1, 1)]
+    assert links_from_weights(np.zeros((2, 0))) == []
+    assert links_from_weights(np.zeros((0, 2))) == []
+
+
+def test_pharaoh_round_trip():
+    links = [(0, 0), (1, 12), (2, 1)]
+    assert from_pharaoh(to_pharaoh(links)) == links
+    assert from_pharaoh("") == [] and to_pharaoh([]) == ""
+
+
+@pytest.mark.parametrize("line", ["0-0 1", "0-0 a-1", "1-", "0--1"])
+def test_from_pharaoh_names_what_it_cannot_read(line):
+    with pytest.raises(ValueError, match=f"found '{line.split()[-1]}'"):
+        from_pharaoh(line)

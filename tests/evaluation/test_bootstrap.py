@@ -1,0 +1,54 @@
+"""Bootstrap intervals and tests: seeded, and right about easy cases."""
+
+import numpy as np
+import pytest
+
+from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
+from attention_jax.evaluation.bootstrap import bleu_interval, paired_bootstrap
+from tests.evaluation.sentences import noisy, sentences
+
+REFERENCES = sentences(200)
+LISTED = [[reference] for reference in REFERENCES]
+
+
+def test_bleu_interval_encloses_the_score_and_narrows_with_more_sentences():
+    statistics = bleu_statistics(noisy(REFERENCES, 0.2), LISTED)
+    widths = []
+    for number in (25, 200):
+        low, high = bleu_interval(statistics[:number], resamples=300)
+        assert low < bleu_from_statistics(statistics[:number].sum(axis=0)) < high
+        widths.append(high - low)
+    assert widths[1] < 0.6 * widths[0]
+
+
+def test_bleu_interval_covers_the_truth_about_nineteen_times_in_twenty():
+    # Each block is a sample of the same population, whose score is that of all blocks together.
+    references = sentences(3000, seed=3, longest=12)
+    statistics = bleu_statistics(noisy(references, 0.2), [[text] for text in references])
+    truth = bleu_from_statistics(statistics.sum(axis=0))
+    intervals = [bleu_interval(block, 200) for block in np.split(statistics, 60)]
+    covered = np.mean([low <= truth <= high for low, high in intervals])
+    assert 0.85 <= covered <= 1.0
+
+
+def test_bleu_interval_repeats_with_its_seed():
+    statistics = bleu_statistics(noisy(REFERENCES, 0.2), LISTED)
+    assert bleu_interval(statistics, 50, seed=1) == bleu_interval(statistics, 50, seed=1)
+    assert bleu_interval(statistics, 50, seed=1) != bleu_interval(statistics, 50, seed=2)
+
+
+def test_paired_bootstrap_tells_better_from_equal():
+    bad, good = noisy(REFERENCES, 0.3, seed=1), noisy(REFERENCES, 0.2, seed=2)
+    better = paired_bootstrap(bad, good, LISTED, resamples=300)
+    assert better.low > 0 and better.low < better.difference < better.high
+    assert better.p_value == pytest.approx(1 / 301)
+    worse = paired_bootstrap(good, bad, LISTED, resamples=300)
+    assert worse.difference == pytest.approx(-better.difference)
+    assert worse.p_value == better.p_value
+
+
+def test_paired_bootstrap_finds_no_difference_where_there_is_none():
+    same = paired_bootstrap(REFERENCES, REFERENCES, LISTED, resamples=50)
+    assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+    one, other = noisy(REFERENCES, 0.2, seed=1), noisy(REFERENCES, 0.2, seed=2)
+    assert paired_bootstrap(one, other, LISTED, resamples=300).p_value > 0.05

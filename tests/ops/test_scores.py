@@ -1,0 +1,146 @@
+"""Scores against loops over queries and slots in NumPy float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.ops.scores import (
+    additive_scores,
+    concat_scores,
+    dot_scores,
+    general_scores,
+    location_scores,
+    project_general_keys,
+    scaled_dot_scores,
+)
+
+B, T, S, D, Dk, Da = 2, 3, 5, 4, 6, 7
+
+
+def draw(rng, *shape):
+    return rng.normal(size=shape)
+
+
+def by_loop(score, query, keys):
+    pairs = [[[score(q, k) for k in row_keys] for q in row] for row, row_keys in zip(query, keys)]  # noqa: B905
+    return np.asarray(pairs)
+
+
+def f32(*arrays):
+    return [jnp.asarray(array, jnp.float32) for array in arrays]
+
+
+def additive(query, key, vector):
+    return vector @ np.tanh(query + key)
+
+
+def cases(rng):
+    query, same, other = draw(rng, B, T, D), draw(rng, B, S, D), draw(rng, B, S, Dk)
+    form, kernel = draw(rng, D, Dk), draw(rng, D + Dk, Da)
+    vector, hidden, slots = draw(rng, Da), draw(rng, B, T, Da), draw(rng, B, S, Da)
+    return {
+        "dot": (dot_scores, (query, same), by_loop(np.dot, query, same)),
+        "scaled_dot": (
+            scaled_dot_scores,
+            (query, same),
+            by_loop(lambda q, k: q @ k / np.sqrt(D), query, same),
+        ),
+        "general": (
+            general_scores,
+            (query, other, form),
+            by_loop(lambda q, k: q @ form @ k, query, other),
+        ),
+        "concat": (
+            concat_scores,
+            (query, other, kernel, vector),
+            by_loop(lambda q, k: vector @ np.tanh(kernel.T @ np.append(q, k)), query, other),
+        ),
+        "additive": (
+            additive_scores,
+            (hidden, slots, vector),
+            by_loop(lambda q, k: additive(q, k, vector), hidden, slots),
+        ),
+    }
+
+
+NAMES = ("dot", "scaled_dot", "general", "concat", "additive")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_equal_a_loop(name, numpy_rng):
+    function, arguments, expected = cases(numpy_rng)[name]
+    scores = function(*f32(*arguments))
+    assert scores.dtype == jnp.float32
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_broadcast_over_beams(name, numpy_rng):
+    function, (query, keys, *rest), expected = cases(numpy_rng)[name]
+    query, keys = np.stack([query, -query], 1), keys[:, None]
+    scores = function(*f32(query, keys, *rest))
+    assert scores.shape == (B, 2, T, S)
+    np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_bfloat16_are_float32(name, numpy_rng):
+    function, arguments, expected = cases(numpy_rng)[name]
+    scores = function(*(jnp.asarray(array, jnp.bfloat16) for array in arguments))
+    assert scores.dtype == jnp.float32
+    np.testing.assert_allclose(scores, expected, rtol=0.1, atol=0.3)
+
+
+@pytest.mark.parametrize("queries", [1, T])
+@pytest.mark.parametrize("beams", [None, 2])
+def test_additive_scores_gradients_equal_the_formula(queries, beams, numpy_rng):
+    """dq = v sum_s g (1 - th^2), dk = v sum_t g (1 - th^2), dv = sum_ts g th."""
+    batch = (B,) if beams is None else (B, beams)
+    query, vector = draw(numpy_rng, *batch, queries, Da), draw(numpy_rng, Da)
+    keys = draw(numpy_rng, B, *([] if beams is None else [1]), S, Da)
+    upstream = draw(numpy_rng, *batch, queries, S)
+    hidden = np.tanh(query[..., :, None, :] + keys[..., None, :, :])
+    slope = upstream[..., None] * (1 - hidden**2) * vector
+    expected_keys = slope.sum(-3) if beams is None else slope.sum(-3).sum(1, keepdims=True)
+    expected = (
+        slope.sum(-2),
+        expected_keys,
+        (upstream[..., None] * hidden).reshape(-1, Da).sum(0),
+    )
+    _, pullback = jax.vjp(additive_scores, *f32(query, keys, vector))
+    for found, wanted in zip(pullback(*f32(upstream)), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_additive_scores_keep_no_hidden_layer_for_the_backward_pass():
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((1, 64, 8), (1, 64, 8), (8,))]
+    loss = jax.jit(jax.grad(lambda *arrays: additive_scores(*arrays).sum(), argnums=(0, 1, 2)))
+    analysis = loss.lower(*shapes).compile().memory_analysis()
+    assert analysis.temp_size_in_bytes < 64 * 64 * 8 * 4 / 2
+
+
+def test_general_scores_project_the_keys_first(numpy_rng):
+    query, keys, kernel = f32(*(draw(numpy_rng, *s) for s in ((T, D), (S, Dk), (D, Dk))))
+    np.testing.assert_allclose(
+        general_scores(query, keys, kernel),
+        dot_scores(query, project_general_keys(keys, kernel)),
+        rtol=1e-6,
+    )
+
+
+def test_concat_scores_reject_a_kernel_of_other_depths(numpy_rng):
+    query, keys, kernel, vector = f32(
+        *(draw(numpy_rng, *s) for s in ((T, D), (S, Dk), (D, Da), (Da,)))
+    )
+    with pytest.raises(ValueError, match=r"kernel: expected 4 \+ 6 rows, found 4"):
+        concat_scores(query, keys, kernel, vector)
+
+
+@pytest.mark.parametrize("columns", [3, 5, 8])
+def test_location_scores_read_columns_and_give_no_more(columns, numpy_rng):
+    query, kernel = draw(numpy_rng, B, T, D), draw(numpy_rng, D, columns)
+    scores = np.asarray(location_scores(*f32(query, kernel), S))
+    shared = min(columns, S)
+    np.testing.assert_allclose(scores[..., :shared], (query @ kernel)[..., :shared], rtol=1e-5)
+    assert scores.shape == (B, T, S) and np.all(scores[..., shared:] <= -1e8)

@@ -1,0 +1,95 @@
+"""Learning curves: what is read from the log and what is drawn of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from attention_jax.plotting.curves import curves_by_metric, learning_curves, read_metrics
+from attention_jax.plotting.figure import save_figure
+
+
+def records(steps=60):
+    for step in range(1, steps + 1):
+        yield {
+            "step": step,
+            "split": "train",
+            "loss": 3 / step,
+            "learning_rate": 1e-3,
+            "tokens_per_second": 1e4,
+        }
+        if step % 10 == 0:
+            yield {"step": step, "split": "validation", "loss": 4 / step, "per": 90 / step,
+                   "wer": 99 - step}  # fmt: skip
+
+
+def test_read_metrics_leaves_out_lines_cut_short(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    text = [json.dumps(record) for record in records(3)]
+    path.write_text(f'{text[0]}\n{text[1][:9]}{{"step"\n\n7\n{text[2]}\n{text[1][:20]}')
+    assert [record["step"] for record in read_metrics(path)] == [1, 3]
+
+
+def test_curves_by_metric_takes_the_later_record_of_a_step():
+    logged = [
+        {"step": 2, "split": "train", "loss": 5.0},
+        {"step": 1, "split": "train", "loss": 7.0},
+        {"step": 2, "split": "train", "loss": 4.0, "note": "text", "flag": True},
+        {"split": "train", "loss": 1.0},
+        {"step": 3, "loss": 1.0},
+    ]
+    curves = curves_by_metric(logged)
+    assert set(curves) == {"loss"} and set(curves["loss"]) == {"train"}
+    steps, values = curves["loss"]["train"]
+    np.testing.assert_array_equal(steps, [1, 2])
+    np.testing.assert_array_equal(values, [7.0, 4.0])
+
+
+def test_learning_curves_draw_a_panel_for_each_kind_of_metric(tmp_path):
+    figure = learning_curves(records(), "run")
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == ["loss per token", "error rate (%)", "learning rate"]
+    losses, rates, schedule = figure.axes
+    legend = [text.get_text() for text in losses.get_legend().get_texts()]
+    assert legend == ["train", f"validation, best {4 / 60:.3f}"]
+    legend = [text.get_text() for text in rates.get_legend().get_texts()]
+    assert legend == ["validation PER, best 1.5", "validation WER, best 39.0"]
+    np.testing.assert_array_equal(losses.lines[0].get_ydata(), [3 / s for s in range(1, 61)])
+    assert schedule.lines[0].get_ydata()[0] == 1e-3
+    save_figure(figure, tmp_path / "curves.png")
+
+
+def test_learning_curves_smooth_without_lag():
+    steps = np.arange(1, 401)
+    noise = np.random.default_rng(0).normal(size=400)
+    logged = [
+        {"step": int(step), "split": "train", "loss": 1e-2 * step + 0.1 * error}
+        for step, error in zip(steps, noise, strict=True)
+    ]
+    smooth = learning_curves(logged).axes[0].lines[1].get_ydata()
+    middle = slice(20, -20)
+    assert np.abs(smooth - 1e-2 * steps)[middle].max() < 0.15
+    assert np.abs(np.mean((smooth - 1e-2 * steps)[middle])) < 0.02
+
+
+@pytest.mark.parametrize(
+    "logged",
+    [
+        [],
+        [{"step": 1, "split": "train", "loss": float("nan")}],
+        [{"step": 1, "split": "validation", "bleu": float("nan")}],
+        [{"step": 1, "split": "train", "loss": 2.0}],
+        [{"step": s, "split": "train", "loss": float("inf") if s == 9 else 1.0} for s in range(30)],
+    ],
+)
+def test_learning_curves_of_little_or_broken_data(logged, tmp_path):
+    save_figure(learning_curves(logged), tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+def test_learning_curves_keep_early_outliers_from_flattening_the_rest():
+    logged = [
+        {"step": step, "split": "train", "loss": 1000.0 if step == 1 else 2.0 + 1 / step}
+        for step in range(1, 201)
+    ]
+    assert learning_curves(logged).axes[0].get_ylim()[1] < 5

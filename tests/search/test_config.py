@@ -1,0 +1,78 @@
+"""The search config: what it refuses, and that each field changes a search."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.configuration import plain, typed
+from attention_jax.errors import ConfigError
+from attention_jax.search import SearchConfig
+from tests.search.toy_model import ToyModel, jitted
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"method": "beem"}, "search.method.*'beam'"),
+        ({"beam_size": 0}, "search.beam_size: expected at least 1"),
+        ({"beam_size": 3, "num_hypotheses": 4}, "search.num_hypotheses: expected at most 3.*4"),
+        ({"method": "greedy", "num_hypotheses": 2}, "search.num_hypotheses: expected at most 1"),
+        ({"temperature": 0}, "search.temperature: expected more than 0"),
+        ({"top_p": 1.5}, "search.top_p: expected at most 1"),
+        ({"length_alpha": -1}, "search.length_alpha: expected at least 0"),
+        ({"length_normalisation": "none"}, "search.*length_normalization"),
+        ({"max_length_factor": 0, "max_length_constant": 0}, "search.max_length_constant"),
+        ({"max_length_factor": float("inf")}, "search.max_length_factor"),
+    ],
+)
+def test_config_refuses(values, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        typed(SearchConfig, values, "search")
+    assert "\n" not in str(caught.value)
+
+
+def test_config_survives_a_round_trip():
+    config = SearchConfig(method="sample", num_hypotheses=9, top_k=3)
+    assert typed(SearchConfig, plain(config)) == config
+
+
+BASES = {
+    "beam": SearchConfig(beam_size=3, num_hypotheses=3, length_normalization="gnmt"),
+    "sample": SearchConfig(method="sample", num_hypotheses=3),
+}
+CHANGES = {
+    "method": ("beam", "sample"),
+    "beam_size": ("beam", 7),
+    "num_hypotheses": ("beam", 2),
+    "max_length_factor": ("beam", 0.5),
+    "max_length_constant": ("beam", 0),
+    "min_length_ratio": ("beam", 2.0),
+    "length_normalization": ("beam", "none"),
+    "length_alpha": ("beam", 3.0),
+    "temperature": ("sample", 0.1),
+    "top_k": ("sample", 1),
+    "top_p": ("sample", 0.1),
+    "forbid_unknown": ("beam", True),
+}
+
+
+MODEL = ToyModel(2, vocabulary=7, batch=8, scale=0.7)
+
+
+@functools.cache
+def scores(config):
+    lengths = jnp.array([3, 4, 5, 6, 7, 8, 9, 10])
+    found = jitted(MODEL.step, MODEL.start(), config, lengths, 30, jax.random.key(0))
+    return np.asarray(found.scores)
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(SearchConfig)])
+def test_every_field_changes_a_search(field):
+    base, value = CHANGES[field]
+    one = scores(BASES[base])
+    other = scores(dataclasses.replace(BASES[base], **{field: value}))
+    assert one.shape != other.shape or np.any(one != other)

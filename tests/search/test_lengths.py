@@ -1,0 +1,40 @@
+"""Length limits and penalties against their definitions."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.search.config import SearchConfig
+from attention_jax.search.lengths import length_limits, length_penalty
+
+
+def test_length_limits_follow_the_source():
+    config = SearchConfig(max_length_factor=1.5, max_length_constant=2, min_length_ratio=0.5)
+    shortest, longest = length_limits(config, jnp.array([0, 1, 4, 7, 100]), 20)
+    np.testing.assert_array_equal(longest, [0, 3, 8, 12, 20])
+    np.testing.assert_array_equal(shortest, [0, 1, 3, 4, 20])
+
+
+def test_length_limits_leave_room_for_one_token():
+    config = SearchConfig(max_length_factor=0.1, max_length_constant=0)
+    _, longest = length_limits(config, jnp.array([1, 30]), 20)
+    np.testing.assert_array_equal(longest, [1, 3])
+    assert config.longest(1) == 1 and config.longest(30) == 3
+
+
+@pytest.mark.parametrize(
+    ("normalization", "length", "alpha", "expected"),
+    [
+        ("gnmt", 2, 0.2, 1.03131031),
+        ("gnmt", 10, 0.2, 1.20112443),
+        ("gnmt", 10, 0.6, 1.73286211),
+        ("gnmt", 20, 1.0, 4.16666667),
+        ("length", 8, 1.0, 8.0),
+        ("length", 9, 0.5, 3.0),
+        ("none", 9, 1.0, 1.0),
+        ("length", 0, 1.0, 1.0),
+    ],
+)
+def test_length_penalty_golden(normalization, length, alpha, expected):
+    config = SearchConfig(length_normalization=normalization, length_alpha=alpha)
+    np.testing.assert_allclose(length_penalty(config, jnp.array(length)), expected, rtol=1e-6)

@@ -1,0 +1,128 @@
+"""Configs: mappings become frozen dataclasses, and every mistake is one clear line."""
+
+import dataclasses
+from typing import Any
+
+import ml_collections
+import pytest
+
+from attention_jax.configuration import plain, setting, typed, unknown_name
+from attention_jax.errors import ConfigError
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    size: int = setting(3, at_least=1, at_most=9)
+    rate: float = setting(0.5, above=0.0, below=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Red:
+    name: str = setting("red")
+    depth: int = setting(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Blue:
+    width: int = setting(2)
+
+
+def find(name):
+    table = {"red": Red, "blue": Blue}
+    if name not in table:
+        raise KeyError(list(table))
+    return table[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    required: int = setting()
+    kind: str = setting("gru", choices=("gru", "lstm"))
+    flag: bool = setting(False)
+    limit: int | None = setting(None, at_least=2)
+    pair: tuple[float, float] = setting((0.9, 0.98))
+    steps: tuple[int, ...] = setting(())
+    inner: Inner = dataclasses.field(default_factory=Inner)
+    color: Any = setting({"name": "red"}, named=find)
+    table: dict = setting({"a": 1})
+
+    def __post_init__(self):
+        if self.flag and self.kind == "lstm":
+            raise ValueError(f"flag: expected only with 'gru', found {self.flag}")
+
+
+def test_typed_fills_defaults():
+    config = typed(Outer, {"required": 1})
+    assert config == Outer(1) and config.color == Red() and config.inner == Inner()
+
+
+def test_typed_converts_nested_mappings_and_sequences():
+    values = ml_collections.ConfigDict(
+        {"required": 1, "inner": {"size": 4}, "color": {"name": "red", "depth": 7}, "limit": 5}
+    )
+    values.pair, values.steps = [1, 0.5], [1, 2, 3]
+    config = typed(Outer, values)
+    assert config.inner == Inner(4) and config.color == Red(depth=7) and config.limit == 5
+    assert config.pair == (1.0, 0.5) and isinstance(config.pair[0], float)
+    assert config.steps == (1, 2, 3)
+
+
+def test_typed_passes_no_name_to_a_group_that_has_none():
+    assert typed(Outer, {"required": 1, "color": {"name": "blue", "width": 5}}).color == Blue(5)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "config.required: expected a value, found none"),
+        ({"required": 1, "knid": "gru"}, "config.knid: no such field; did you mean 'kind'?"),
+        ({"required": 1, "zzz": 1}, "config.zzz: no such field; expected one of color, flag"),
+        ({"required": "1"}, "config.required: expected int, found '1'"),
+        ({"required": True}, "config.required: expected int, found True"),
+        ({"required": 1.0}, "config.required: expected int, found 1.0"),
+        ({"required": 1, "flag": 1}, "config.flag: expected bool, found 1"),
+        ({"required": 1, "kind": "lstn"}, "found 'lstn' (did you mean 'lstm'?)"),
+        ({"required": 1, "kind": 3}, "config.kind: expected str, found 3"),
+        ({"required": 1, "limit": 1}, "config.limit: expected at least 2, found 1"),
+        ({"required": 1, "pair": [1.0]}, "config.pair: expected 2 values, found 1"),
+        ({"required": 1, "pair": 1.0}, "config.pair: expected a sequence, found 1.0"),
+        ({"required": 1, "steps": "12"}, "config.steps: expected a sequence, found '12'"),
+        ({"required": 1, "steps": [1, "2"]}, "config.steps[1]: expected int, found '2'"),
+        ({"required": 1, "inner": 4}, "config.inner: expected a group of fields, found 4"),
+        ({"required": 1, "inner": {"size": 10}}, "config.inner.size: expected at most 9, found 10"),
+        ({"required": 1, "inner": {"rate": 0.0}}, "inner.rate: expected more than 0, found 0.0"),
+        ({"required": 1, "inner": {"rate": 1}}, "inner.rate: expected less than 1, found 1.0"),
+        ({"required": 1, "inner": {"rate": float("nan")}}, "rate: expected a number, found nan"),
+        ({"required": 1, "color": "red"}, "config.color: expected a group with a 'name'"),
+        ({"required": 1, "color": {}}, "config.color.name: expected a value, found none"),
+        ({"required": 1, "color": {"name": "rad"}}, "one of blue, red, found 'rad' (did you mean"),
+        ({"required": 1, "color": {"name": "red", "dept": 1}}, "color.dept: no such field; did"),
+        ({"required": 1, "flag": True, "kind": "lstm"}, "config.flag: expected only with 'gru'"),
+    ],
+)
+def test_typed_names_field_expectation_and_finding_in_one_line(values, message):
+    with pytest.raises(ConfigError) as caught:
+        typed(Outer, values)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_typed_names_where_the_values_come_from():
+    with pytest.raises(ConfigError, match=r"^config\.data\.size: "):
+        typed(Inner, {"size": 0}, "config.data")
+
+
+def test_plain_is_read_back():
+    config = typed(Outer, {"required": 1, "limit": 3, "steps": (1, 2), "color": {"name": "red"}})
+    values = plain(config)
+    assert values["pair"] == [0.9, 0.98] and values["color"] == {"name": "red", "depth": 1}
+    assert typed(Outer, values) == config
+
+
+def test_setting_gives_every_config_a_mutable_default_of_its_own():
+    assert Outer(1).table == Outer(1).table == {"a": 1}
+    assert Outer(1).table is not Outer(1).table
+
+
+def test_unknown_name_suggests_the_nearest():
+    assert unknown_name("a.b", "lenght", ["length"]) == "a.b: no such field; did you mean 'length'?"

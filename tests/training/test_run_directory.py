@@ -1,0 +1,114 @@
+"""A run directory is claimed by one process, and its files are whole or absent."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.training import files
+from attention_jax.training.run_directory import RunDirectory, read_json
+
+
+def _claim(path: pathlib.Path) -> None:
+    with RunDirectory(path).claimed():
+        pass
+
+
+def test_claimed_makes_the_directory_and_its_parents(tmp_path):
+    directory = RunDirectory(tmp_path / "a" / "b")
+    with directory.claimed():
+        assert directory.path.is_dir()
+
+
+def test_claimed_refuses_a_directory_with_something_else(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(RunDirectoryError, match="one with 'thesis.tex' and no config.json"):
+        _claim(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_claimed_refuses_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunDirectoryError, match="expected a directory, found a file"):
+        _claim(tmp_path / "file")
+    with pytest.raises(RunDirectoryError, match="cannot be written"):
+        _claim(tmp_path / "file" / "below")
+
+
+def test_claimed_refuses_a_directory_that_another_process_uses(tmp_path):
+    code = (
+        "import sys; from attention_jax.training.run_directory import RunDirectory;"
+        "d = RunDirectory(sys.argv[1]).claimed(); d.__enter__();"
+        "print('ready', flush=True); input()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )
+    try:
+        assert other.stdout.readline() == "ready\n"
+        with pytest.raises(RunDirectoryError, match="another process is training here"):
+            _claim(tmp_path)
+    finally:
+        other.kill()
+        other.wait()
+        other.stdin.close()
+        other.stdout.close()
+    _claim(tmp_path)  # the lock died with its holder
+
+
+def test_claimed_frees_the_directory_after_the_block(tmp_path):
+    with RunDirectory(tmp_path).claimed(), pytest.raises(RunDirectoryError):
+        _claim(tmp_path)
+    _claim(tmp_path)
+
+
+def test_require_tells_a_run_from_other_directories(tmp_path):
+    with pytest.raises(RunDirectoryError, match="found none"):
+        RunDirectory(tmp_path / "none").require()
+    with pytest.raises(RunDirectoryError, match="no config.json"):
+        RunDirectory(tmp_path).require()
+    directory = RunDirectory(tmp_path)
+    directory.write_config({"seed": 1})
+    directory.require()
+    assert directory.read_config() == {"seed": 1}
+
+
+def test_add_results_replaces_one_split_and_keeps_the_others(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.add_results("test", {"per": 3.0, "wer": 9.0})
+    directory.add_results("validation", {"per": 2.0})
+    directory.add_results("test", {"per": 1.0})
+    assert read_json(directory.results) == {"test": {"per": 1.0}, "validation": {"per": 2.0}}
+
+
+def test_read_json_names_a_damaged_file(tmp_path):
+    (tmp_path / "results.json").write_text("{")
+    with pytest.raises(RunDirectoryError, match="results.json: expected JSON"):
+        RunDirectory(tmp_path).add_results("test", {})
+
+
+def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path):
+    path = tmp_path / "file.txt"
+    files.write_text(path, "old")
+    with pytest.raises(ValueError, match="stop"), files.replacing(path) as temporary:
+        temporary.write_text("half of the n")
+        raise ValueError("stop")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_write_text_reads_back_unicode(tmp_path):
+    files.write_text(tmp_path / "file.txt", "für 你好\n")
+    assert (tmp_path / "file.txt").read_text(encoding="utf-8") == "für 你好\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_claimed_refuses_a_directory_that_cannot_be_written(tmp_path: pathlib.Path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"):
+        _claim(tmp_path / "run")
