@@ -169,6 +169,9 @@ def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
 
 
 def _guarded(main: Callable[[], int | None]) -> int:
+    from attention_jax.training.host_memory import keep_freed_memory
+
+    keep_freed_memory()
     try:
         return main() or 0
     except UserError as error:

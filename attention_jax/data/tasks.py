@@ -31,6 +31,8 @@ from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
 __all__ = [
+    "PRONUNCIATION",
+    "TRANSLATION",
     "Split",
     "Task",
     "build_task",

@@ -28,7 +28,7 @@ Prepare = Callable[[Params, Array, Array, Array, Any], tuple[Array, Array, Array
 
 
 class Tracker(NamedTuple):
-    """Something that is carried from query to query.
+    """Something that is carried from query to query; a value's first axes are `*B`.
 
     Attributes:
       init: (params, memory) -> the value before the first query.
@@ -168,6 +168,11 @@ def attend(
         return output, state
 
     query_axis = query.ndim - 2
+    batch = query.shape[:query_axis]
+    state = {  # one source may be shared by several hypotheses
+        name: jnp.broadcast_to(value, (*batch, *value.shape[query_axis:]))
+        for name, value in state.items()
+    }
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
         parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), step[:3])

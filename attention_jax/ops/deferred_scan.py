@@ -219,8 +219,19 @@ def _mark_deferred(operation: _Operation, is_fixed: list[bool]) -> _Operation:
     candidates = (0,) if name == "gather" else (0, 1)
     for position in candidates:
         if is_fixed[position] and not isinstance(operation.operands[position], _Literal):
-            return dataclasses.replace(operation, deferred_operand=position)
+            if _pays(operation, position):
+                return dataclasses.replace(operation, deferred_operand=position)
     return operation
+
+
+def _pays(operation: _Operation, position: int) -> bool:
+    """Whether adding to the constant's gradient moves more memory than keeping the rows would.
+
+    A small matrix stays in cache, and adding a large batch's products to it is cheap.
+    """
+    sizes = [variable.aval.size for variable in operation.equation.invars]
+    constant = sizes.pop(position)
+    return constant > sum(sizes) + operation.equation.outvars[0].aval.size
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -104,7 +104,7 @@ def beam_search(
         log_probs, tokens, parents = _best(*candidates, width)
         finished = _add_ended(finished, ended, log_probs, config, position)
         can_win = log_probs / lowest_penalised > finished.scores[:, -1:]
-        open_still =  jnp.any(can_win, axis=1)
+        open_still = (finished.count < width) & jnp.any(can_win, axis=1)
         live = _Live(
             log_probs=jnp.where(open_still[:, None], log_probs, -jnp.inf),
             tokens=tokens,

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from attention_jax.data.buckets import padded_fraction
 from attention_jax.data.config import (
     CmudictConfig,
     Multi30kConfig,
@@ -13,6 +14,7 @@ from attention_jax.data.config import (
     SmokeConfig,
     SubwordsConfig,
 )
+from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task, prepare_text, sources_only
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
@@ -131,11 +133,12 @@ def test_max_train_examples_takes_nested_samples(parallel, tmp_path):
     def sample(size):
         config = dataclasses.replace(parallel, max_train_examples=size)
         task = build_task(config, tmp_path / str(size))
-        assert len(task.split("test")) == 4
+        held_out = len(task.split("validation")) + len(task.split("test"))
+        assert len(task.split("train")) == min(size or len(LINES), len(LINES) - held_out)
         return task.split("train").targets
 
     everything, ten, twenty = sample(0), sample(10), sample(20)
-    assert (len(ten), len(twenty), len(everything)) == (10, 20, 56)
+    assert (len(ten), len(twenty)) == (10, 20)
     assert set(ten) <= set(twenty) <= set(everything)
     assert ten != everything[:10]
 
@@ -210,6 +213,15 @@ def test_real_captions_keep_their_references(real_data, tmp_path):
             task.split("train").target_ids, task.split("train").targets, strict=True
         )
     )
+
+
+def test_real_captions_are_batched_with_little_padding(real_data, tmp_path):
+    config = Multi30kConfig(num_buckets=12)
+    task = build_task(config, tmp_path)
+    iterator = make_train_iterator(task, config, 0)
+    assert len(iterator.buckets) == 12
+    lengths = np.array([len(ids) for ids in task.split("train").target_ids])
+    assert padded_fraction(iterator.buckets, lengths, "target") < 0.085
 
 
 def test_no_tensorflow_is_imported(tmp_path):

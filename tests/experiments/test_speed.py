@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.data.config import SmokeConfig
 from attention_jax.errors import RunDirectoryError, UserError
 from experiments.speed import benchmark, report, stability, workloads
 from experiments.speed.exchange import exchanged, save_parameters
@@ -296,7 +295,17 @@ def test_drawn_parameters_leave_nothing_zero():
 
 
 def test_watch_finds_no_compilation_after_the_warm_up(tmp_path):
-    found = stability.watch(SmokeConfig(num_buckets=2, batch_size=8), 8, tmp_path, hidden=4)
+    program = (
+        "import json, pathlib, sys\n"
+        "from attention_jax.data.config import SmokeConfig\n"
+        "from experiments.speed.stability import watch\n"
+        "config = SmokeConfig(num_buckets=2, batch_size=8)\n"
+        "print(json.dumps(watch(config, 8, pathlib.Path(sys.argv[1]), hidden=4)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
     assert found["shapes"] == 2
     assert found["warm_up_compilations"] >= 2
     assert found["compilations"] == 0
@@ -357,7 +366,7 @@ def both(torch_python, tmp_path_factory):
 
 def test_torch_computes_the_same_loss_and_gradients(both):
     params, batch, torch = both
-    model = model_of(SIZES)
+    model, batch = model_of(SIZES), jax.tree.map(jnp.asarray, batch)
 
     def loss_of(params):
         logits = model.apply(params, batch).logits
@@ -365,7 +374,7 @@ def test_torch_computes_the_same_loss_and_gradients(both):
         chosen = jnp.take_along_axis(log_probs, batch["target"][..., None], axis=-1)[..., 0]
         return -(chosen * batch["target_mask"]).sum() / batch["target_mask"].sum()
 
-    loss, gradients = jax.value_and_grad(loss_of)(params)
+    loss, gradients = jax.jit(jax.value_and_grad(loss_of))(params)
     np.testing.assert_allclose(torch["loss"], loss, rtol=1e-5)
     expected = exchanged(gradients)
     for ours, theirs in {

@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attention_jax.ops.windows import (
     gather_from_rows,
@@ -16,15 +14,17 @@ from attention_jax.ops.windows import (
 from attention_jax.types import Memory
 
 
-@settings(max_examples=50)
-@given(st.floats(0, 9, width=32), st.integers(0, 4), st.booleans())
-def test_window_around_holds_the_slots_of_the_formula(center, half_width, whole_slots):
-    window = window_around(jnp.full((1, 1), center, jnp.float32), half_width, whole_slots=whole_slots)
-    slots = np.arange(-10, 30)
-    middle = np.floor(center) if whole_slots else np.float32(center)
-    expected = slots[np.abs(slots - middle) <= half_width]
-    np.testing.assert_array_equal(window.slots[window.inside], expected)
-    assert window.slots.shape == (1, 1, 2 * half_width + 1)
+@pytest.mark.parametrize("half_width", [0, 1, 4])
+@pytest.mark.parametrize("whole_slots", [False, True])
+def test_window_around_holds_the_slots_of_the_formula(half_width, whole_slots):
+    centers = np.arange(0, 9, 0.25)
+    window = window_around(jnp.asarray(centers)[None], half_width, whole_slots=whole_slots)
+    found, slots = jax.tree.map(np.asarray, window), np.arange(-10, 30)
+    for index, center in enumerate(centers):
+        middle = np.floor(center) if whole_slots else center
+        expected = slots[np.abs(slots - middle) <= half_width]
+        np.testing.assert_array_equal(found.slots[0, index][found.inside[0, index]], expected)
+    assert found.slots.shape == (1, 36, 2 * half_width + 1)
 
 
 def memory_of(rng, *batch):
@@ -39,8 +39,9 @@ def test_gather_window_returns_each_query_its_slots(beams, numpy_rng):
     batch = (2,) if beams is None else (2, beams)
     center = jnp.asarray(numpy_rng.uniform(0, 5, size=(*batch, 4)), jnp.float32)
     window = window_around(center, 2)
-    small = gather_window(memory, window)
+    small = jax.tree.map(np.asarray, jax.jit(gather_window)(memory, window))
     assert small.keys.shape == (*batch, 4, 5, 3) and small.values.shape == (*batch, 4, 5, 2)
+    memory, window = jax.tree.map(np.asarray, (memory, window))
     for index in np.ndindex(*window.slots.shape):
         row = index[:1] if beams is None else (index[0], 0)
         slot = int(window.slots[index])

@@ -41,7 +41,9 @@ def start():
 
 
 def assert_close(tree, expected):
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-6), tree, expected)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-6), tree, expected
+    )
 
 
 def adam_reference(params, gradients, rate, beta1, beta2, epsilon, decay=0.0):

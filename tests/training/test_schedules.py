@@ -83,7 +83,8 @@ def test_exponential_staircase_holds_within_a_period():
 
 
 @pytest.mark.parametrize(
-    ("name", "start", "times"), [("luong234", 2 / 3, 4), ("luong5", 1 / 2, 5), ("luong10", 1 / 2, 10)]
+    ("name", "start", "times"),
+    [("luong234", 2 / 3, 4), ("luong5", 1 / 2, 5), ("luong10", 1 / 2, 10)],
 )
 def test_luong_halvings_match_definition(name, start, times):
     total = 12_000

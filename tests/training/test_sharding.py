@@ -76,7 +76,6 @@ def on_eight_devices(repository):
         cwd=repository,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -1,0 +1,192 @@
+"""The mechanisms that the battery runs over: all that exist, in small, and one of its own."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attention_jax.layers.attention import (
+    Mechanism,
+    MechanismParts,
+    find_config,
+    mechanism_names,
+)
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import AttentionSpec, Tracker
+from attention_jax.ops.scores import additive_scores
+from attention_jax.types import AttentionOutput
+
+B, T, S, D, Dv = 3, 4, 5, 8, 6
+LENGTHS = (5, 3, 4)
+_SMALL = 8
+_HALF_WIDTH = 2
+_VARIANTS = ((1, "softmax"), (1, "sparsemax"), (2, "entmax15"))
+
+
+def small_config(name, **fields):
+    """Returns a mechanism's config with all sizes small and the window narrow."""
+    config = find_config(name)
+    for field in dataclasses.fields(config):
+        if field.name == "half_width":
+            fields.setdefault(field.name, _HALF_WIDTH)
+        elif field.name == "score":
+            fields.setdefault(field.name, small_score("luong_general"))
+        elif isinstance(field.default, int) and field.default > _SMALL:
+            fields.setdefault(field.name, _SMALL)
+    return config(**fields)
+
+
+def small_score(name, **fields):
+    """Returns the config of a score for a small window, or None if it cannot score one."""
+    has = {field.name for field in dataclasses.fields(find_config(name))}
+    if "normalizer" not in has:
+        return None
+    if "max_positions" in has:
+        fields["max_positions"] = 2 * _HALF_WIDTH + 1
+    return small_config(name, **fields)
+
+
+def configs() -> Iterator:
+    """Yields every mechanism with heads, normalizers, inner scores and other choices."""
+    for name in mechanism_names():
+        fields = {field.name: field for field in dataclasses.fields(find_config(name))}
+        if "normalizer" in fields:
+            for heads, normalizer in _VARIANTS:
+                yield small_config(name, num_heads=heads, normalizer=normalizer)
+        elif "score" in fields:
+            for score in filter(None, map(small_score, mechanism_names())):
+                yield small_config(name, score=score)
+            score = small_score("luong_general", normalizer="sparsemax")
+            yield small_config(name, score=score, num_heads=2)
+        for field in fields.values():
+            default = getattr(small_config(name), field.name)
+            for choice in field.metadata.get("choices", ()):
+                if field.name != "normalizer" and choice != default:
+                    yield small_config(name, **{field.name: choice})
+        if not {"normalizer", "score"} & set(fields):
+            yield small_config(name)
+
+
+def coverage_parts() -> MechanismParts:
+    """Additive scores that fall with what has been attended to: state, in its simplest form."""
+
+    def prepare(params, keys, values, mask, aux):
+        return keys @ params["key_kernel"], values, mask
+
+    def score(params, query, memory, state, positions):
+        scores = additive_scores(query @ params["query_kernel"], memory.keys, params["vector"])
+        return scores + params["fertility"] * state["coverage"][..., None, :]
+
+    tracker = Tracker(
+        init=lambda params, memory: jnp.zeros(memory.mask.shape),
+        update=lambda params, value, query, output, memory: value + output.weights[..., 0, :],
+    )
+    spec = AttentionSpec(
+        score, prepare=prepare, trackers=(("coverage", tracker),), reads=("coverage",)
+    )
+    parameters = {
+        "query_kernel": Parameter((D, _SMALL)),
+        "key_kernel": Parameter((D, _SMALL)),
+        "vector": Parameter((_SMALL,)),
+        "fertility": Parameter(()),
+    }
+    return MechanismParts(spec, parameters)
+
+
+def _split(parts: MechanismParts, heads: int) -> MechanismParts:
+    shapes = {
+        name: parameter._replace(shape=(D // heads, _SMALL))
+        for name, parameter in parts.parameters.items()
+        if name.endswith("kernel")
+    }
+    return parts._replace(parameters={**parts.parameters, **shapes})
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """One mechanism, with its parameters and what has been compiled for it."""
+
+    name: str
+    mechanism: Mechanism
+
+    @property
+    def has_window(self):
+        return self.mechanism.parts.spec.window is not None
+
+    @functools.cached_property
+    def params(self):
+        rng = np.random.default_rng(1)
+        return {
+            name: jnp.asarray(0.4 * rng.normal(size=parameter.shape), jnp.float32)
+            for name, parameter in sorted(self.mechanism.parameters.items())
+        }
+
+    def attend(self, params, query, keys, values, mask, **call) -> AttentionOutput:
+        memory = self.mechanism.make_memory(params, keys, values, mask)
+        return self.mechanism.attend(params, query, memory, **call)[0]
+
+    def stepwise(self, params, query, keys, values, mask) -> AttentionOutput:
+        memory = self.mechanism.make_memory(params, keys, values, mask)
+        state, outputs = self.mechanism.init_state(params, memory), []
+        for t in range(query.shape[-2]):
+            output, state = self.mechanism.attend(
+                params, query[..., t : t + 1, :], memory, state, positions=jnp.asarray([t])
+            )
+            outputs.append(output)
+        axis = query.ndim - 2
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis), *outputs)
+
+    @functools.cached_property
+    def run(self):
+        """Compiled: arguments of `attend` -> (output, gradients of params, query, keys, values)."""
+
+        def loss(floats, mask):
+            output = self.attend(*floats, mask)
+            upstream = jnp.cos(jnp.arange(output.context.size)).reshape(output.context.shape)
+            return (output.context * upstream).sum(), output
+
+        def run(*arguments):
+            gradients, output = jax.grad(loss, has_aux=True)(arguments[:-1], arguments[-1])
+            return output, gradients
+
+        return jax.jit(run)
+
+
+def _label(config):
+    values = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, str):
+            values.append(value)
+        elif dataclasses.is_dataclass(value):
+            values.append(_label(value))
+        elif field.name == "num_heads" and value > 1:
+            values.append(f"{value}heads")
+    return "-".join(values)
+
+
+def build_case(config) -> Case:
+    """Builds a case from a mechanism's config."""
+    return Case(_label(config), Mechanism.build(config, D, D, Dv))
+
+
+def all_cases() -> list[Case]:
+    """Lists every case, with the stateful mechanism of the tests among them."""
+    cases = [build_case(config) for config in configs()]
+    for heads in (1, 2):
+        parts = _split(coverage_parts(), heads)
+        cases.append(Case(f"coverage-{heads}heads", Mechanism(parts, heads, Dv)))
+    return cases
+
+
+def inputs(size=S):
+    """Returns (query, keys, values, mask); the mask's lengths do not depend on `size`."""
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape), jnp.float32)  # noqa: E731
+    query, keys, values = draw(B, T, D), draw(B, S, D), draw(B, S, Dv)
+    widths = ((0, 0), (0, size - S), (0, 0))
+    mask = jnp.arange(size) < jnp.asarray(LENGTHS)[:, None]
+    return query, jnp.pad(keys, widths), jnp.pad(values, widths), mask

@@ -1,0 +1,291 @@
+"""What holds for every attention mechanism, whatever it computes."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.layers.attention import (
+    Attention,
+    Mechanism,
+    find_mechanism,
+    mechanism_names,
+)
+from tests.conformance.battery import (
+    LENGTHS,
+    B,
+    D,
+    Dv,
+    S,
+    T,
+    all_cases,
+    build_case,
+    inputs,
+    small_config,
+    small_score,
+)
+
+CASES = {case.name: case for case in all_cases()}
+DENSE = [name for name in CASES if "sparsemax" not in name and "entmax" not in name]
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+dense_case = pytest.mark.parametrize("case", [CASES[name] for name in DENSE], ids=DENSE)
+
+
+@functools.cache
+def reference(case):
+    """What the others are compared with: all queries at once, compiled."""
+    return jax.tree.map(np.asarray, case.run(case.params, *inputs()))
+
+
+def close(found, expected, rtol=1e-4, atol=1e-5):
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
+
+
+def test_battery_holds_every_mechanism():
+    built = {name.split("-")[0] for name in CASES}
+    assert built == {*mechanism_names(), "coverage"}
+    for name in mechanism_names():
+        assert find_mechanism(name).PAPER and find_mechanism(name).Config().name == name
+
+
+@every_case
+def test_shapes_and_dtypes(case):
+    output, _ = reference(case)
+    slots = output.weights.shape[-1]
+    assert output.context.shape == (B, T, case.mechanism.context_dim)
+    assert output.weights.shape == output.scores.shape == (B, T, slots)
+    assert slots == S or not case.mechanism.parts.is_alignment
+    assert output.weights.dtype == output.scores.dtype == np.float32
+    assert all(leaf.shape[:2] == (B, T) for leaf in output.aux.values())
+    if case.mechanism.num_heads > 1:
+        heads = output.aux["head_weights"]
+        assert heads.shape == (B, T, case.mechanism.num_heads, slots)
+        np.testing.assert_allclose(heads.mean(2), output.weights, rtol=1e-6, atol=1e-7)
+
+
+@every_case
+def test_weights_are_at_least_zero_and_sum_to_one_or_less(case):
+    weights = reference(case)[0].weights
+    assert weights.min() >= 0
+    if not case.has_window:
+        np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
+    assert weights.sum(-1).max() <= 1 + 1e-5
+    if weights.shape[-1] == S:
+        assert np.all(weights[:, :, ~(np.arange(S) < max(LENGTHS))] == 0)
+        for row, length in enumerate(LENGTHS):
+            assert np.all(weights[row, :, length:] == 0)
+
+
+@every_case
+def test_one_query_at_a_time_equals_all_at_once(case):
+    found = jax.jit(case.stepwise)(case.params, *inputs())
+    close(found, reference(case)[0])
+
+
+@every_case
+def test_padding_changes_nothing_however_long_and_whatever_it_holds(case):
+    size, expected = S + 3, reference(case)
+    query, keys, values, mask = inputs(size)
+    junk = jnp.where(mask[..., None], 0.0, jnp.nan)
+    output, gradients = case.run(case.params, query, keys + junk, values + junk, mask)
+    is_per_slot = expected[0].weights.shape[-1] == S
+    for name in ("weights", "scores"):
+        found = getattr(output, name)[..., : S if is_per_slot else None]
+        real = np.asarray(mask)[:, None, :S] if is_per_slot else True
+        wanted = getattr(expected[0], name)
+        np.testing.assert_allclose(
+            np.where(real, found, 0), np.where(real, wanted, 0), rtol=1e-4, atol=1e-5
+        )
+    np.testing.assert_allclose(output.context, expected[0].context, rtol=1e-4, atol=1e-5)
+    close(gradients[:2], expected[1][:2])
+    for found, wanted in zip(gradients[2:], expected[1][2:], strict=True):
+        np.testing.assert_allclose(found[:, :S], wanted, rtol=1e-4, atol=1e-5)
+        assert np.all(np.asarray(found)[~np.asarray(mask)] == 0)
+
+
+@every_case
+def test_rows_without_slots_give_zeros_and_finite_gradients(case):
+    query, keys, values, mask = inputs()
+    output, gradients = case.run(case.params, query, keys, values, mask.at[1].set(False))
+    assert np.all(np.asarray(output.weights[1]) == 0) and np.all(np.asarray(output.context[1]) == 0)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((output, gradients)))
+    expected = reference(case)[0]
+    np.testing.assert_allclose(output.context[0], expected.context[0], rtol=1e-5, atol=1e-6)
+
+
+def is_positional(case):
+    """Whether the weights tell slots apart that hold the same."""
+    query, keys, values, _ = inputs()
+    alike = jnp.broadcast_to(keys[:, :1], keys.shape)
+    output, _ = case.run(case.params, query, alike, values, jnp.ones((B, S), bool))
+    weights = np.asarray(output.weights)
+    return not np.allclose(weights, weights[..., :1], atol=1e-5)
+
+
+@every_case
+def test_order_of_slots_matters_only_to_positional_mechanisms(case):
+    query, keys, values, _ = inputs()
+    order, mask = np.asarray([3, 0, 4, 2, 1]), jnp.ones((B, S), bool)
+    plain, _ = case.run(case.params, query, keys, values, mask)
+    moved, _ = case.run(case.params, query, keys[:, order], values[:, order], mask)
+    same = plain.weights if plain.weights.shape[-1] != S else plain.weights[..., order]
+    is_equivariant = np.allclose(moved.weights, same, atol=1e-5) and np.allclose(
+        moved.context, plain.context, atol=1e-5
+    )
+    assert is_equivariant != is_positional(case)
+
+
+@every_case
+def test_every_parameter_learns(case):
+    gradients = reference(case)[1][0]
+    assert set(gradients) == set(case.mechanism.parameters)
+    for name, gradient in gradients.items():
+        heads = gradient.reshape(case.mechanism.num_heads, -1)
+        assert np.all(np.abs(heads).max(-1) > 1e-7), name
+
+
+@dense_case
+def test_jit_equals_eager(case):
+    close(case.attend(case.params, *inputs()), reference(case)[0])
+
+
+@dense_case
+def test_vmap_equals_batch(case):
+    mapped = jax.jit(jax.vmap(case.attend, in_axes=(None, 0, 0, 0, 0)))
+    close(mapped(case.params, *inputs()), reference(case)[0])
+
+
+@dense_case
+def test_beams_share_a_memory(case):
+    query, keys, values, mask = inputs()
+    beams = jnp.stack([query[:, :1], query[:, 1:2]], 1)
+    shared = [array[:, None] for array in (keys, values, mask)]
+    tiled = [jnp.repeat(array, 2, 1) for array in shared]
+    attend = jax.jit(case.attend)
+    close(attend(case.params, beams, *shared), attend(case.params, beams, *tiled))
+
+
+@dense_case
+def test_bfloat16_is_close_with_float32_weights(case):
+    expected, _ = reference(case)
+    narrow = jax.tree.map(
+        lambda leaf: leaf.astype(jnp.bfloat16) if leaf.dtype == jnp.float32 else leaf,
+        (case.params, *inputs()),
+    )
+    found = jax.jit(case.attend)(*narrow)
+    assert found.weights.dtype == found.scores.dtype == jnp.float32
+    assert found.context.dtype == jnp.bfloat16
+    error = np.abs(found.weights - expected.weights).max(-1)
+    if "center" in expected.aux:  # rounding may move the window by a slot
+        is_same = np.floor(found.aux["center"]) == np.floor(expected.aux["center"])
+        is_same = is_same if is_same.ndim == 2 else is_same.all(-1)
+        assert is_same.mean() > 0.5
+        error = error[is_same]
+    assert error.max() < 0.05
+
+
+@dense_case
+def test_second_call_compiles_nothing(case):
+    query, keys, values, mask = inputs()
+    case.run(case.params, query, keys, values, mask)
+    count = case.run._cache_size()
+    case.run(case.params, 2 * query, 2 * keys, values, ~mask)
+    assert case.run._cache_size() == count
+
+
+def alternatives(config):
+    """Yields (field, config with another value in that field)."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name == "name":
+            continue
+        if field.name == "score":
+            others = [small_score("luong_dot"), small_score("luong_general", normalizer="entmax15")]
+        elif "choices" in field.metadata:
+            others = [choice for choice in field.metadata["choices"] if choice != value]
+        elif field.name == "num_heads":
+            others = [2]
+        elif isinstance(value, bool):
+            others = [not value]
+        elif isinstance(value, int):
+            others = [value - 1]
+        else:
+            raise NotImplementedError(f"{field.name}: say what else it may be")
+        for other in others:
+            yield field.name, dataclasses.replace(config, **{field.name: other})
+
+
+CHANGES = [
+    pytest.param(small_config(name), config, id=f"{name}-{field}")
+    for name in mechanism_names()
+    for field, config in alternatives(small_config(name))
+]
+
+
+@pytest.mark.parametrize(("config", "changed"), CHANGES)
+def test_every_field_changes_something(config, changed):
+    """Another value means other parameters, or another output of the same parameters."""
+    one, other = build_case(config), build_case(changed)
+    if one.mechanism.parameters == other.mechanism.parameters:
+        found = [jax.jit(case.attend)(one.params, *inputs()) for case in (one, other)]
+        same_shape = found[0].context.shape == found[1].context.shape
+        assert not (same_shape and np.allclose(found[0].context, found[1].context, atol=1e-6))
+
+
+@pytest.mark.parametrize("name", mechanism_names())
+def test_attention_layer_declares_what_the_mechanism_needs(name):
+    config, (query, _, values, mask) = small_config(name), inputs()
+    layer, keys = Attention(config), inputs()[1]
+    variables = jax.jit(functools.partial(layer.init, keys=keys))(
+        jax.random.key(0), query, values, mask
+    )
+    params = variables.get("params", {})
+    shapes = {key: leaf.shape for key, leaf in params.items()}
+    mechanism = build_case(config).mechanism
+    assert shapes == {key: p.shape for key, p in mechanism.parameters.items()}
+    found, _ = jax.jit(functools.partial(layer.apply, keys=keys))(variables, query, values, mask)
+    memory = mechanism.make_memory(params, keys, values, mask)
+    close(found, jax.jit(mechanism.attend)(params, query, memory)[0])
+
+
+@pytest.mark.parametrize("name", mechanism_names())
+def test_depths_that_heads_cannot_share_are_rejected(name):
+    if "num_heads" not in {field.name for field in dataclasses.fields(small_config(name))}:
+        pytest.skip("no heads")
+    for depths, what in (((7, D, Dv), "query"), ((D, 7, Dv), "key"), ((D, D, 7), "value")):
+        with pytest.raises(ValueError, match=rf"num_heads: .* divisor of the {what} depth 7"):
+            Mechanism.build(small_config(name, num_heads=2), *depths)
+
+
+@pytest.mark.parametrize("name", ["luong_dot", "scaled_dot"])
+def test_dot_products_reject_different_depths(name):
+    with pytest.raises(ValueError, match=f"one depth for {name}, found 8 and 6"):
+        Mechanism.build(small_config(name), 8, 6, 6)
+
+
+@dense_case
+def test_arrays_that_do_not_fit_are_rejected(case):
+    query, keys, values, mask = inputs()
+    for arguments in ((query, keys, values, mask[:, 1:]), (query, keys[:, 1:], values, mask)):
+        with pytest.raises((TypeError, ValueError)):
+            jax.eval_shape(case.attend, case.params, *arguments)
+
+
+@pytest.mark.parametrize("name", ["local_m", "local_p"])
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (lambda: small_config("none"), "score.name: expected a score over all slots, found 'none'"),
+        (lambda: small_config("local_m"), "score.name: .* found 'local_m'"),
+        (lambda: small_score("bahdanau", num_heads=2), "score.num_heads: expected 1, .* found 2"),
+        (lambda: small_config("luong_location"), "score.max_positions: expected 5, .* found 8"),
+    ],
+)
+def test_windows_reject_scores_that_cannot_fill_them(name, score, message):
+    with pytest.raises(ValueError, match=message):
+        small_config(name, score=score())
