@@ -27,16 +27,15 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "encoder": {"cell": "gru", "hidden_dim": 128, "direction": "bidirectional"},
         "attention": {"name": "bahdanau", "attention_dim": 128},
         "decoder": {"name": "bahdanau", "cell": "gru", "hidden_dim": 128, "readout_dim": 128},
-        "output_dropout": 0.1,
     }
     config.objectives = {"nll": {}}
     config.optimizer = {"name": "adam", "learning_rate": 4e-3, "beta2": 0.99, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.01}
     config.training = {
-        "num_steps": 1500,
+        "num_steps": 1900,
         "log_every_steps": 25,
-        "evaluate_every_steps": 500,
-        "checkpoint_every_steps": 500,
+        "evaluate_every_steps": 475,
+        "checkpoint_every_steps": 475,
         "metric": "nll",
     }
     config.search = {"method": "beam", "beam_size": 4}

@@ -121,10 +121,10 @@ class Run:
             for path, value in self.overrides.items()
             if path.endswith(".name")
         }
-        values = template(cli.load_config(self.grid.config), names)
+        values = template(cli.load_config(self.grid.config).to_dict(), names)
         for path, value in self.overrides.items():
             _override(values, path, value)
-        return to_plain(from_config_dict(values))
+        return to_plain(from_config_dict(values.to_dict()))
 
     def is_finished(self) -> bool:
         """Returns whether the run has a record.

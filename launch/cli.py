@@ -82,7 +82,12 @@ def overridden(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
-def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
+def define_overrides(
+    argv: Sequence[str],
+    name: str,
+    values: ConfigDict,
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> list[str]:
     """Defines `--NAME.FIELD` for every field of `values` and checks those on the command line.
 
     `flags.FLAGS[name].value` then holds the values as they were overridden.
@@ -92,7 +97,9 @@ def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list
     """
     for path, text in _overrides(argv, name):
         _check_override(values, name, path, text)
-    config_flags.DEFINE_config_dict(name, values, sys_argv=list(argv))
+    config_flags.DEFINE_config_dict(
+        name, values, flag_values=flag_values, sys_argv=list(argv)
+    )
     return list(argv)
 
 

@@ -73,7 +73,7 @@ def word_groups(pieces: Sequence[str], marker: str = "▁") -> list[int]:
     """
     if not any(piece.startswith(marker) for piece in pieces):
         return list(range(len(pieces)))
-    groups = []
+    groups: list[int] = []
     for piece in pieces:
         begins = piece.startswith(marker) or not groups
         groups.append((groups[-1] if groups else -1) + begins)
@@ -115,5 +115,5 @@ def from_pharaoh(line: str) -> Links:
 
 
 def _membership(groups: Sequence[int]) -> Float[np.ndarray, "pieces words"]:
-    groups = np.asarray(groups, int)
-    return np.eye(groups.max(initial=-1) + 1)[groups]
+    index = np.asarray(groups, int)
+    return np.eye(index.max(initial=-1) + 1)[index]

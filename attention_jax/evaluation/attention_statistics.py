@@ -49,7 +49,9 @@ def attention_statistics(matrices: Iterable[Weights]) -> dict[str, float]:
       mean weight on the source's EOS while a token other than EOS is produced. Monotonicity is
       of the positions without EOS. Empty without sentences.
     """
-    entropies, masses, rising, pairs = [], [], 0.0, 0
+    entropies: list[float] = []
+    masses: list[float] = []
+    rising, pairs = 0.0, 0
     for weights in matrices:
         weights = np.asarray(weights, np.float64)
         entropies.extend(normalized_entropy(weights))

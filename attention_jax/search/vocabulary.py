@@ -15,7 +15,7 @@ def never_generated(config: SearchConfig) -> tuple[int, ...]:
 
 def end_allowed(position: Int[Array, ""], shortest: Int[Array, "B"]) -> Bool[Array, "B"]:
     """Tells where an output may end with the token at `position` (from 0)."""
-    return position + 1 > shortest
+    return position + 1 >= shortest
 
 
 def end_required(position: Int[Array, ""], longest: Int[Array, "B"]) -> Bool[Array, "B"]:

@@ -13,7 +13,7 @@ from attention_jax.training.metrics_writer import MetricsWriter
 from attention_jax.training.progress import Progress, format_seconds
 from attention_jax.training.run_directory import RunDirectory
 
-_SHOWN = ("loss", "nll", "perplexity", "accuracy", "wer", "per", "bleu", "chrf")
+_SHOWN = ("perplexity", "accuracy", "wer", "per", "bleu", "chrf")
 
 
 class RunLog:

@@ -59,12 +59,16 @@ def run(
             if is_current(results.get(workload.name), workload, setting) and not _AGAIN.value:
                 print(f"{workload.name}: measured already; --again measures again")
             else:
-                results[workload.name] = run_workload(workload, setting)
+                results[workload.name] = run_workload(workload, setting, _say)
                 report.save(path, title, results)
             print(report.table(results[workload.name]), flush=True)
         print(f"Written: {path} and {path.with_suffix('.md')}")
 
     cli.run(main, f"{usage.strip()}\n{OPTIONS}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _setting() -> Setting:

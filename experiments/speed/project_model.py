@@ -53,7 +53,7 @@ def model_of(sizes: Sizes) -> Model:
 
 def draw_parameters(model: Model, seed: int = 0) -> Params:
     """Draws parameters, none of them zero, so that none can be mistaken for another's."""
-    leaves, structure = jax.tree.flatten(model.init(jax.random.key(seed)))
+    leaves, structure = jax.tree.flatten(jax.jit(model.init)(jax.random.key(seed)))
     rng = np.random.default_rng(seed)
     noisy = (leaf + 0.01 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves)
     return structure.unflatten([jnp.asarray(leaf) for leaf in noisy])

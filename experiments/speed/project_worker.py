@@ -1,7 +1,7 @@
 """The project as a contender: `python -m experiments.speed.project_worker TASK`, TASK as JSON.
 
-Fields: `kind`, `sizes`, and what the kind needs. `train`, `attention` and `beam` measure; `parameters`
-and `text` write the parameters and the sentences from which all contenders start, and end.
+Fields: `kind`, `sizes`, and what the kind needs. `train`, `attention` and `beam` measure;
+`parameters` and `text` write what all contenders start from, and end.
 """
 
 from collections.abc import Callable

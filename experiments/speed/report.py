@@ -80,7 +80,7 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
     ]
     if result["agreement"]:
         differences = ", ".join(f"{name} {by:.1e}" for name, by in result["agreement"].items())
-        lines += ["", f"Relative difference of what was computed from equal weights: {differences}."]
+        lines += ["", f"Relative difference of what equal weights computed: {differences}."]
     return lines
 
 

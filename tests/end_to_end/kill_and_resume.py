@@ -28,6 +28,7 @@ SETTINGS = (
     "--config.training.log_every_steps=10",
     "--config.evaluation.num_heat_maps=0",
 )
+_MODULE = "tests.end_to_end.kill_and_resume"
 _PLAN = "KILL_AND_RESUME_PLAN"
 _LONGEST_SECONDS = 550
 
@@ -46,7 +47,7 @@ def train(
     """
     arguments = [f"--config={CONFIG}", f"--workdir={workdir}"]
     arguments += [f"--config.training.num_steps={steps}", *SETTINGS, *more]
-    module = "launch.train" if stop is None else __name__
+    module = "launch.train" if stop is None else _MODULE
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         env={**os.environ, _PLAN: json.dumps(stop)},
@@ -107,9 +108,12 @@ def main() -> None:
         assert train(whole, arguments.steps).returncode == 0
         print(f"uninterrupted: {parameters(whole)}", flush=True)
         for stop in kill_points(arguments.kills, arguments.steps, arguments.seed):
-            code = train(killed, arguments.steps, stop=stop).returncode
+            result = train(killed, arguments.steps, stop=stop)
             saved = sorted(int(path.name) for path in killed.glob("checkpoints/[0-9]*"))
-            print(f"exit {code} {stop[2]:.3f} s after step {stop[1]}, saved {saved}", flush=True)
+            when = f"{stop[2]:.3f} s after step {stop[1]}"
+            print(f"exit {result.returncode} {when}, saved {saved}", flush=True)
+            if result.returncode > 0:
+                sys.exit(result.stderr)
         print(train(killed, arguments.steps).stderr)
         print(f"killed {arguments.kills} times: {parameters(killed)}")
         sys.exit(parameters(killed) != parameters(whole) and "the parameters differ")

@@ -62,7 +62,7 @@ def run(tmp_path, *contenders, conditions=QUICK):
     return measure(contenders, conditions, directory=tmp_path, log=lambda line: None)
 
 
-# ---- Harness --------------------------------------------------------------------------------------
+# ---- Harness -----------------------------------------------------------------------------------
 
 
 def test_measure_times_each_contender_in_every_round(tmp_path):
@@ -135,7 +135,7 @@ def test_wait_until_quiet_gives_up():
     assert wait_until_quiet(load=-1.0, patience=0.2, window=0.05) >= 0.2
 
 
-# ---- Workloads ------------------------------------------------------------------------------------
+# ---- Workloads ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_project_batches_hold_what_the_sentences_hold(ragged):
                 np.testing.assert_array_equal(target, ragged.target[index, :length])
 
 
-# ---- Results --------------------------------------------------------------------------------------
+# ---- Results -----------------------------------------------------------------------------------
 
 
 def workload(**fields):
@@ -279,7 +279,7 @@ def test_find_interpreters_rejects_a_path_without_python(tmp_path):
         benchmark.find_interpreters(str(tmp_path / "python"), "")
 
 
-# ---- The project ----------------------------------------------------------------------------------
+# ---- The project -------------------------------------------------------------------------------
 
 
 def test_naive_attention_equals_the_projects(numpy_rng):
@@ -315,7 +315,7 @@ def test_growth_of_compares_the_ends():
     assert stability.growth_of([1.0, 1.0, 1.0, 9.0, 2.0, 2.0, 3.0, 3.0]) == 2.0
 
 
-# ---- PyTorch against the project ------------------------------------------------------------------
+# ---- PyTorch against the project ---------------------------------------------------------------
 
 TORCH_SCRIPT = """
 import json, sys

@@ -1,0 +1,80 @@
+"""Evaluates a trained run on longer inputs: test sentences joined by twos, threes and fours."""
+
+import dataclasses
+
+import numpy as np
+from absl import flags
+
+from attention_jax.data.tasks import Split, build_task
+from attention_jax.training.evaluate import Evaluation
+from attention_jax.training.loop import count_parameters
+from attention_jax.training.trained import TrainedRun, load_run
+from experiments import sentence_bleu
+from experiments.sentence_bleu import SentenceBleu
+from launch import cli
+
+USAGE = """
+Evaluates a trained run on longer inputs: test sentences joined by twos, threes and fours.
+
+usage: python -m experiments.joined_sentences --workdir=DIRECTORY
+
+Every test sentence is in one joined sentence of each kind, together with others drawn at random,
+the same ones for every run. Adds the splits joined_2, joined_3 and joined_4 to the
+run's results.json, and writes sentence_bleu.npz: what BLEU needs of each sentence of all splits.
+"""
+NUMBERS = (2, 3, 4)
+
+flags.DEFINE_string("workdir", None, "The run's directory.")
+
+
+def main() -> None:
+    """Evaluates the run."""
+    cli.use_compilation_cache()
+    run = load_run(cli.require("workdir"))
+    evaluate(run)
+
+
+def evaluate(run: TrainedRun) -> None:
+    """Evaluates the joined splits of a run whose test split is evaluated."""
+    task = build_task(run.config.data, run.directory.vocabularies)
+    test = task.split("test")
+    splits = {split.name: split for split in (joined(test, number) for number in NUMBERS)}
+    evaluation = Evaluation(run, dataclasses.replace(task, splits={**task.splits, **splits}))
+    for name in splits:
+        evaluation.evaluate(name)
+    sentence_bleu.save(
+        run.directory.path / sentence_bleu.FILE,
+        {name: _counted(run, split) for name, split in {"test": test, **splits}.items()},
+    )
+    run.directory.add_to_run(
+        num_parameters=count_parameters(run.params), num_train_pairs=len(task.split("train"))
+    )
+
+
+def joined(split: Split, number: int) -> Split:
+    """Joins the examples in groups of `number`, drawn at random; what is left over is dropped.
+
+    The one reference of a joined source is made of the first reference of each part.
+    """
+    order = np.random.default_rng(0).permutation(len(split))
+    groups = order[: len(order) // number * number].reshape(-1, number)
+    sources, targets = (
+        [" ".join(texts[index] for index in group) for group in groups]
+        for texts in (split.sources, split.targets)
+    )
+    return dataclasses.replace(
+        split,
+        name=f"joined_{number}",
+        sources=sources,
+        targets=targets,
+        references=[[target] for target in targets],
+    )
+
+
+def _counted(run: TrainedRun, split: Split) -> SentenceBleu:
+    lines = run.directory.predictions(split.name).read_text(encoding="utf-8").split("\n")
+    return SentenceBleu.of(split.sources, lines[: len(split)], split.references)
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE)

@@ -1,0 +1,291 @@
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from attention_jax.errors import ConfigError, RunDirectoryError
+from experiments import grid as grids
+from experiments import runner
+from experiments.grid import Grid, Run
+
+
+def make_grid(**changes):
+    fields = {
+        "name": "trial",
+        "config": "configs/bahdanau2015.py:smoke",
+        "cells": {"a": {"model.attention.name": "scaled_dot"}, "b": {}},
+        "seeds": (0, 1),
+        "overrides": {"training.num_steps": 7},
+        "after": ("experiments.other",),
+        "kept": ("extra.txt",),
+    }
+    return Grid(**{**fields, **changes})
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def make_runs(folder: Path, **changes) -> list[Run]:
+    return make_grid(**changes).runs(folder / "runs", folder / "out")
+
+
+def fill(run: Run, config=None, **facts) -> None:
+    """Leaves in the directory of a run what training would."""
+    run.workdir.mkdir(parents=True, exist_ok=True)
+    config = run.resolved() if config is None else config
+    (run.workdir / "config.json").write_text(json.dumps(config))
+    (run.workdir / "run.json").write_text(json.dumps({"seed": run.seed, **facts}))
+    (run.workdir / "results.json").write_text(json.dumps({"test": {"bleu": 12.5}}))
+    (run.workdir / "extra.txt").write_text("extra")
+
+
+def test_runs_compare_all_cells_before_the_second_seed(tmp_path):
+    runs = make_runs(tmp_path)
+    assert [run.name for run in runs] == ["a/seed0", "b/seed0", "a/seed1", "b/seed1"]
+
+
+def test_runs_have_directories_of_their_own(tmp_path):
+    runs = make_runs(tmp_path)
+    assert runs[2].workdir == tmp_path / "runs" / "trial" / "a" / "seed1"
+    assert runs[2].record == tmp_path / "out" / "trial" / "runs" / "a" / "seed1"
+    assert len({path for run in runs for path in (run.workdir, run.record, run.log)}) == 12
+
+
+def test_commands_train_and_go_on(tmp_path):
+    train, after = make_runs(tmp_path)[2].commands()
+    assert train[:3] == [sys.executable, "-m", "launch.train"]
+    assert {
+        "--config=configs/bahdanau2015.py:smoke",
+        "--config.training.num_steps=7",
+        "--config.model.attention.name=scaled_dot",
+        "--config.seed=1",
+    } <= set(train)
+    assert after == [sys.executable, "-m", "experiments.other", train[4]]
+    assert train[4].startswith("--workdir=")
+
+
+def test_resolved_applies_overrides_of_grid_cell_and_seed(tmp_path):
+    config = make_runs(tmp_path)[2].resolved()
+    assert config["training"]["num_steps"] == 7
+    assert config["model"]["attention"]["name"] == "scaled_dot"
+    assert config["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        {"training.num_stepz": 7},
+        {"trainig.num_steps": 7},
+        {"training.num_steps": "many"},
+        {"training.num_steps": 0},
+        {"seed.more": 1},
+    ],
+)
+def test_resolved_refuses_overrides_that_do_not_fit(tmp_path, override):
+    (run, *_) = make_runs(tmp_path, overrides=override)
+    with pytest.raises(ConfigError, match=next(iter(override)).split(".")[-1]):
+        run.resolved()
+
+
+def test_keep_makes_a_record_that_finishes_the_run(tmp_path):
+    run, other, *_ = make_runs(tmp_path)
+    fill(run, finished="now")
+    assert (run.status(), other.status()) == ("trained", "not started")
+    run.keep()
+    assert run.is_finished() and not other.is_finished()
+    assert run.status() == "finished"
+    assert run.results() == {"test": {"bleu": 12.5}}
+    assert run.facts()["finished"] == "now"
+    assert sorted(path.name for path in run.record.iterdir()) == sorted(
+        [*grids.RECORD, "extra.txt"]
+    )
+
+
+@pytest.mark.parametrize("missing", [*grids.RECORD, "extra.txt"])
+def test_keep_makes_no_part_of_a_record(tmp_path, missing):
+    run, *_ = make_runs(tmp_path)
+    fill(run)
+    (run.workdir / missing).unlink()
+    with pytest.raises(RunDirectoryError, match=missing):
+        run.keep()
+    assert list(run.record.parent.iterdir()) == []
+
+
+def test_is_finished_refuses_the_record_of_another_config(tmp_path):
+    run, *_ = make_runs(tmp_path)
+    fill(run)
+    run.keep()
+    changed = make_runs(tmp_path, overrides={"training.num_steps": 8})[0]
+    with pytest.raises(RunDirectoryError, match="training.num_steps 7, now 8"):
+        changed.is_finished()
+
+
+def test_is_finished_takes_fields_that_the_record_does_not_know_at_their_defaults(tmp_path):
+    run, *_ = make_runs(tmp_path)
+    config = run.resolved()
+    del config["training"]["tensorboard"]
+    fill(run, config)
+    run.keep()
+    assert run.is_finished()
+
+
+# ---- Running -------------------------------------------------------------------------------------
+# The programs are scripts that leave what training would, after doing what the test asks for.
+
+
+class ScriptedRun(Run):
+    """A run whose one program is a script; `CONFIG` in the grid's name stands for nothing."""
+
+    script = ""
+
+    def commands(self):
+        prelude = (
+            "import os, pathlib, shutil, signal, sys, time\n"
+            f"prepared = pathlib.Path({str(self.prepared)!r})\n"
+            f"workdir = pathlib.Path({str(self.workdir)!r})\n"
+            f"name, shared = {self.name!r}, pathlib.Path({str(self.workdir.parents[1])!r})\n"
+            "def done(): shutil.copytree(prepared, workdir, dirs_exist_ok=True)\n"
+        )
+        return [[sys.executable, "-c", prelude + self.script]]
+
+    @property
+    def prepared(self):
+        return self.workdir.with_name(f"{self.workdir.name}.prepared")
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    def make(script: str) -> list[Run]:
+        class Scripted(ScriptedRun):
+            pass
+
+        Scripted.script = script
+        runs = []
+        for run in make_runs(tmp_path):
+            fill(run)
+            scripted_run = Scripted(run.grid, run.cell, run.seed, run.workdir, run.record)
+            run.workdir.rename(scripted_run.prepared)
+            runs.append(scripted_run)
+        return runs
+
+    return make
+
+
+def test_run_all_makes_every_record(scripted, capsys):
+    runs = scripted("print('hello'); done()")
+    assert runner.run_all(runs) == 0
+    assert all(run.is_finished() for run in runs)
+    assert runs[0].log.read_text() == "hello\n"
+    shown = capsys.readouterr().out
+    assert "b/seed1: finished in" in shown and "bleu 12.50" in shown and "4 of 4" in shown
+
+
+def test_run_all_skips_what_is_finished(scripted, capsys):
+    runs = scripted("print('hello'); done()")
+    runner.run_all(runs[:2])
+    runs[0].log.unlink()
+    assert runner.run_all(runs) == 0
+    assert not runs[0].log.exists() and runs[2].log.exists()
+    assert "4 runs, 2 finished" in capsys.readouterr().out
+    assert runner.run_all(runs) == 0
+    assert "All 4 runs are finished" in capsys.readouterr().out
+
+
+def test_run_all_goes_on_after_a_failure_and_tries_again(scripted, capsys):
+    flaky = "if name == 'b/seed0' and not workdir.exists(): workdir.mkdir(); sys.exit('error: no')"
+    runs = scripted(f"{flaky}\ndone()")
+    assert runner.run_all(runs) == runner.FAILED
+    assert [run.is_finished() for run in runs] == [True, False, True, True]
+    shown = capsys.readouterr().out
+    assert "b/seed0: FAILED, exit code 1: error: no" in shown
+    assert "3 of 4 finished" in shown
+    assert runner.run_all(runs) == 0
+
+
+def test_run_all_reports_a_run_that_leaves_nothing(scripted, capsys):
+    runs = scripted("")
+    assert runner.run_all(runs[:1]) == runner.FAILED
+    assert "a/seed0: FAILED" in capsys.readouterr().out
+
+
+def test_run_all_does_the_second_command_after_the_first(scripted):
+    runs = scripted("(shared / 'trace').open('a').write('first '); done()")[:1]
+    first = runs[0].commands()[0]
+    then = [*first[:2], first[2].replace("'first '", "'second'")]
+    type(runs[0]).commands = lambda self: [first, then]
+    assert runner.run_all(runs) == 0
+    assert (runs[0].workdir.parents[1] / "trace").read_text() == "first second"
+
+
+MEETING = """
+(shared / name.replace('/', '_')).touch()
+deadline = time.monotonic() + LIMIT
+while len(list(shared.glob('?_seed0'))) < 2 and time.monotonic() < deadline:
+    time.sleep(0.02)
+(workdir.with_suffix('.met')).write_text(str(len(list(shared.glob('?_seed0')))))
+done()
+"""
+
+
+@pytest.mark.parametrize(("jobs", "limit", "met"), [(2, 60, ["2", "2"]), (1, 0.5, ["1", "2"])])
+def test_run_all_runs_as_many_at_a_time_as_it_is_told(scripted, jobs, limit, met):
+    runs = scripted(MEETING.replace("LIMIT", str(limit)))[:2]
+    assert runner.run_all(runs, jobs) == 0
+    assert [run.workdir.with_suffix(".met").read_text() for run in runs] == met
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs sched_setaffinity")
+def test_run_all_shares_the_cores_out(scripted):
+    cores = os.sched_getaffinity(0)
+    script = "time.sleep(0.3); print(sorted(os.sched_getaffinity(0))); done()"
+    runs = scripted(script)[:2]
+    runner.run_all(runs, jobs=2)
+    first, second = (set(json.loads(run.log.read_text())) for run in runs)
+    assert first | second <= cores
+    assert len(first) == len(second) == max(len(cores) // 2, 1)
+    assert len(cores) < 2 or not first & second
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_run_all_passes_signals_on_and_waits(scripted, number, code):
+    waits = f"""
+def save(number, frame):
+    time.sleep(0.5)
+    workdir.with_suffix('.saved').write_text(str(number))
+    sys.exit({code})
+signal.signal({int(number)}, save)
+(shared / name.replace('/', '_')).touch()
+time.sleep(60)
+"""
+    runs = scripted(waits)
+    shared = runs[0].workdir.parents[1]
+
+    def stop():
+        while len(list(shared.glob("?_seed0"))) < 2:
+            time.sleep(0.02)
+        os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    thread = threading.Thread(target=stop)
+    thread.start()
+    assert runner.run_all(runs, jobs=2) == code
+    thread.join()
+    saved = [run.workdir.with_suffix(".saved").exists() for run in runs]
+    assert saved == [True, True, False, False]
+    assert not any(run.log.exists() for run in runs[2:])
+    assert signal.getsignal(number) is before
+
+
+def test_fraction_is_read_from_the_last_step_shown(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("step 10/100  loss 2\nstep 25/100  loss 1\nchecked\n")
+    assert runner._fraction(log) == 0.25
+    log.write_text("")
+    assert runner._fraction(log) == 0.0

@@ -1,0 +1,126 @@
+"""Mistakes on the command line of `launch.train`: one line, code 2, nothing written."""
+
+import pytest
+
+CONFIG = "--config=configs/quickstart.py:smoke"
+
+
+@pytest.fixture
+def train(launch, tmp_path):
+    """Runs `launch.train` with the smoke config in a new directory."""
+
+    def run(*arguments, config=CONFIG):
+        return launch("train", config, f"--workdir={tmp_path / 'run'}", *arguments)
+
+    yield run
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_missing_config_is_named(launch, tmp_path):
+    result = launch("train", f"--workdir={tmp_path}")
+    assert result.error.startswith("--config: expected a file such as")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("--config=configs/quikstart.py", "found none at configs/quikstart.py; did you mean "
+         "configs/quickstart.py?"),
+        ("--config=nowhere/at/all.py", "--config: expected a file, found none at nowhere"),
+        ("--config=configs/quickstart.py:smoek", "found 'smoek'"),
+        ("--config=README.md", "expected a Python file, found README.md"),
+    ],
+)  # fmt: skip
+def test_unknown_config_is_named(train, config, words):
+    assert words in train(config=config).error
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def get_config(:", "SyntaxError"),
+        ("x = 1", "get_config"),
+        ("def get_config(): return 3", "expected a ConfigDict, found int"),
+        ("def get_config(): return {}['x']", "KeyError"),
+    ],
+)
+def test_broken_config_file_is_named(train, tmp_path, code, words):
+    (tmp_path / "broken.py").write_text(code)
+    error = train(config=f"--config={tmp_path / 'broken.py'}").error
+    assert words in error
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("--config.optimizer.learing_rate=1", "--config.optimizer.learing_rate: no such field; "
+         "did you mean 'learning_rate'?"),
+        ("--config.optimiser.learning_rate=1", "did you mean 'optimizer'?"),
+        ("--config.seed.x=1", "config.seed is a single value"),
+        ("--config.objectives.nlll.weight=1", "did you mean 'nll'?"),
+        ("--config.model=x", "--config.model: expected one of its fields"),
+        ("--config.seed=abc", "--config.seed: expected int, found 'abc'"),
+        ("--config.seed=1.5", "--config.seed: expected int, found '1.5'"),
+        ("--config.optimizer.learning_rate=fast", "expected float, found 'fast'"),
+        ("--config.training.tensorboard=maybe", "expected bool, found 'maybe'"),
+        ("--config.seed=-1", "config.seed: expected at least 0, found -1"),
+        ("--config.optimizer.learning_rate=nan", "config.optimizer.learning_rate: expected"),
+        ("--config.optimizer.name=sgdd", "found 'sgdd' (did you mean 'sgd'?)"),
+        ("--config.model.attention.name=bahdanua", "did you mean 'bahdanau'?"),
+        ("--config.data.name=imagenet", "config.data.name: expected one of"),
+        ("--config.evaluation.splits=('dev',)", "found 'dev'"),
+        ("--config.training.num_epochs=2", "config.training.num_steps: expected this or num_"),
+        ("--wordir=x", "wordir"),
+        ("stray", "unexpected argument 'stray'"),
+    ],
+)  # fmt: skip
+def test_wrong_argument_is_named(train, argument, words):
+    assert words in train(argument).error
+
+
+def test_missing_workdir_is_named(launch):
+    assert launch("train", CONFIG).error == "--workdir: expected a value, found none"
+
+
+def test_workdir_that_is_a_file_is_named(launch, tmp_path):
+    (tmp_path / "file").write_text("")
+    for workdir in (tmp_path / "file", tmp_path / "file" / "run"):
+        error = launch("train", CONFIG, f"--workdir={workdir}").error
+        assert str(workdir) in error
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_workdir_with_something_else_is_left_alone(launch, tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    error = launch("train", CONFIG, f"--workdir={tmp_path}").error
+    assert "'thesis.tex' and no config.json" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_unwritable_workdir_is_named(launch):
+    error = launch("train", CONFIG, "--workdir=/proc/attention_jax").error
+    assert error.startswith("/proc/attention_jax cannot be written: ")
+
+
+def test_changed_config_is_refused_and_nothing_is_lost(launch, trained):
+    before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
+    error = launch(
+        "train", CONFIG, f"--workdir={trained}",
+        "--config.seed=7", "--config.model.output_dropout=0.5",
+    ).error  # fmt: skip
+    assert "model.output_dropout is " in error and "seed is 0 there, 7 now" in error
+    assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def test_unknown_metric_is_refused_before_training(launch, tmp_path):
+    workdir = tmp_path / "run"
+    error = launch("train", CONFIG, f"--workdir={workdir}", "--config.training.metric=wer").error
+    assert error.startswith("config.training.metric: expected one of") and "'wer'" in error
+    assert not (workdir / "checkpoints").exists()
+
+
+def test_missing_text_files_are_named(launch, tmp_path):
+    config = "--config=configs/bahdanau2015.py:parallel"
+    arguments = ["--config.data.train_source=/none.en", "--config.data.train_target=/none.de"]
+    error = launch("train", config, f"--workdir={tmp_path / 'run'}", *arguments).error
+    assert "/none.en: expected a text file, found none" in error

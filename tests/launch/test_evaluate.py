@@ -1,0 +1,75 @@
+"""`launch.evaluate`: a trained run once more, on other splits or with another search."""
+
+import json
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def copy(trained, tmp_path):
+    """A copy of the trained run, to be changed."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def test_evaluate_adds_a_split_and_keeps_the_others(launch, copy):
+    before = json.loads((copy / "results.json").read_text())
+    result = launch("evaluate", f"--workdir={copy}", "--split=validation",
+                    "--search.method=greedy")  # fmt: skip
+    assert result.code == 0, result.err
+    results = json.loads((copy / "results.json").read_text())
+    assert results["test"] == before["test"]
+    assert results["validation"]["bleu"] > 95.0
+    searches = json.loads((copy / "run.json").read_text())["evaluations"]
+    assert searches["validation"]["search"]["method"] == "greedy"
+    assert searches["test"]["search"]["method"] == "beam"
+    assert len((copy / "predictions.validation.txt").read_text().splitlines()) == len(
+        (copy / "alignments.validation.txt").read_text().splitlines()
+    )
+
+
+def test_evaluate_repeats_the_results_of_training(launch, copy):
+    before = json.loads((copy / "results.json").read_text())
+    predictions = (copy / "predictions.test.txt").read_text()
+    (copy / "results.json").unlink()
+    assert launch("evaluate", f"--workdir={copy}", "--split=test").code == 0
+    assert json.loads((copy / "results.json").read_text())["test"] == before["test"]
+    assert (copy / "predictions.test.txt").read_text() == predictions
+
+
+def test_evaluate_refuses_an_unknown_split(launch, copy):
+    error = launch("evaluate", f"--workdir={copy}", "--split=test,dev").error
+    assert "'dev'" in error
+
+
+def test_evaluate_names_the_parameter_that_does_not_fit_the_vocabulary(launch, copy):
+    record = next((copy / "vocab").glob("*/vocabulary.json"))
+    for path in (copy / "vocab").glob("*/vocabulary.json"):
+        text = json.loads(path.read_text())
+        text["symbols"] = text["symbols"][:-1]
+        text.pop("sha256", None)
+        path.write_text(json.dumps(text))
+    assert record.exists()
+    error = launch("evaluate", f"--workdir={copy}", "--split=test").error
+    assert "embedding" in error and "in the checkpoint" in error or "vocab" in error
+
+
+def test_evaluate_names_what_is_damaged(launch, copy):
+    for path in (copy / "checkpoints").rglob("*"):
+        if path.is_file() and path.name == "manifest.json":
+            path.write_text("{")
+    result = launch("evaluate", f"--workdir={copy}", "--split=test")
+    assert result.code == 2
+    assert result.err.splitlines()[-1].startswith("error: checkpoint step ")
+    assert "manifest.json is damaged; there is no good one before it" in result.err
+    assert len(list((copy / "checkpoints").glob("[0-9]*"))) >= 1  # left where they are
+
+
+def test_evaluate_refuses_a_run_without_checkpoints(launch, copy):
+    shutil.rmtree(copy / "checkpoints")
+    assert "no checkpoint yet" in launch("evaluate", f"--workdir={copy}", "--split=test").error
+
+
+def test_evaluate_names_a_broken_config(launch, copy):
+    (copy / "config.json").write_text("{")
+    assert "config.json: expected JSON" in launch("evaluate", f"--workdir={copy}").error

@@ -1,0 +1,77 @@
+"""Overrides of config fields reach the config as it is used."""
+
+import json
+
+import pytest
+from absl import flags
+from ml_collections import ConfigDict
+
+from attention_jax.training import config as configs
+from launch import cli
+
+
+@pytest.fixture
+def override(monkeypatch):
+    """Returns the experiment that `launch.train` would run with some arguments."""
+
+    def resolve(*arguments, values=None):
+        monkeypatch.setattr(flags, "FLAGS", flags.FlagValues())
+        values = ConfigDict(
+            values or {
+                "data": {"name": "smoke"},
+                "model": {"name": "rnn_seq2seq"},
+                "optimizer": {"name": "adam", "learning_rate": 0.5, "beta2": 0.9},
+                "training": {"num_steps": 3},
+            }
+        )  # fmt: skip
+        argv = ["train", *arguments]
+        overrides = cli._overrides(argv, "config")
+        values = cli._with_objectives(values, overrides)
+        completed = configs.template(values, cli._chosen_names(overrides))
+        argv = cli.define_overrides(argv, "config", completed, flags.FLAGS)
+        flags.FLAGS(argv)
+        return configs.from_config_dict(flags.FLAGS["config"].value)
+
+    return resolve
+
+
+def test_override_reaches_fields_that_the_file_does_not_mention(override):
+    config = override("--config.training.keep_latest=7", "--config.search.beam_size=3")
+    assert config.training.keep_latest == 7
+    assert config.search.beam_size == 3
+    assert config.optimizer.learning_rate == 0.5
+
+
+def test_override_sets_what_is_none_by_default(override):
+    values = {"data": {"name": "smoke"}, "model": {"name": "rnn_seq2seq"}, "training": {}}
+    config = override("--config.training.num_epochs=1.5", values=values)
+    assert (config.training.num_steps, config.training.num_epochs) == (None, 1.5)
+
+
+def test_override_of_a_name_takes_the_other_group_and_keeps_what_fits(override):
+    config = override("--config.optimizer.name=sgd", "--config.optimizer.momentum=0.25")
+    assert config.optimizer.name == "sgd"
+    assert (config.optimizer.learning_rate, config.optimizer.momentum) == (0.5, 0.25)
+
+
+def test_override_of_a_nested_name(override):
+    config = override("--config.training.averaging.name=ema",
+                      "--config.training.averaging.decay=0.5")  # fmt: skip
+    assert config.training.averaging.decay == 0.5
+
+
+def test_override_of_a_tuple_and_a_bool(override):
+    config = override("--config.evaluation.splits=('test','train')", "--config.training.tensorboard")
+    assert config.evaluation.splits == ("test", "train")
+    assert config.training.tensorboard is True
+
+
+def test_override_of_an_objective(override):
+    config = override("--config.objectives.nll.label_smoothing=0.25")
+    assert config.objectives["nll"].label_smoothing == 0.25
+
+
+def test_plain_config_is_json_and_reads_back(override):
+    config = override("--config.training.averaging.name=ema")
+    text = json.dumps(configs.to_plain(config))
+    assert configs.from_config_dict(json.loads(text)) == config

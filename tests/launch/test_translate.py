@@ -1,0 +1,71 @@
+"""`launch.translate`: one line in, one line out, whatever the lines are."""
+
+import pytest
+
+
+@pytest.fixture
+def translate(launch, trained):
+    """Translates bytes with the trained smoke run."""
+
+    def run(stdin, *arguments):
+        return launch("translate", f"--workdir={trained}", *arguments, stdin=stdin)
+
+    return run
+
+
+def test_translate_keeps_lines_and_tolerates_bom_and_crlf(translate):
+    result = translate(b"\xef\xbb\xbf1 2 3\r\n\r\n   \n7 8")
+    assert result.code == 0, result.err
+    assert result.out == "one two three\n\n\nseven eight\n"
+
+
+def test_translate_prints_nbest_with_scores_and_alignments(translate):
+    result = translate(b"1 2 3\n\n4", "--nbest=2", "--alignments", "--search.beam_size=3")
+    lines = [line.split(" ||| ") for line in result.out.splitlines()]
+    assert [line[0] for line in lines] == ["0", "0", "2", "2"]
+    assert lines[0][1] == "one two three" and lines[0][3] == "0-0 1-1 2-2"
+    log_probs, scores = zip(*(map(float, line[2].split()) for line in lines), strict=True)
+    assert log_probs[0] > log_probs[1] and scores[0] > scores[1] and max(log_probs) <= 0.0
+
+
+def test_translate_draws_the_attention(translate, tmp_path):
+    result = translate(b"1 2 3\n4 5", f"--plot={tmp_path / 'a.png'}", "--search.method=greedy")
+    assert result.code == 0, result.err
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [
+        (b"1 2\n\xff\xfe\n", ":2: expected UTF-8 text, found byte 0xff at column 1"),
+        (b"1\n2\n3 \0 4", ":3: expected UTF-8 text, found a NUL character"),
+        (b"", "found an empty file"),
+        (b"1\n" + b"x" * 20_000, "input line 2: expected at most 10000 characters, found 20000"),
+    ],
+)
+def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
+    assert words in translate(stdin).error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--search.beam_siez=3"], "--search.beam_siez: no such field; did you mean 'beam_size'?"),
+        (["--search.beam_size=0"], "search.beam_size: expected at least 1, found 0"),
+        (["--search.beam_size=x"], "--search.beam_size: expected int, found 'x'"),
+        (["--nbest=50"], "--nbest: expected at most search.beam_size"),
+        (["--nbest=-1"], "nbest"),
+        (["--plot=/proc/none/a.png"], "--plot: /proc/none/a.png cannot be written"),
+    ],
+)
+def test_translate_refuses_wrong_arguments(translate, arguments, words):
+    result = translate(b"1 2\n", *arguments)
+    assert result.code == 2 and words in result.err and result.err.count("\n") == 1
+
+
+def test_translate_needs_the_directory_of_a_run(launch, tmp_path):
+    assert "--workdir: expected the directory of a run" in launch("translate").error
+    error = launch("translate", f"--workdir={tmp_path / 'none'}").error
+    assert "expected the directory of a run, found none" in error
+    assert "no config.json" in launch("translate", f"--workdir={tmp_path}").error
