@@ -1,12 +1,12 @@
-"""RNNsearch against RNNencdec by sentence length: Bahdanau, Cho and Bengio, "Neural machine
-translation by jointly learning to align and translate", ICLR 2015, table 1 and the length figure,
-at the size of a small corpus.
+"""RNNsearch against RNNencdec by sentence length, at the size of a small corpus.
 
-What `experiments/bahdanau2015_length.py` varies are `model.attention` and the longest training
-source; this file is what all of its runs share. It differs from bahdanau2015.py in size only: small
-layers and few updates, so that twelve runs take less than an hour on two cores.
+Bahdanau, Cho and Bengio, "Neural machine translation by jointly learning to align and translate",
+ICLR 2015, table 1 and the length figure. `experiments/bahdanau2015_length.py` varies
+`model.attention` and the longest training source; this file is what all of its runs share. It
+differs from bahdanau2015.py in size only: small layers and few updates, so that twelve runs take
+about an hour on two cores.
 
-Command:  python -m experiments.bahdanau2015_length    (all runs, then the table)
+Command:  python -m experiments.bahdanau2015_length --jobs=2    (all runs, then the table)
           python -m launch.train --config=configs/bahdanau2015_length.py:multi30k \
               --workdir=runs/length    (one run: attention, sentences of all lengths)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
@@ -55,7 +55,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
     config.training = {
-        "num_steps": 3000,
+        "num_steps": 2500,
         "averaging": {"name": "ema", "decay": 0.998},
         "log_every_steps": 50,
         "evaluate_every_steps": 500,

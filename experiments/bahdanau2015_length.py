@@ -151,12 +151,12 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         f"{config['optimizer']['name']}, the same number for every run, whatever its sentences; in "
         "the paper about 110 hours of Adadelta for every model, 288,000 to 846,000 updates of 80 "
         "sentences;",
-        f"- {len(grid.seeds)} seeds; the paper has one run of each model.",
+        f"- seeds: {len(grid.seeds)}; the paper has one run of each model.",
         "",
         "As in the paper: bidirectional GRU, additive attention or, with the same encoder and "
         "decoder, one fixed vector at every step and in the readout, maxout, beam search. The "
-        "fixed vector is made of the encoder's two final states, as wide as the attended context, so "
-        "that the systems differ by the parameters of the attention alone (see the table).",
+        "fixed vector is made of the encoder's two final states, as wide as the attended context, "
+        "so that the systems differ by the parameters of the attention alone (see the table).",
         "",
         "## BLEU on all test sentences",
         "",

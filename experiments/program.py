@@ -1,5 +1,6 @@
 """What the programs that reproduce a table or figure share: their flags and their course."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def _show(runs: Sequence[Run]) -> None:
     for each in runs:
         print(f"{each.name}: {each.status()}")
         for arguments in each.arguments():
-            print(f"    python {' '.join(arguments)}")
+            print(f"    {shlex.join(['python', *arguments])}")
 
 
 def _say(line: str) -> None:

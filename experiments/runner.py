@@ -23,6 +23,7 @@ _SIGNAL_CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
 _POLL_SECONDS = 0.2
 _STATUS_EVERY_SECONDS = 60.0
 _TAIL_BYTES = 4096
+_TRAINING_SHARE = 0.9  # of a run's time; the rest is evaluation
 
 
 @dataclasses.dataclass
@@ -208,7 +209,7 @@ def _last_line(log: Path) -> str:
 def _fraction(log: Path) -> float:
     """Returns how much of a run is done, from the last line that says so."""
     steps = re.findall(r"step (\d+)/(\d+)", _tail(log))
-    return int(steps[-1][0]) / int(steps[-1][1]) if steps else 0.0
+    return _TRAINING_SHARE * int(steps[-1][0]) / int(steps[-1][1]) if steps else 0.0
 
 
 def _headline(run: Run) -> str:

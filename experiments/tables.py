@@ -1,6 +1,7 @@
 """Markdown for tables of runs: numbers with their uncertainty, and how the runs were made."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,22 +36,22 @@ def probability(p: float, resamples: int) -> str:
 
 
 def provenance(runs: Sequence[Run]) -> str:
-    """Returns a list of how runs were made: what they share once, else every variant."""
+    """Returns how runs were made, as a list and commands: what they share once, else variants."""
     facts = [run.facts() for run in runs]
-    hardware = [_hardware(each.get("hardware", {})) for each in facts]
     versions = [each.get("versions", {}) for each in facts]
     lines = {
-        "runs": [", ".join(run.name for run in runs)],
-        "hardware": hardware,
-        "commit": [each.get("commit") or "none" for each in facts],
-        "data (SHA-256 of all text)": [str(each.get("data")) for each in facts],
-        "versions": [", ".join(f"{name} {text}" for name, text in v.items()) for v in versions],
-        "metric": [_signature(each) for each in facts],
+        "cells": dict.fromkeys(run.cell for run in runs),
+        "seeds": dict.fromkeys(str(run.seed) for run in runs),
+        "hardware": (_hardware(each.get("hardware", {})) for each in facts),
+        "commit": (each.get("commit") or "none" for each in facts),
+        "data (SHA-256 of all text)": (str(each.get("data")) for each in facts),
+        "versions": (", ".join(f"{name} {text}" for name, text in v.items()) for v in versions),
+        "metric": (_signature(each) for each in facts),
         "finished": [_span([each.get("finished") or "" for each in facts])],
     }
     shown = [f"- {name}: {'; '.join(dict.fromkeys(texts))}" for name, texts in lines.items()]
-    commands = "\n".join(f"    python {' '.join(words)}" for words in runs[0].arguments())
-    return "\n".join([*shown, f"- commands of the first of them:\n\n{commands}"])
+    commands = (shlex.join(["python", *arguments]) for arguments in runs[0].arguments())
+    return "\n".join([*shown, "", f"Commands of {runs[0].name}:", "", "```", *commands, "```"])
 
 
 def _hardware(facts: Mapping[str, Any]) -> str:

@@ -79,7 +79,7 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
 
 def overridden(name: str) -> Any:
     """Returns the values of a group after the overrides of the command line."""
-    return flags.FLAGS[name].value
+    return flags.FLAGS[name].value.to_dict()
 
 
 def define_overrides(
@@ -123,7 +123,7 @@ def load_config(location: str) -> ConfigDict:
     sys.dont_write_bytecode, old = True, sys.dont_write_bytecode
     try:
         spec.loader.exec_module(module)
-        return module.get_config(argument) if argument else module.get_config()
+        values = module.get_config(argument) if argument else module.get_config()
     except UserError:
         raise
     except Exception as error:
@@ -131,6 +131,9 @@ def load_config(location: str) -> ConfigDict:
         raise ConfigError(f"{location}: {type(error).__name__}: {message}") from None
     finally:
         sys.dont_write_bytecode = old
+    if not isinstance(values, ConfigDict):
+        raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
+    return values
 
 
 def require(name: str) -> str:

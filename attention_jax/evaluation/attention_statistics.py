@@ -37,7 +37,7 @@ def monotonicity(weights: Weights, tolerance: float = 1e-6) -> float:
     return float(np.mean(np.diff(means) >= -tolerance))
 
 
-def attention_statistics(matrices: Iterable[Weights]) -> dict[str, float]:
+def attention_statistics(matrices: Iterable[np.ndarray]) -> dict[str, float]:
     """Averages the statistics of attention over a set of sentences.
 
     Args:

@@ -134,7 +134,7 @@ class ExperimentConfig:
     seed: int = setting(0, at_least=0)
 
 
-def from_config_dict(values: Mapping[str, Any]) -> ExperimentConfig:
+def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
     """Checks a config and turns it into dataclasses.
 
     Args:
@@ -143,7 +143,7 @@ def from_config_dict(values: Mapping[str, Any]) -> ExperimentConfig:
     Raises:
       ConfigError: Naming the first field that is wrong, what was expected and what was found.
     """
-    config = typed(ExperimentConfig, values)
+    config = typed(ExperimentConfig, _plain_mapping(values))
     return dataclasses.replace(config, objectives=build_objective(config.objectives).terms)
 
 
@@ -153,7 +153,9 @@ def to_plain(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def template(
-    values: Mapping[str, Any], names: Mapping[str, str] | None = None, where: str = "config"
+    values: Mapping[str, Any] | ConfigDict,
+    names: Mapping[str, str] | None = None,
+    where: str = "config",
 ) -> ConfigDict:
     """Completes a config with every field that it could have, ready for overriding.
 
@@ -166,14 +168,12 @@ def template(
         have are dropped.
       where: Path of `values`, for messages and in `names`.
     """
-    if not hasattr(values, "items"):
-        raise ConfigError(f"{where}: expected a ConfigDict, found {type(values).__name__}")
     values = {"objectives": {"nll": {}}, **_plain_mapping(values)}
     values["objectives"] = plain(build_objective(values["objectives"]).terms)
     return _complete(ExperimentConfig, values, names or {}, where)
 
 
-def complete(cls: type, values: Mapping[str, Any], where: str) -> ConfigDict:
+def complete(cls: type, values: Mapping[str, Any] | ConfigDict, where: str) -> ConfigDict:
     """Completes one group of a config, such as `search`, in the same way as `template`."""
     return _complete(cls, _plain_mapping(values), {}, where)
 

@@ -130,14 +130,17 @@ class Case:
 
     def stepwise(self, params, query, keys, values, mask) -> AttentionOutput:
         memory = self.mechanism.make_memory(params, keys, values, mask)
-        state, outputs = self.mechanism.init_state(params, memory), []
-        for t in range(query.shape[-2]):
+
+        def step(state, inputs):
+            query, position = inputs
             output, state = self.mechanism.attend(
-                params, query[..., t : t + 1, :], memory, state, positions=jnp.asarray([t])
+                params, query[:, None], memory, state, positions=position[None]
             )
-            outputs.append(output)
-        axis = query.ndim - 2
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis), *outputs)
+            return state, jax.tree.map(lambda part: part[:, 0], output)
+
+        steps = (jnp.swapaxes(query, 0, 1), jnp.arange(query.shape[1]))
+        _, outputs = jax.lax.scan(step, self.mechanism.init_state(params, memory), steps)
+        return jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), outputs)
 
     @functools.cached_property
     def run(self):

@@ -61,7 +61,8 @@ def test_override_of_a_nested_name(override):
 
 
 def test_override_of_a_tuple_and_a_bool(override):
-    config = override("--config.evaluation.splits=('test','train')", "--config.training.tensorboard")
+    splits = "--config.evaluation.splits=('test', 'train')"
+    config = override(splits, "--config.training.tensorboard")
     assert config.evaluation.splits == ("test", "train")
     assert config.training.tensorboard is True
 

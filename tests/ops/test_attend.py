@@ -136,7 +136,8 @@ def test_trackers_follow_beams_over_a_shared_memory(numpy_rng):
 def test_random_normalizers_draw_by_position(numpy_rng):
     def normalizer(params, scores, mask, query, memory, state, *, positions, rng, train):
         draws = jax.vmap(lambda p: jax.random.uniform(jax.random.fold_in(rng, p), (S,)))(positions)
-        return jnp.broadcast_to(draws, scores.shape) * mask, {"train": jnp.full(scores.shape, train)}
+        aux = {"train": jnp.full(scores.shape, train)}
+        return jnp.broadcast_to(draws, scores.shape) * mask, aux
 
     query, keys, values, mask = draw(numpy_rng, B)
     spec, rng = AttentionSpec(score, normalizer), jax.random.key(1)

@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+import sacrebleu
+
+from attention_jax.errors import RunDirectoryError
+from experiments import sentence_bleu
+from experiments.sentence_bleu import SentenceBleu, compare, seed_mean
+
+WORDS = "der ein Hund Mann läuft sieht rot groß auf mit".split()
+
+
+def make_sentences(numpy_rng, number=60):
+    lengths = numpy_rng.integers(4, 12, number)
+    return [" ".join(numpy_rng.choice(WORDS, length)) for length in lengths]
+
+
+def corrupt(numpy_rng, sentences, rate):
+    return [
+        " ".join(
+            str(numpy_rng.choice(WORDS)) if numpy_rng.random() < rate else word
+            for word in sentence.split()
+        )
+        for sentence in sentences
+    ]
+
+
+@pytest.fixture
+def references(numpy_rng):
+    return make_sentences(numpy_rng)
+
+
+@pytest.fixture
+def system(numpy_rng, references):
+    """Makes a system that gets a share of the words wrong; every call is another seed."""
+
+    def make(rate):
+        outputs = corrupt(numpy_rng, references, rate)
+        return SentenceBleu.of(references, outputs, [[text] for text in references])
+
+    return make
+
+
+def test_bleu_is_that_of_the_corpus(numpy_rng, references):
+    outputs = corrupt(numpy_rng, references, 0.3)
+    found = SentenceBleu.of(references, outputs, [[text] for text in references])
+    expected = sacrebleu.corpus_bleu(outputs, [references]).score
+    assert found.bleu == pytest.approx(expected, abs=1e-9)
+
+
+def test_select_takes_sources_of_these_lengths(system):
+    chosen = system(0.2).select(5, 7)
+    assert set(chosen.words) == {5, 6, 7}
+    assert len(chosen.counts) == len(chosen.words)
+    everything = system(0.2)
+    assert len(everything.select(1, None).words) == len(everything.words)
+
+
+def test_save_and_load_return_the_same(tmp_path, system):
+    splits = {"test": system(0.3), "joined_2": system(0.6).select(5, 7)}
+    path = tmp_path / sentence_bleu.FILE
+    sentence_bleu.save(path, splits)
+    for name, expected in splits.items():
+        found = sentence_bleu.load(path, name)
+        np.testing.assert_array_equal(found.words, expected.words)
+        np.testing.assert_array_equal(found.counts, expected.counts)
+
+
+def test_load_says_what_is_missing(tmp_path, system):
+    path = tmp_path / sentence_bleu.FILE
+    with pytest.raises(RunDirectoryError, match=sentence_bleu.FILE):
+        sentence_bleu.load(path, "test")
+    sentence_bleu.save(path, {"test": system(0.3)})
+    with pytest.raises(RunDirectoryError, match="joined_9"):
+        sentence_bleu.load(path, "joined_9")
+
+
+def test_concatenated_has_all_sentences(system):
+    first, second = system(0.1), system(0.5)
+    both = SentenceBleu.concatenated([first, second])
+    assert len(both.words) == 120
+    assert second.bleu < both.bleu < first.bleu
+
+
+def test_seed_mean_summarizes_the_seeds(system):
+    seeds = [system(0.3) for _ in range(3)]
+    scores = [seed.bleu for seed in seeds]
+    found = seed_mean(seeds)
+    assert found.mean == pytest.approx(np.mean(scores))
+    assert found.deviation == pytest.approx(np.std(scores, ddof=1))
+    assert found.low < found.mean < found.high
+    assert found.sentences == 60
+    assert np.isnan(seed_mean(seeds[:1]).deviation)
+
+
+def test_seed_means_interval_widens_with_the_spread_of_seeds(system):
+    seed, better = system(0.3), system(0.1)
+    alike, apart = seed_mean([seed, seed, seed]), seed_mean([seed, seed, better])
+    assert apart.high - apart.low > 1.3 * (alike.high - alike.low)
+
+
+def test_by_length_covers_all_lengths(system):
+    seeds = [system(0.3) for _ in range(2)]
+    buckets = sentence_bleu.by_length(seeds, (3, 6, 9))
+    assert [bucket.label for bucket in buckets] == ["4-6", "7-9", ">9"]
+    assert sum(bucket.sentences for bucket in buckets) == 60
+    middle = [seed.select(7, 9).bleu for seed in seeds]
+    assert buckets[1].bleu == pytest.approx(np.mean(middle))
+
+
+def test_compare_finds_a_better_system(system):
+    worse, better = [system(0.5) for _ in range(3)], [system(0.1) for _ in range(3)]
+    found = compare(worse, better)
+    assert found.difference == pytest.approx(seed_mean(better).mean - seed_mean(worse).mean)
+    assert 0 < found.low < found.difference < found.high
+    assert found.p_value < 0.01
+    assert (found.wins, found.pairs) == (9, 9)
+
+
+def test_compare_finds_the_opposite_the_other_way_round(system):
+    a, b = [system(0.4), system(0.5)], [system(0.2)]
+    there, back = compare(a, b), compare(b, a)
+    assert back.difference == pytest.approx(-there.difference)
+    assert (there.wins, back.wins, back.pairs) == (2, 0, 2)
+
+
+def test_compare_finds_nothing_between_a_system_and_itself(system):
+    seeds = [system(0.3)]
+    found = compare(seeds, seeds)
+    assert (found.difference, found.low, found.high, found.wins) == (0, 0, 0, 0)
+    assert found.p_value == 1.0
+
+
+def test_compare_counts_the_chance_of_seeds(system):
+    """Two draws of seeds from the same pool differ, but not beyond what seeds do."""
+    low, high = system(0.4), system(0.25)
+    assert compare([low], [high]).p_value < 0.05
+    assert compare([low, high, low], [high, low, high]).p_value > 0.05

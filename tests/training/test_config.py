@@ -1,0 +1,113 @@
+"""The config of an experiment: every mistake has its line, and nothing is lost on the way to JSON."""
+
+import dataclasses
+import json
+
+import pytest
+from ml_collections import ConfigDict
+
+from attention_jax.configuration import plain
+from attention_jax.errors import ConfigError
+from attention_jax.training.config import (
+    changed_fields,
+    from_config_dict,
+    may_change,
+    template,
+    to_plain,
+)
+
+
+def _values(**groups) -> ConfigDict:
+    values = {
+        "data": {"name": "smoke"},
+        "model": {"name": "rnn_seq2seq"},
+        "training": {"num_steps": 10},
+    }
+    return ConfigDict({**values, **groups})
+
+
+def test_from_config_dict_fills_in_defaults():
+    config = from_config_dict(_values())
+    assert config.optimizer.name == "adam" and config.schedule.name == "constant"
+    assert config.training.averaging.name == "none"
+    assert config.objectives["nll"].weight == 1.0
+
+
+def test_to_plain_reads_back_as_the_same_config():
+    config = from_config_dict(
+        _values(
+            training={"num_epochs": 2.5, "averaging": {"name": "ema", "decay": 0.9}},
+            evaluation={"splits": ("test",)},
+            objectives={"nll": {"label_smoothing": 0.1}},
+        )
+    )
+    assert from_config_dict(json.loads(json.dumps(to_plain(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"training": {}}, "config.training.num_steps: expected this or num_epochs to be set"),
+        ({"training": {"num_steps": 1, "num_epochs": 1.0}}, "found both"),
+        ({"training": {"num_steps": 0}}, "config.training.num_steps: expected at least 1"),
+        ({"training": {"num_steps": 5, "patience": 1, "evaluate_every_steps": 0}}, "patience"),
+        (
+            {"training": {"num_steps": 5, "averaging": {"name": "checkpoints", "count": 5}}},
+            "config.training.keep_latest: expected at least averaging.count (5), found 2",
+        ),
+        ({"training": {"num_steps": 5, "mode": "low"}}, "expected one of 'min', 'max'"),
+        ({"evaluation": {"splits": ("dev",)}}, "splits[0]: expected one of train"),
+        ({"objectives": {}}, "config.objectives: expected at least one"),
+        ({"objectives": {"nl": {}}}, "did you mean 'nll'"),
+        ({"data": {"name": "smok"}}, "did you mean 'smoke'"),
+        ({"nonsense": 3}, "config.nonsense: no such field"),
+    ],
+)
+def test_from_config_dict_names_what_is_wrong(groups, words):
+    with pytest.raises(ConfigError) as error:
+        from_config_dict(_values(**groups))
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_total_steps_counts_updates_or_passes():
+    steps = from_config_dict(_values()).training
+    epochs = dataclasses.replace(steps, num_steps=None, num_epochs=2.5)
+    assert (steps.total_steps(7), epochs.total_steps(7)) == (10, 18)
+
+
+def test_template_has_every_field_and_changes_nothing():
+    values = _values(optimizer={"name": "sgd", "momentum": 0.5})
+    completed = template(values)
+    assert from_config_dict(completed) == from_config_dict(values)
+    assert set(completed.training.keys()) == set(plain(from_config_dict(values).training))
+    assert completed.get_type is not None and completed.training.get_type("num_epochs") is float
+
+
+def test_template_takes_another_name_and_drops_what_it_has_not():
+    values = _values(optimizer={"name": "adam", "learning_rate": 0.25, "beta1": 0.5})
+    config = from_config_dict(template(values, {"config.optimizer": "sgd"}))
+    assert config.optimizer.name == "sgd" and config.optimizer.learning_rate == 0.25
+
+
+def test_changed_fields_lists_paths_with_both_values():
+    old = to_plain(from_config_dict(_values()))
+    new = to_plain(from_config_dict(_values(seed=3, training={"num_steps": 20})))
+    assert changed_fields(old, new) == {"seed": (0, 3), "training.num_steps": (10, 20)}
+    assert not changed_fields(old, old)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("training.num_steps", True),
+        ("search.beam_size", True),
+        ("evaluation.splits", True),
+        ("seed", False),
+        ("training.metric", False),
+        ("training.averaging.decay", False),
+        ("optimizer.learning_rate", False),
+        ("searching", False),
+    ],
+)
+def test_may_change_allows_what_no_update_depends_on(path, allowed):
+    assert may_change(path) == allowed

@@ -1,0 +1,134 @@
+"""Training as a whole: what changes its numbers, what does not, and how it ends."""
+
+import dataclasses
+import json
+
+import jax
+import pytest
+
+from attention_jax.errors import ConfigError, RunDirectoryError, UserError
+from attention_jax.plotting.curves import read_metrics
+from attention_jax.training.assembly import assemble
+from attention_jax.training.run import run_experiment
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.sharding import shard_batch
+from attention_jax.training.trained import load_run
+from tests.training.tiny import tiny_config
+
+
+def _facts(workdir) -> dict:
+    return json.loads((workdir / "run.json").read_text())
+
+
+def _steps(workdir, split: str) -> list[int]:
+    return [line["step"] for line in read_metrics(workdir / "metrics.jsonl")
+            if line["split"] == split]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain_run(tmp_path_factory):
+    """A run of 12 steps that validates at its end only."""
+    workdir = tmp_path_factory.mktemp("plain") / "run"
+    run_experiment(tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0), workdir)
+    return workdir
+
+
+def test_intervals_do_not_change_the_parameters(plain_run, tmp_path):
+    config = tiny_config(
+        evaluate_every_steps=5, checkpoint_every_steps=4, log_every_steps=3, tensorboard=True,
+        keep_latest=3, keep_best=2,
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "run")
+    assert _facts(tmp_path / "run")["parameters"] == _facts(plain_run)["parameters"]
+    assert _steps(tmp_path / "run", "train") == [3, 6, 9, 12]
+    assert _steps(tmp_path / "run", "validation") == [5, 10, 12]
+    assert _steps(plain_run, "train") == [] and _steps(plain_run, "validation") == [12]
+    assert any((tmp_path / "run" / "tensorboard").iterdir())
+    steps = {int(path.name) for path in (tmp_path / "run" / "checkpoints").iterdir()}
+    assert {8, 10, 12} <= steps and 4 not in steps
+
+
+def test_run_is_complete_after_its_end(plain_run, capsys):
+    before = {path: path.stat().st_mtime_ns for path in plain_run.rglob("*") if path.is_file()}
+    run_experiment(tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0), plain_run)
+    out = capsys.readouterr().out
+    assert out.startswith(f"This run is complete: {plain_run}") and "bleu" in out
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_run_refuses_another_config(plain_run):
+    config = dataclasses.replace(tiny_config(evaluate_every_steps=0), seed=5)
+    with pytest.raises(RunDirectoryError, match="seed is 0 there, 5 now"):
+        run_experiment(config, plain_run)
+
+
+def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
+    config = tiny_config(
+        num_steps=500, evaluate_every_steps=2, patience=2, metric="accuracy", mode="min",
+        averaging={"name": "ema", "decay": 0.5},
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "run")
+    steps = _steps(tmp_path / "run", "validation")
+    assert len(steps) < 100
+    host = json.loads(
+        (tmp_path / f"run/checkpoints/{steps[-1]}/host/metadata").read_text()
+    )  # fmt: skip
+    assert host["stopped"] and host["waited"] == 2
+    run = load_run(tmp_path / "run")
+    assert run.step == host["best_step"]
+    assert json.loads((tmp_path / "run/results.json").read_text())["test"]["step"] == run.step
+
+
+def test_average_of_checkpoints_is_what_is_evaluated(tmp_path):
+    config = tiny_config(
+        num_steps=6, checkpoint_every_steps=2, keep_latest=2, evaluate_every_steps=0,
+        averaging={"name": "checkpoints", "count": 2},
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "run")
+    averaged = load_run(tmp_path / "run").params
+    plain = json.loads((tmp_path / "run" / "config.json").read_text())
+    plain["training"]["averaging"] = {"name": "none"}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(plain))
+    last = load_run(tmp_path / "run")
+    assert last.step == 6
+    differences = jax.tree.map(lambda a, b: float(abs(a - b).max()), averaged, last.params)
+    assert max(jax.tree.leaves(differences)) > 1e-4
+
+
+def test_diverging_run_stops_and_keeps_its_checkpoint(tmp_path):
+    config = tiny_config(
+        num_steps=100, learning_rate=1e38, checkpoint_every_steps=5, max_consecutive_nonfinite=10
+    )
+    with pytest.raises(UserError, match="training stopped at step .*10 times in a row"):
+        run_experiment(config, tmp_path / "run")
+    parts = assemble(config, RunDirectory(tmp_path / "run"))
+    from attention_jax.training.checkpoint import Checkpointer
+
+    checkpoint = Checkpointer(tmp_path / "run" / "checkpoints", read_only=True).restore(parts.like)
+    assert checkpoint.step in (5, 10)
+
+
+def test_unknown_metric_is_refused_before_training(tmp_path):
+    with pytest.raises(ConfigError, match="config.training.metric: expected one of loss"):
+        run_experiment(tiny_config(metric="blue"), tmp_path / "run")
+
+
+def test_train_step_compiles_once_for_each_bucket(tmp_path):
+    config = tiny_config()
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, num_buckets=3))
+    parts = assemble(config, RunDirectory(tmp_path / "run"))
+    state = parts.start(jax.random.key(0))
+    for _ in range(2 * parts.batches.batches_per_epoch):
+        batch = shard_batch(next(parts.batches), parts.mesh)
+        state, _ = parts.train_step(state, batch, jax.random.key(1))
+    assert parts.train_step._cache_size() == len(parts.batches.buckets) == 3
+
+
+def test_validation_decodes_a_sample_where_asked(tmp_path):
+    config = tiny_config(
+        num_steps=2, metric="bleu", mode="max", evaluation={"splits": (),
+        "num_validation_examples": 8},
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "run")
+    line = read_metrics(tmp_path / "run" / "metrics.jsonl")[-1]
+    assert line["split"] == "validation" and {"bleu", "chrf", "nll"} <= set(line)

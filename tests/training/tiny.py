@@ -1,0 +1,34 @@
+"""A config that trains in a second or two, for tests of the trainer."""
+
+from ml_collections import ConfigDict
+
+from attention_jax.training.config import ExperimentConfig, from_config_dict
+
+
+def tiny_config(**training) -> ExperimentConfig:
+    """Returns the config with these settings of `training`, 12 steps if none is given."""
+    model = {
+        "name": "rnn_seq2seq",
+        "source_embedding_dim": 8,
+        "target_embedding_dim": 8,
+        "encoder": {"hidden_dim": 8},
+        "attention": {"name": "bahdanau", "attention_dim": 8},
+        "decoder": {"name": "bahdanau", "hidden_dim": 8, "readout_dim": 8},
+        "output_dropout": 0.1,
+    }
+    values = {
+        "data": {
+            "name": "smoke",
+            "batch_size": 16,
+            "num_buckets": 1,
+            "max_train_examples": 64,
+            "eval_batch_size": 128,
+        },
+        "model": model,
+        "optimizer": {"name": "adam", "learning_rate": training.pop("learning_rate", 0.02)},
+        "training": {"num_steps": 12, **training},
+        "search": {"method": "greedy"},
+        "evaluation": training.pop("evaluation", {"splits": ("test",), "num_heat_maps": 0}),
+    }
+    values["training"].pop("evaluation", None)
+    return from_config_dict(ConfigDict(values))
