@@ -1,8 +1,8 @@
-"""Errors that a user can mend; command-line programs print them as one line and exit with code 2."""
+"""Errors that a user can mend: programs print them as one line and exit with code 2."""
 
 
 class UserError(Exception):
-    """Something in what the user gave is wrong; the message says what, expected, found and where."""
+    """What the user gave is wrong; the message says what, expected, found and where."""
 
 
 class ConfigError(UserError):

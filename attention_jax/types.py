@@ -16,7 +16,7 @@ to scores. Layouts are batch-major.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 
@@ -77,6 +77,7 @@ class ModelOutput:
     attention: AttentionOutput | None
 
 
+@runtime_checkable
 class Model(Protocol):
     """What training and search ask of a model; every builder in `models` returns one.
 

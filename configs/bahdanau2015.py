@@ -1,5 +1,6 @@
-"""RNNsearch: Bahdanau, Cho and Bengio, "Neural machine translation by jointly learning to align
-and translate", ICLR 2015, at the size of small corpora.
+"""RNNsearch: Bahdanau, Cho and Bengio 2015, at the size of small corpora.
+
+"Neural machine translation by jointly learning to align and translate", ICLR 2015.
 
 As in the paper: bidirectional GRU that resets before the product, additive attention with the
 previous state as query, maxout readout, initialisation, beam search with a minimum length.

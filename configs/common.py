@@ -13,7 +13,8 @@ def choose(argument: str | None, default: str, choices: tuple[str, ...]) -> str:
     """
     argument = argument or default
     if argument not in choices:
-        raise ValueError(f"expected one of {', '.join(choices)} after the colon, found {argument!r}")
+        known = ", ".join(choices)
+        raise ValueError(f"expected one of {known} after the colon, found {argument!r}")
     return argument
 
 

@@ -1,5 +1,6 @@
-"""Luong, Pham and Manning, "Effective approaches to attention-based neural machine translation",
-EMNLP 2015, at the size of small corpora.
+"""Global and local attention: Luong, Pham and Manning 2015, at the size of small corpora.
+
+"Effective approaches to attention-based neural machine translation", EMNLP 2015.
 
 As in the paper: stacked LSTMs, the source read backward, the decoder started with the encoder's
 final states, general attention with the current state as query, h~ = tanh(W_c [c; h]), input

@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -18,6 +18,7 @@ from attention_jax.types import Batch, ModelOutput
 _PACKAGE = "attention_jax.objectives"
 
 
+@runtime_checkable
 class Term(Protocol):
     """What a file of this package defines: a config whose methods compute the objective."""
 
@@ -125,14 +126,14 @@ def _group(value: Any, where: str) -> dict[str, Any]:
     return dict(value.items())
 
 
-def _find(name: str, where: str) -> type[Term]:
+def _find(name: str, where: str) -> type:
     cls = _term(name)
     if cls is None:
         raise ConfigError(unknown_name(f"{where}.{name}", name, names()))
     return cls
 
 
-def _term(name: str) -> type[Term] | None:
+def _term(name: str) -> type | None:
     path = f"{_PACKAGE}.{name}"
     if path == __name__ or not name.isidentifier() or importlib.util.find_spec(path) is None:
         return None

@@ -7,7 +7,7 @@ the signature that `attend` calls; `gaussian_window` wraps one of them.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from attention_jax.types import Memory, Params, State
 _MASKED = -1e9
 
 
+@runtime_checkable
 class Normalizer(Protocol):
     """What turns scores into weights inside `attend`."""
 

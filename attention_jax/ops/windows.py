@@ -5,7 +5,7 @@ computed over 2D+1 slots only. An index outside the source is clipped for the ga
 masked; a window that lies wholly outside gives zero weights.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -27,6 +27,7 @@ class Window(NamedTuple):
     inside: Array
 
 
+@runtime_checkable
 class WindowFunction(Protocol):
     """What places a window for every query."""
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import Split
-from attention_jax.search import SearchConfig, search
+from attention_jax.search import Hypotheses, SearchConfig, search
 from attention_jax.training.sharding import make_mesh, pad_rows, replicated, shard_batch
 from attention_jax.types import Batch, Model, Params
 
@@ -74,37 +74,40 @@ class Decoder:
         for number, batch in enumerate(make_eval_batches(split, data_config)):
             batch = pad_rows(batch, self._mesh.size)
             sources = {name: batch[name] for name in ("source", "source_mask")}
-            hypotheses = jax.device_get(
-                self._search(
-                    params,
-                    shard_batch(sources, self._mesh),
-                    jax.random.fold_in(self._rng, number),
-                    max_length=self._config.longest(batch["source"].shape[1]),
-                )
+            hypotheses = self._search(
+                params,
+                shard_batch(sources, self._mesh),
+                jax.random.fold_in(self._rng, number),
+                max_length=self._config.longest(batch["source"].shape[1]),
             )
+            arrays = jax.device_get(vars(hypotheses))
             lengths = batch["source_mask"].sum(axis=-1)
             for row, index in enumerate(batch["index"]):
                 if index >= 0:
-                    found[index] = _hypotheses(hypotheses, row, lengths[row])
+                    found[index] = _hypotheses(arrays, row, int(lengths[row]))
                     done += 1
             progress(done)
         return found
 
-    def _search_batch(self, params: Params, batch: Batch, rng: jax.Array, max_length: int) -> Any:
+    def _search_batch(
+        self, params: Params, batch: Batch, rng: jax.Array, max_length: int
+    ) -> Hypotheses:
         memory, state = self._model.start(params, batch)
         step = functools.partial(self._model.step, params, memory)
         lengths = batch["source_mask"].sum(axis=-1)
         return search(step, state, self._config, lengths, max_length, rng)
 
 
-def _hypotheses(found: Any, row: int, source_length: int) -> list[Hypothesis]:
+def _hypotheses(
+    arrays: Mapping[str, np.ndarray], row: int, source_length: int
+) -> list[Hypothesis]:
     return [
         Hypothesis(
-            tokens=found.tokens[row, rank, :length],
-            log_prob=float(found.log_probs[row, rank]),
-            score=float(found.scores[row, rank]),
-            weights=found.weights[row, rank, :length, :source_length],
+            tokens=arrays["tokens"][row, rank, :length],
+            log_prob=float(arrays["log_probs"][row, rank]),
+            score=float(arrays["scores"][row, rank]),
+            weights=arrays["weights"][row, rank, :length, :source_length],
         )
-        for rank, length in enumerate(found.lengths[row])
+        for rank, length in enumerate(arrays["lengths"][row])
         if length
     ]

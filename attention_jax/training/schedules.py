@@ -6,7 +6,7 @@ durations carry their unit, `_steps` or `_epochs`; of such a pair at most one is
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ class Clock:
         return steps or round(epochs * self.steps_per_epoch)
 
 
+@runtime_checkable
 class ScheduleConfig(Protocol):
     """What the config class of a schedule offers."""
 
@@ -334,7 +335,7 @@ _SCHEDULES = {
 }
 
 
-def lookup(name: str) -> type[ScheduleConfig]:
+def lookup(name: str) -> type:
     """Returns the config class of a schedule, for `setting(named=lookup)`.
 
     Raises:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 from attention_jax.data.text import tokenization
 from attention_jax.errors import DataError
@@ -16,6 +16,7 @@ RECORD_FILE = "vocabulary.json"
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
+@runtime_checkable
 class Vocabulary(Protocol):
     """A two-way map between texts and lists of ids; the first ids are `SpecialIds`."""
 

@@ -1,0 +1,286 @@
+"""Decoders: one token at a time equals all at once, and the papers' equations in NumPy."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.layers.attention import find_config as find_mechanism_config
+from attention_jax.layers.decoder import (
+    DecoderSizes,
+    decoder_names,
+    find_decoder,
+    find_decoder_config,
+)
+from attention_jax.layers.encoders import EncoderConfig, encode, encoder_parameters
+from attention_jax.layers.parameters import Initialization, draw
+
+B, T, S, E, D = 2, 3, 4, 4, 6
+LENGTHS = (4, 2)
+BAHDANAU = find_mechanism_config("bahdanau")(attention_dim=5)
+LOCAL = find_mechanism_config("local_m")(
+    half_width=1, score=find_mechanism_config("luong_general")()
+)
+TWO_HEADS = find_mechanism_config("luong_general")(num_heads=2)
+NONE = find_mechanism_config("none")()
+FIXED = find_mechanism_config("none")(conditioning="initial_state")
+
+
+def small(name, **fields):
+    """A small config; `copy` needs an encoder like the decoder, hence its cell and depth."""
+    config = find_decoder_config(name)
+    sizes = {"hidden_dim": D, "readout_dim": 5, "attentional_dim": 5}
+    names = {field.name for field in dataclasses.fields(config)}
+    return config(**{key: value for key, value in sizes.items() if key in names}, **fields)
+
+
+def alternatives(name):
+    """Yields (field, value) for every other choice, switch, second layer and dropout."""
+    config = small(name)
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name == "name":
+            continue
+        if "choices" in field.metadata:
+            for choice in field.metadata["choices"]:
+                if choice != value:
+                    yield {field.name: choice}
+        elif isinstance(value, bool):
+            yield {field.name: not value}
+        elif isinstance(value, int):
+            yield {field.name: value + 1}
+        else:
+            yield {field.name: 0.5}
+
+
+def with_layers(name, fields):
+    """Adds the second layer that some fields ask for."""
+    needs_layers = fields.get("residual") or fields.get("dropout")
+    return small(name, **({"num_layers": 2} if needs_layers else {}), **fields)
+
+
+class Case:
+    """A decoder with parameters, a source, targets, and what has been compiled for them."""
+
+    def __init__(self, config, mechanism=BAHDANAU):
+        cell = config.cell if config.bridge == "copy" else "gru"
+        layers = getattr(config, "num_layers", 1) if config.bridge == "copy" else 1
+        self.encoder = EncoderConfig(cell, config.hidden_dim // 2, layers)
+        sizes = DecoderSizes(E, self.encoder.output_dim, self.encoder)
+        self.decoder = find_decoder(config.name).build(config, sizes, mechanism)
+        initialization = Initialization("uniform", scale=0.7)
+        rng = np.random.default_rng(0)
+        params = draw(encoder_parameters(self.encoder, 3), jax.random.key(5), initialization)
+        embedded = jnp.asarray(rng.normal(size=(B, S, 3)), jnp.float32)
+        mask = jnp.arange(S) < jnp.asarray(LENGTHS)[:, None]
+        self.encoded = encode(self.encoder, params, embedded, mask)
+        self.embedded = jnp.asarray(rng.normal(size=(B, T, E)), jnp.float32)
+        self.params = draw(self.decoder.parameters, jax.random.key(6), initialization)
+
+    def start(self, params, encoded):
+        memory = self.decoder.memory(params, encoded)
+        attention = self.decoder.mechanism.init_state(params["attention"], memory)
+        return memory, {**self.decoder.start(params, encoded), "attention": attention}
+
+    def run(self, params, encoded, embedded, **options):
+        memory, state = self.start(params, encoded)
+        features, attention = self.decoder.run(params, memory, state, embedded, **options)
+        return features, attention.weights
+
+    def stepwise(self, params, encoded, embedded):
+        memory, state = self.start(params, encoded)
+
+        def step(state, embedded):
+            features, weights, state = self.decoder.step(params, memory, state, embedded)
+            return state, (features, weights)
+
+        _, outputs = jax.lax.scan(step, state, jnp.swapaxes(embedded, 0, 1))
+        return jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), outputs)
+
+    @functools.cached_property
+    def results(self):
+        """Compiled together: (run, stepwise, gradients of the run's features)."""
+
+        def loss(params, encoded, embedded):
+            features, weights = self.run(params, encoded, embedded)
+            upstream = jnp.cos(jnp.arange(features.size)).reshape(features.shape)
+            return (features * upstream).sum(), (features, weights)
+
+        def everything(*arguments):
+            gradients, run = jax.grad(loss, has_aux=True)(*arguments)
+            return run, self.stepwise(*arguments), gradients
+
+        return jax.jit(everything)(self.params, self.encoded, self.embedded)
+
+
+@functools.cache
+def base(name):
+    return Case(small(name))
+
+
+CASES = {}
+for _name in decoder_names():
+    CASES[_name] = functools.partial(base, _name)
+    for _fields in alternatives(_name):
+        _label, _value = next(iter(_fields.items()))
+        if isinstance(_value, str | bool) or _label == "num_layers":
+            CASES[f"{_name}-{_label}-{_value}"] = functools.partial(
+                lambda name, fields: Case(with_layers(name, fields)), _name, _fields
+            )
+    CASES[f"{_name}-local"] = functools.partial(lambda name: Case(small(name), LOCAL), _name)
+    CASES[f"{_name}-none"] = functools.partial(lambda name: Case(small(name), NONE), _name)
+    CASES[f"{_name}-fixed"] = functools.partial(
+        lambda name: Case(small(name, bridge="last"), FIXED), _name
+    )
+CASES["luong-no-feed-local"] = lambda: Case(small("luong", input_feeding=False), LOCAL)
+CASES["luong-two-heads"] = lambda: Case(small("luong"), TWO_HEADS)
+
+
+@pytest.mark.parametrize("build", CASES.values(), ids=CASES)
+def test_one_token_at_a_time_equals_all_at_once_and_every_parameter_learns(build):
+    case = build()
+    run, stepwise, gradients = case.results
+    assert run[0].shape == (B, T, case.decoder.feature_dim)
+    for found, expected in zip(stepwise, run, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    for path, gradient in jax.tree.leaves_with_path(gradients):
+        assert gradient.size == 0 or np.abs(gradient).max() > 1e-7, jax.tree_util.keystr(path)
+
+
+CHANGES = [
+    pytest.param(name, fields, id=f"{name}-{'-'.join(map(str, *fields.items()))}")
+    for name in decoder_names()
+    for fields in alternatives(name)
+]
+
+
+@pytest.mark.parametrize(("name", "fields"), CHANGES)
+def test_every_field_changes_something(name, fields):
+    """Another value means other parameters, or other features of the same parameters."""
+    changed = with_layers(name, fields)
+    other = Case(changed)
+    plain = dataclasses.replace(changed, **{key: getattr(small(name), key) for key in fields})
+    one = base(name) if plain == small(name) else Case(plain)
+    if one.decoder.parameters != other.decoder.parameters:
+        return
+    options = dict(rng=jax.random.key(0), train=True)
+    features = [
+        jax.jit(functools.partial(case.run, **options))(one.params, one.encoded, one.embedded)[0]
+        for case in (one, other)
+    ]
+    assert not np.allclose(features[0], features[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", decoder_names())
+def test_recurrent_dropout_is_the_same_at_all_steps(name):
+    """The recurrence of equal inputs is then the recurrence of one step function."""
+    case = Case(small(name, recurrent_dropout=0.5))
+    factors = case.decoder.dropout(jax.random.key(0), B, jnp.float32, True)
+    leaves = jax.tree.leaves(factors)
+    assert leaves and all(leaf.shape == (B, D) for leaf in leaves)
+    assert jax.tree.leaves(case.decoder.dropout(jax.random.key(0), B, jnp.float32, False)) == []
+
+
+@pytest.mark.parametrize("name", decoder_names())
+def test_beams_decode_as_if_alone(name):
+    """State with axes `B K` over a memory with axes `B 1`, at the second token."""
+    case = base(name)
+    memory, state = case.start(case.params, case.encoded)
+    step = jax.jit(case.decoder.step)
+    _, _, state = step(case.params, memory, state, case.embedded[:, 0])
+    alone = [step(case.params, memory, state, case.embedded[:, t])[:2] for t in (1, 2)]
+    shared = jax.tree.map(lambda leaf: leaf[:, None], memory)
+    beams = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf], 1), state)
+    found = step(case.params, shared, beams, case.embedded[:, 1:])[:2]
+    for together, *separate in zip(found, *alone, strict=True):
+        np.testing.assert_allclose(together, np.stack(separate, 1), rtol=1e-5, atol=1e-6)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def additive(params, query, annotations, mask):
+    hidden = np.tanh((query @ params["query_kernel"])[:, None] + annotations @ params["key_kernel"])
+    scores = np.where(mask, hidden @ params["vector"], -np.inf)
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    return np.einsum("bs,bsd->bd", weights, annotations), weights
+
+
+def reset_before(params, state, gates):
+    """z keeps the old state, which the paper writes as one minus its z."""
+    reset, update, inner = np.split(params["recurrent"], 3, axis=1)
+    r, z, n = np.split(gates, 3, axis=1)
+    r, z = sigmoid(r + state @ reset), sigmoid(z + state @ update)
+    return z * state + (1 - z) * np.tanh(n + (r * state) @ inner)
+
+
+def bahdanau(variant, params, encoded, embedded):
+    """Bahdanau et al. 2015, step by step; GroundHog's order is written as the program has it."""
+    annotations, mask = np.asarray(encoded.annotations, float), np.asarray(encoded.mask)
+    backward = np.asarray(encoded.finals[0]["backward"]["hidden"], float)
+    bridge, cell, out = params["bridge"]["layer_0_hidden"], params["cell"], params["readout"]
+    state = np.tanh(backward @ bridge["kernel"] + bridge["bias"])
+    features, attention = [], []
+
+    def update(state, word, context):
+        gates = word @ cell["input"] + cell["bias"] + context @ cell["context"]
+        return reset_before(cell, state, gates)
+
+    for t in range(T):
+        word = embedded[:, t]
+        if variant == "groundhog" and t:
+            state = update(state, word, context)  # noqa: F821  (of the step before)
+        context, weights = additive(params["attention"], state, annotations, mask)
+        read = state
+        if variant != "groundhog":
+            state = update(state, word, context)
+        if variant == "main_text":
+            read = state
+        if variant == "groundhog" and t == 0:
+            word = np.zeros_like(word)
+        hidden = read @ out["state"] + word @ out["embedding"] + context @ out["context"]
+        hidden = (hidden + out["bias"]).reshape(B, -1, 2)
+        features.append(hidden.max(-1))
+        attention.append(weights)
+    return np.stack(features, 1), np.stack(attention, 1)
+
+
+@pytest.mark.parametrize("variant", ["main_text", "appendix", "groundhog"])
+def test_bahdanau_equals_the_paper(variant):
+    case = Case(small("bahdanau", variant=variant))
+    params = jax.tree.map(lambda leaf: np.asarray(leaf, float), case.params)
+    expected = bahdanau(variant, params, case.encoded, np.asarray(case.embedded, float))
+    found = jax.jit(case.run)(case.params, case.encoded, case.embedded)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_luong_without_what_is_fed_is_the_model_without_feeding():
+    fed, plain = base("luong"), Case(small("luong", input_feeding=False))
+    params = {**fed.params, "layer_0": dict(fed.params["layer_0"])}
+    feed = params["layer_0"]["feed"]
+    zeroed = {**params, "layer_0": {**params["layer_0"], "feed": jnp.zeros_like(feed)}}
+    run = jax.jit(fed.run)(zeroed, fed.encoded, fed.embedded)
+    del params["layer_0"]["feed"]
+    expected = jax.jit(plain.run)(params, fed.encoded, fed.embedded)
+    for found, wanted in zip(run, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", decoder_names())
+def test_none_is_attention_to_a_source_of_one_slot(name):
+    """Everything else equal, a fixed vector is what is attended to when there is nothing else."""
+    config = small(name, bridge="last")
+    attending, fixed = Case(config), Case(config, NONE)
+    encoded = attending.encoded
+    single = dataclasses.replace(
+        encoded, annotations=encoded.summary[:, None], mask=jnp.ones((B, 1), bool)
+    )
+    expected = jax.jit(attending.run)(attending.params, single, attending.embedded)
+    params = {**attending.params, "attention": {}}
+    found = jax.jit(fixed.run)(params, encoded, attending.embedded)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
