@@ -55,11 +55,11 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
     config.training = {
-        "num_steps": 2500,
+        "num_steps": 1200,
         "averaging": {"name": "ema", "decay": 0.998},
         "log_every_steps": 50,
-        "evaluate_every_steps": 500,
-        "checkpoint_every_steps": 250,
+        "evaluate_every_steps": 400,
+        "checkpoint_every_steps": 400,
     }
     config.search = {"method": "beam", "beam_size": 5, "min_length_ratio": 0.5}
     config.evaluation = {"splits": ("test",), "num_heat_maps": 4}

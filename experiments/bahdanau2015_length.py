@@ -70,8 +70,14 @@ def make_grid(smoke: bool = False) -> Grid:
     overrides: Mapping[str, Any] = {}
     if smoke:
         short = {"data.max_source_length": 5}
-        overrides = {"training.num_steps": 4, "training.evaluate_every_steps": 0,
-                     "search.beam_size": 1}  # fmt: skip
+        overrides = {
+            "training.num_steps": 4,
+            "training.evaluate_every_steps": 0,
+            "data.num_buckets": 1,
+            "data.eval_batch_size": 128,
+            "search.method": "greedy",
+            "evaluation.num_heat_maps": 0,
+        }
     return Grid(
         name=f"{NAME}_smoke" if smoke else NAME,
         config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",

@@ -102,7 +102,7 @@ def build_objective(config: Any, where: str = "config.objectives") -> Objective:
     Raises:
       ConfigError: If there is no such objective, or a field is wrong.
     """
-    terms = {
+    terms: dict[str, Term] = {
         name: typed(_find(name, where), _group(fields, f"{where}.{name}"), f"{where}.{name}")
         for name, fields in _group(config, where).items()
     }

@@ -14,7 +14,6 @@ from ml_collections import ConfigDict, config_dict
 from attention_jax import models
 from attention_jax.configuration import plain, setting, typed
 from attention_jax.data.config import data_config_class
-from attention_jax.errors import ConfigError
 from attention_jax.objectives import build_objective
 from attention_jax.search.config import SearchConfig
 from attention_jax.training import averaging as averages

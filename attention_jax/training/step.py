@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,9 +51,7 @@ def make_train_step(
 
     def train_step(state: TrainState, batch: Batch, rng: Array) -> tuple[TrainState, Pairs]:
         rng = jax.random.fold_in(rng, state.step)
-        loss, gradient, metrics = _gradient(
-            model, objective, state, batch, rng, accumulate_steps
-        )
+        loss, gradient, metrics = _gradient(model, objective, state, batch, rng, accumulate_steps)
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
         learning_rate = schedule(state.step, state.plateau.scale)
@@ -151,5 +150,5 @@ def _split(batch: Batch, parts: int) -> Batch:
     return jax.tree.map(split, dict(batch))
 
 
-def _where(condition: Bool[Array, ""], yes: object, no: object) -> object:
+def _where(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

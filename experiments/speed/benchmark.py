@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -156,7 +157,7 @@ def run_workload(workload: Workload, setting: Setting, log: Callable = print) ->
         "title": workload.title,
         "unit": workload.unit,
         "description": describe(workload, setting),
-        "command": command_line(),
+        "command": command_without_paths(command_line()),
         "commit": commit(),
         "time": now(),
         "hardware": hardware(),
@@ -212,6 +213,13 @@ def is_current(result: Mapping[str, Any] | None, workload: Workload, setting: Se
         and result["commit"] == commit()
         and result["hardware"] == hardware()
     )
+
+
+def command_without_paths(command: str) -> str:
+    """Leaves out the options that only say where things are on this machine."""
+    local = ("--torch_python", "--joeynmt_python", "--workdir", "--out")
+    words = shlex.split(command)
+    return shlex.join(word for word in words if word.partition("=")[0] not in local)
 
 
 def hardware() -> dict[str, Any]:

@@ -60,6 +60,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
     from attention_jax.data.pipeline import make_train_iterator
     from attention_jax.data.tasks import build_task
     from attention_jax.training.provenance import command_line, commit
+    from experiments.speed.benchmark import command_without_paths
     from experiments.speed.project_model import Trainer
     from experiments.speed.serve import resident_memory
     from experiments.speed.workloads import Sizes
@@ -85,7 +86,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
         memory.append(resident_memory())
     new, growth = len(compilations) - before, growth_of(memory)
     return {
-        "command": command_line(),
+        "command": command_without_paths(command_line()),
         "commit": commit(),
         "jax": jax.__version__,
         "cores": os.cpu_count(),

@@ -22,8 +22,9 @@ def in_repository(repository, monkeypatch):
 
 
 @pytest.fixture
-def records(tmp_path, numpy_rng):
+def records(tmp_path, numpy_rng, monkeypatch):
     """Records of all runs, as if every system had got a certain share of the n-grams right."""
+    monkeypatch.setattr(sentence_bleu, "RESAMPLES", 200)
 
     def make(quality, seeds=(0, 1, 2)):
         grid = experiment.make_grid()
@@ -91,7 +92,7 @@ def test_write_report_tests_every_claim(records, tmp_path):
     page = experiment.write_report(grid, runs, tmp_path)[0].read_text()
     rows = re.findall(r"^\| (?:attention|fixed).* – .*\|$", page, re.MULTILINE)
     assert len(rows) == len(experiment.CLAIMS)
-    assert all("| +" in row and "| 9 of 9 |" in row and "| < 0.002 |" in row for row in rows)
+    assert all("| +" in row and "| 9 of 9 |" in row and "| < 0.010 |" in row for row in rows)
 
 
 def test_write_report_shows_a_claim_that_fails(records, tmp_path):

@@ -257,7 +257,7 @@ def test_run_all_shares_the_cores_out(scripted):
 def test_run_all_passes_signals_on_and_waits(scripted, number, code):
     waits = f"""
 def save(number, frame):
-    time.sleep(0.5)
+    time.sleep(0.2 if name == 'a/seed0' else 1.5)
     workdir.with_suffix('.saved').write_text(str(number))
     sys.exit({code})
 signal.signal({int(number)}, save)

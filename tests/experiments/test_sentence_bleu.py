@@ -130,6 +130,13 @@ def test_compare_finds_nothing_between_a_system_and_itself(system):
     assert found.p_value == 1.0
 
 
+def test_compare_draws_the_seeds_of_each_system_independently(system):
+    seeds = [system(0.2), system(0.3), system(0.4)]
+    found = compare(seeds, seeds)
+    assert found.difference == 0
+    assert found.low < -1 and found.high > 1
+
+
 def test_compare_counts_the_chance_of_seeds(system):
     """Two draws of seeds from the same pool differ, but not beyond what seeds do."""
     low, high = system(0.4), system(0.25)

@@ -274,6 +274,12 @@ def test_save_writes_both_files_and_load_reads_them_back(tmp_path):
     assert report.load(tmp_path / "none.json") == {}
 
 
+def test_command_without_paths_keeps_the_other_options():
+    command = "python -m experiments.speed.training --torch_python=/a/b --threads=2 --out=c"
+    kept = "python -m experiments.speed.training --threads=2"
+    assert benchmark.command_without_paths(command) == kept
+
+
 def test_find_interpreters_rejects_a_path_without_python(tmp_path):
     with pytest.raises(UserError, match="expected a Python"):
         benchmark.find_interpreters(str(tmp_path / "python"), "")

@@ -123,4 +123,4 @@ def test_missing_text_files_are_named(launch, tmp_path):
     config = "--config=configs/bahdanau2015.py:parallel"
     arguments = ["--config.data.train_source=/none.en", "--config.data.train_target=/none.de"]
     error = launch("train", config, f"--workdir={tmp_path / 'run'}", *arguments).error
-    assert "/none.en: expected a text file, found none" in error
+    assert error.startswith("/none.en: expected")

@@ -6,7 +6,9 @@ from attention_jax.training.config import ExperimentConfig, from_config_dict
 
 
 def tiny_config(**training) -> ExperimentConfig:
-    """Returns the config with these settings of `training`, 12 steps if none is given."""
+    """Returns the config with these settings of `training`, 12 steps and an average by default."""
+    evaluation = training.pop("evaluation", {"splits": ("test",), "num_heat_maps": 0})
+    learning_rate = training.pop("learning_rate", 0.02)
     model = {
         "name": "rnn_seq2seq",
         "source_embedding_dim": 8,
@@ -25,10 +27,9 @@ def tiny_config(**training) -> ExperimentConfig:
             "eval_batch_size": 128,
         },
         "model": model,
-        "optimizer": {"name": "adam", "learning_rate": training.pop("learning_rate", 0.02)},
-        "training": {"num_steps": 12, **training},
+        "optimizer": {"name": "adam", "learning_rate": learning_rate},
+        "training": {"num_steps": 12, "averaging": {"name": "ema", "decay": 0.5}, **training},
         "search": {"method": "greedy"},
-        "evaluation": training.pop("evaluation", {"splits": ("test",), "num_heat_maps": 0}),
+        "evaluation": evaluation,
     }
-    values["training"].pop("evaluation", None)
     return from_config_dict(ConfigDict(values))
