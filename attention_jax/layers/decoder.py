@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax.typing import DTypeLike
 
 from attention_jax.layers import decoders
 from attention_jax.layers.attention import Mechanism
@@ -77,7 +78,7 @@ class RecurrentDecoder(abc.ABC):
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns the features `*B F` of steps whose outputs are known."""
 
-    def dropout(self, rng: Array | None, batch: int, dtype: jnp.dtype, train: bool) -> Any:
+    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
         """Draws what is dropped inside the recurrence, constant through a sequence."""
         return None
 

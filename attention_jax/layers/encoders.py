@@ -108,7 +108,10 @@ class Encoded:
 
     def final_entry(self, layer: int, entry: str) -> Array:
         """Joins one entry of the final carries of a layer's directions."""
-        return jnp.concatenate([carry[entry] for carry in self.finals[layer].values()], axis=-1)
+        finals = self.finals[layer]
+        # Forward first: tree transformations sort a dict's keys.
+        readings = [reading for reading in ("forward", "backward") if reading in finals]
+        return jnp.concatenate([finals[reading][entry] for reading in readings], axis=-1)
 
 
 def encoder_parameters(config: EncoderConfig, input_dim: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class TrainingConfig:
 
     Attributes:
       num_steps: Length of training in updates; this or `num_epochs` must be set.
-      num_epochs: Length of training in passes over the data.
+      num_epochs: Length of training in passes over the data; with both, the shorter one counts.
       accumulate_steps: Parts into which a batch is split to save memory.
       averaging: Which parameters are evaluated: the last, or an average.
       log_every_steps: Distance of the lines in `metrics.jsonl` and on the screen.
@@ -60,11 +60,8 @@ class TrainingConfig:
     tensorboard: bool = setting(False)
 
     def __post_init__(self):
-        if (self.num_steps is None) == (self.num_epochs is None):
-            raise ValueError(
-                "num_steps: expected this or num_epochs to be set, found "
-                + ("neither" if self.num_steps is None else "both")
-            )
+        if self.num_steps is None and self.num_epochs is None:
+            raise ValueError("num_steps: expected this or num_epochs to be set, found neither")
         if self.patience and not self.evaluate_every_steps:
             raise ValueError("patience: expected 0 where evaluate_every_steps is 0, found "
                              f"{self.patience}")
@@ -77,9 +74,8 @@ class TrainingConfig:
 
     def total_steps(self, steps_per_epoch: int) -> int:
         """Returns the length of training in updates."""
-        if self.num_steps is not None:
-            return self.num_steps
-        return max(1, round(self.num_epochs * steps_per_epoch))
+        by_epochs = self.num_epochs and max(1, round(self.num_epochs * steps_per_epoch))
+        return min(length for length in (self.num_steps, by_epochs) if length is not None)
 
 
 @dataclasses.dataclass(frozen=True)

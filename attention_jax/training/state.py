@@ -22,7 +22,7 @@ class TrainState:
       step: int32 scalar, steps taken, those included whose update was skipped.
       params: The model's parameters.
       optimizer: The optimiser's state.
-      average: Moving average of the parameters, or None where none is kept.
+      average: Moving average of the parameters (a tree like theirs), or None where none is kept.
       plateau: The state of the schedule `plateau`.
       skipped: int32 scalar, updates skipped because the gradient was not finite.
       skipped_in_a_row: int32 scalar, those since the last update that was made.
@@ -31,7 +31,7 @@ class TrainState:
     step: Leaf
     params: Params
     optimizer: Any
-    average: Params | None
+    average: Any
     plateau: PlateauState
     skipped: Leaf
     skipped_in_a_row: Leaf

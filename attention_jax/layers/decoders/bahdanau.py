@@ -16,6 +16,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
@@ -111,7 +112,7 @@ class BahdanauDecoder(RecurrentDecoder):
             state["context"] = jnp.zeros((batch, context_dim), encoded.annotations.dtype)
         return state
 
-    def dropout(self, rng: Array | None, batch: int, dtype: jnp.dtype, train: bool) -> Any:
+    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
         """Draws the hidden state's factors."""
         shape = (batch, self.config.hidden_dim)
         return dropout_factors(rng, self.config.recurrent_dropout, shape, dtype, train)

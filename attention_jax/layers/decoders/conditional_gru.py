@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
@@ -97,7 +98,7 @@ class ConditionalGru(RecurrentDecoder):
         )
         return {"carry": carry, "position": start_position(encoded.mask.shape[0])}
 
-    def dropout(self, rng: Array | None, batch: int, dtype: jnp.dtype, train: bool) -> Any:
+    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
         """Draws the hidden state's factors, for each half-step."""
         shape, rate = (batch, self.config.hidden_dim), self.config.recurrent_dropout
         return [dropout_factors(fold(rng, half), rate, shape, dtype, train) for half in (0, 1)]

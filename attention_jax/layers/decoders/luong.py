@@ -14,6 +14,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
@@ -143,7 +144,7 @@ class LuongDecoder(RecurrentDecoder):
             state["attentional"] = jnp.zeros((batch, config.attentional_dim), dtype)
         return {**state, "position": start_position(batch)}
 
-    def dropout(self, rng: Array | None, batch: int, dtype: jnp.dtype, train: bool) -> Any:
+    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
         """Draws the factors of each layer's input and hidden state."""
         config, shape = self.config, (batch, self.config.hidden_dim)
         rates = (config.dropout, config.recurrent_dropout)
