@@ -22,6 +22,7 @@ class LinearModel:
 
     dropout: float = 0.0
     dtype: Any = jnp.float32
+    is_aligning = False
 
     def init(self, rng):
         shapes = {"output": (DEPTH, VOCABULARY), "source": (VOCABULARY, DEPTH)}

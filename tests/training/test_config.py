@@ -1,4 +1,4 @@
-"""The config of an experiment: every mistake has its line, and nothing is lost on the way to JSON."""
+"""The config of an experiment: a line for every mistake, and JSON that reads back."""
 
 import dataclasses
 import json

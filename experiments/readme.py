@@ -1,0 +1,98 @@
+"""Writes the README's numbers from the record of a run; see `USAGE`."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from attention_jax.errors import UserError
+from attention_jax.training.evaluate import format_results
+from attention_jax.training.files import write_text
+from attention_jax.training.run_directory import RunDirectory
+from launch import cli
+
+USAGE = """
+Writes the part of the README that reports the main example, from the record of its run.
+
+usage: python -m experiments.readme [--run=runs/quickstart]
+
+  --run  a finished run of configs/quickstart.py, whose record replaces the one in
+         docs/results/quickstart first
+"""
+RECORD = Path("docs/results/quickstart")
+FILES = ("config.json", "run.json", "results.json")
+METRICS = {
+    "per_no_stress": "phoneme error rate, without stress",
+    "wer_no_stress": "word error rate, without stress",
+    "per": "phoneme error rate, with stress",
+    "wer": "word error rate, with stress",
+}
+_RUN = flags.DEFINE_string("run", None, "A finished run of the main example.")
+
+
+def main() -> None:
+    """Keeps the record of a run, if one is named, and fills the README."""
+    if _RUN.value:
+        keep_record(Path(_RUN.value), RECORD)
+    readme = Path("README.md")
+    section = quickstart_section(read_record(RECORD), printed(RECORD))
+    write_text(readme, replace_section(readme.read_text(), "quickstart", section))
+
+
+def keep_record(run: Path, record: Path) -> None:
+    """Copies what says how a run was made and what came out of it."""
+    missing = [name for name in FILES if not (run / name).is_file()]
+    if missing:
+        raise UserError(f"--run: expected a finished run, found no {missing[0]} in {run}")
+    record.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        shutil.copyfile(run / name, record / name)
+
+
+def read_record(record: Path) -> dict[str, Any]:
+    """Returns the record's files by their names."""
+    return {name: json.loads((record / name).read_text()) for name in FILES}
+
+
+def printed(record: Path) -> str:
+    """Returns what the run printed at its end, as it is to be seen in a clone."""
+    *lines, _ = format_results(RunDirectory(record, writes=False)).splitlines()
+    return "\n".join([*lines, "Everything is in .../runs/quickstart"])
+
+
+def quickstart_section(record: dict[str, Any], ending: str) -> str:
+    """Returns the report of the main example as Markdown."""
+    scores, made = record["results.json"]["test"], record["run.json"]
+    versions, hardware = made["versions"], made["hardware"]
+    rows = [f"| {label} | {scores[name]:.2f} % |" for name, label in METRICS.items()]
+    return "\n".join(
+        [
+            "```text",
+            ending,
+            "```",
+            "",
+            "| test words of the CMU Pronouncing Dictionary | |",
+            "|---|---:|",
+            *rows,
+            "",
+            f"(`{made['command']}`, seed {made['seed']}, {scores['step']:,} steps, "
+            f"{hardware['cpus']} CPU cores, jax {versions['jax']}, "
+            f"commit {made['commit'][:10]}; record in [{RECORD}]({RECORD}))",
+        ]
+    )
+
+
+def replace_section(text: str, name: str, section: str) -> str:
+    """Replaces what stands between the marks `begin NAME` and `end NAME`."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    if begin not in text or end not in text:
+        raise UserError(f"README.md: expected the marks {begin} and {end}, found them not")
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    return pattern.sub(lambda _: f"{begin}\n{section}\n{end}", text)
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE)
