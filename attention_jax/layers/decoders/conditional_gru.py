@@ -9,7 +9,6 @@ The query has seen the previous word.
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
