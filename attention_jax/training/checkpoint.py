@@ -130,12 +130,6 @@ class Checkpointer:
             )
         self._saving = step
 
-    def check(self) -> None:
-        """Raises CheckpointError if a save in the background has failed by now."""
-        if self._manager is not None and self._saving is not None:
-            with _one_line(self._failure()):
-                self._manager.check_for_errors()
-
     def wait(self) -> None:
         """Waits for the save under way and checks that it arrived.
 
