@@ -10,7 +10,7 @@ instead of Adadelta, which needs many more updates (`--config.optimizer.name=ada
 Command:  python -m launch.train --config=configs/bahdanau2015.py:multi30k \
               --workdir=runs/bahdanau2015
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
-Expected: on Multi30k English-German see docs/results; the paper's own corpus is WMT'14 (26.75 BLEU
+Expected: not measured yet at this size; the paper's own corpus is WMT'14 (26.75 BLEU
           for sentences of up to 50 words)
 Time:     about an hour on two CPU cores for multi30k
 """

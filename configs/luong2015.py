@@ -12,7 +12,7 @@ local_p, luong_concat, luong_location, scaled_dot or bahdanau.
 
 Command:  python -m launch.train --config=configs/luong2015.py:multi30k --workdir=runs/luong2015
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
-Expected: on Multi30k English-German see docs/results; the paper's own corpus is WMT'14
+Expected: not measured yet at this size; the paper's own corpus is WMT'14
           (19.0 BLEU for local-p (general) with input feeding)
 Time:     about an hour on two CPU cores for multi30k
 """

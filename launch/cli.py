@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -159,6 +160,8 @@ def use_compilation_cache() -> None:
         cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
         jax.config.update("jax_compilation_cache_dir", str(cache / "attention_jax" / "xla"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    # An entry cut short by a killed process is compiled again, which is all there is to know.
+    warnings.filterwarnings("ignore", message="Error reading persistent compilation cache entry")
 
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:

@@ -19,7 +19,7 @@ def write_manifest(directory: pathlib.Path, *, except_for: Collection[str] = ())
         if path.is_file() and path.name not in (NAME, *except_for)
         for size, crc in [_measure(path)]
     }
-    write_json(directory / NAME, {"files": files})
+    write_json(directory / NAME, {"files": files, "crc32": _checksum(files)})
 
 
 def find_damage(directory: pathlib.Path) -> str | None:
@@ -32,7 +32,10 @@ def find_damage(directory: pathlib.Path) -> str | None:
       FileNotFoundError: If there is no manifest.
     """
     try:
-        files = json.loads((directory / NAME).read_text(encoding="utf-8"))["files"]
+        manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
+        files = manifest["files"]
+        if manifest["crc32"] != _checksum(files):
+            return f"{NAME} is damaged"
         expected = {name: (entry["bytes"], entry["crc32"]) for name, entry in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"{NAME} is damaged"
@@ -46,6 +49,11 @@ def find_damage(directory: pathlib.Path) -> str | None:
         if found_crc != crc:
             return f"{name} has changed since it was written (CRC32 {found_crc:08x}, not {crc:08x})"
     return None
+
+
+def _checksum(files: dict[str, dict[str, int]]) -> int:
+    """Returns the CRC32 of the manifest's own entries."""
+    return zlib.crc32(json.dumps(files, sort_keys=True).encode())
 
 
 def _measure(path: pathlib.Path) -> tuple[int, int]:

@@ -25,7 +25,6 @@ attention over the whole source and for Luong's windows of 21 slots. About two m
 
 usage: python -m experiments.speed.local_attention [--out=DIRECTORY]
 """
-_OUT = flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 QUERIES = (32, 96)
 BATCH, DEPTH, ROUNDS = 8, 256, 9
@@ -37,10 +36,16 @@ MECHANISMS = {
 }
 
 
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, when it runs and not when it is imported."""
+    flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
+    return argv
+
+
 def main() -> None:
     """Measures, writes JSON, a page and a plot."""
     results = measure(LENGTHS, QUERIES, ROUNDS)
-    out = Path(_OUT.value)
+    out = Path(flags.FLAGS.out)
     out.mkdir(parents=True, exist_ok=True)
     (out / "local_attention.json").write_text(json.dumps(results, indent=1) + "\n")
     (out / "local_attention.md").write_text(page(results))
@@ -162,4 +167,4 @@ def plot(results: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

@@ -18,11 +18,16 @@ with 1 if a check fails.
 
   python -m experiments.speed.stability [--steps=N] [--out=DIRECTORY] [--workdir=DIRECTORY]
 """
-_STEPS = flags.DEFINE_integer("steps", 500, "Steps to watch.", lower_bound=8)
-_OUT = flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
-_WORKDIR = flags.DEFINE_string("workdir", "runs/speed", "Where vocabularies are kept.")
 _COMPILATION = "/jax/core/compile/backend_compile_duration"
 _GROWTH_MIB = 16.0
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, when it runs and not when it is imported."""
+    flags.DEFINE_integer("steps", 500, "Steps to watch.", lower_bound=8)
+    flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
+    flags.DEFINE_string("workdir", "runs/speed", "Where vocabularies are kept.")
+    return argv
 
 
 def main() -> int:
@@ -30,8 +35,8 @@ def main() -> int:
     from attention_jax.data.config import CmudictConfig
 
     config = CmudictConfig(batch_size=32)
-    result = watch(config, _STEPS.value, Path(_WORKDIR.value) / "stability", hidden=64)
-    path = Path(_OUT.value) / "stability.json"
+    result = watch(config, flags.FLAGS.steps, Path(flags.FLAGS.workdir) / "stability", hidden=64)
+    path = Path(flags.FLAGS.out) / "stability.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -108,4 +113,4 @@ def growth_of(memory: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

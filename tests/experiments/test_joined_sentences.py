@@ -1,19 +1,21 @@
 import pytest
 
 from attention_jax.data.tasks import Split
+from attention_jax.data.text.vocabulary import SymbolVocabulary
 from experiments.joined_sentences import joined
 
 
 @pytest.fixture
 def split():
     number = 11
+    vocabulary = SymbolVocabulary("words", ["source", "target"])
     return Split(
         sources=[f"source {index}." for index in range(number)],
         targets=[f"target {index}." for index in range(number)],
         references=[[f"target {index}.", "other"] for index in range(number)],
         name="test",
-        source_vocabulary=None,
-        target_vocabulary=None,
+        source_vocabulary=vocabulary,
+        target_vocabulary=vocabulary,
     )
 
 

@@ -14,13 +14,13 @@ def translate(launch, trained):
 
 
 def test_translate_keeps_lines_and_tolerates_bom_and_crlf(translate):
-    result = translate(b"\xef\xbb\xbf1 2 3\r\n\r\n   \n7 8")
+    result = translate(b"\xef\xbb\xbf123\r\n\r\n   \n78")
     assert result.code == 0, result.err
     assert result.out == "one two three\n\n\nseven eight\n"
 
 
 def test_translate_prints_nbest_with_scores_and_alignments(translate):
-    result = translate(b"1 2 3\n\n4", "--nbest=2", "--alignments", "--search.beam_size=3")
+    result = translate(b"123\n\n45", "--nbest=2", "--alignments", "--search.beam_size=3")
     lines = [line.split(" ||| ") for line in result.out.splitlines()]
     assert [line[0] for line in lines] == ["0", "0", "2", "2"]
     assert lines[0][1] == "one two three" and lines[0][3] == "0-0 1-1 2-2"
@@ -29,7 +29,7 @@ def test_translate_prints_nbest_with_scores_and_alignments(translate):
 
 
 def test_translate_draws_the_attention(translate, tmp_path):
-    result = translate(b"1 2 3\n4 5", f"--plot={tmp_path / 'a.png'}", "--search.method=greedy")
+    result = translate(b"123\n45", f"--plot={tmp_path / 'a.png'}", "--search.method=greedy")
     assert result.code == 0, result.err
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]

@@ -41,3 +41,9 @@ def test_start_state_has_the_shapes_of_its_evaluation():
 
 def test_same_seed_gives_the_same_state():
     jax.tree.map(np.testing.assert_array_equal, start(MovingAverage()), start(MovingAverage()))
+
+
+def test_start_state_shares_no_buffer_as_all_are_donated():
+    leaves = jax.tree.leaves(start(MovingAverage()))
+    pointers = {leaf.unsafe_buffer_pointer() for leaf in leaves}
+    assert len(pointers) == len(leaves)
