@@ -46,7 +46,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.optimizer = {"name": "adam", "learning_rate": 1e-3, "beta2": 0.98, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 500, "final_fraction": 0.01}
     config.training = {
-        "num_epochs": 20.0,
+        "num_epochs": 12.0,
         "averaging": {"name": "ema", "decay": 0.999},
         "log_every_steps": 50,
         "evaluate_every_steps": 1000,
