@@ -57,4 +57,7 @@ def logits_of(
 
     Rows, not columns, so that the table can also be the embedding.
     """
-    return jnp.matmul(features, table.T, preferred_element_type=jnp.float32) + bias
+    # In two dimensions throughout, or XLA writes an array of this size once for every shape.
+    rows = features.reshape(-1, features.shape[-1])
+    logits = jnp.matmul(rows, table.T, preferred_element_type=jnp.float32) + bias
+    return logits.reshape(*features.shape[:-1], -1)

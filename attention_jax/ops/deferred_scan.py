@@ -10,9 +10,12 @@ product over all steps, which is what this module computes:
 `deferred_scan` finds the products with constants by itself, in the traced step, so that step
 functions stay plain mathematics. It treats the gathering of slots out of a constant memory in the
 same way, and computes whatever depends on the constants alone once, before the loop.
+
+The backward loop multiplies by the weights' transposes, dx_t = dy_t W^T. These too are laid out
+once before it: a product of few rows with a matrix that is read across its rows takes up to twice
+as long.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-_DEFERRED_PRIMITIVES = ("dot_general", "gather")
-_INLINED_PRIMITIVES = ("pjit", "jit", "closed_call")
+from attention_jax.ops.step_program import Operation, Program
 
 
 def deferred_scan(
@@ -71,7 +73,7 @@ def deferred_scan(
     )
     output_tree = jax.tree.structure(jax.eval_shape(step, *abstract_groups)[1])
     traced = jax.make_jaxpr(flat_step)(*jax.tree.leaves(abstract_groups))
-    program = _Program.build(traced, counts)
+    program = Program.build(traced, counts)
     invariants = program.run_invariant(constant_leaves)
     carry_leaves, output_leaves = _scan(
         (program, reverse), invariants, [jnp.asarray(leaf) for leaf in carry_leaves], input_leaves
@@ -79,168 +81,12 @@ def deferred_scan(
     return carry_tree.unflatten(carry_leaves), output_tree.unflatten(output_leaves)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Operation:
-    """One primitive application; operands are value numbers, or literals."""
-
-    equation: Any
-    operands: tuple[Any, ...]
-    results: tuple[int, ...]
-    deferred_operand: int | None = None
-
-    def apply(self, operands: list[Any]) -> list[Any]:
-        primitive = self.equation.primitive
-        parameters = primitive.get_bind_params(self.equation.params)
-        results = primitive.bind(*operands, **parameters)
-        return list(results) if primitive.multiple_results else [results]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Literal:
-    value: Any
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Program:
-    """A traced step, parted into what is done once and what is done at every step.
-
-    Attributes:
-      before: Operations that depend on constants only.
-      loop: The others.
-      constants: Value numbers of the step's constants.
-      varying: Value numbers of its carry and inputs.
-      invariants: Value numbers that the loop takes from outside.
-      ordinary: Positions in `invariants` of those used otherwise than as a deferred operand.
-      outputs: Operands that the step returns: the new carry, then its outputs.
-      num_carry: How many leaves the carry has.
-    """
-
-    before: tuple[_Operation, ...]
-    loop: tuple[_Operation, ...]
-    constants: tuple[int, ...]
-    varying: tuple[int, ...]
-    invariants: tuple[int, ...]
-    ordinary: tuple[int, ...]
-    outputs: tuple[Any, ...]
-    num_carry: int
-
-    @classmethod
-    def build(cls, traced: Any, counts: tuple[int, int, int]) -> "_Program":
-        operations, arguments, outputs = _inline(traced)
-        constants, varying = arguments[: counts[0]], arguments[counts[0] :]
-        fixed, before, loop = set(constants), [], []
-        for operation in operations:
-            is_fixed = [isinstance(o, _Literal) or o in fixed for o in operation.operands]
-            if all(is_fixed):
-                before.append(operation)
-                fixed.update(operation.results)
-            else:
-                loop.append(_mark_deferred(operation, is_fixed))
-        used, ordinary = {}, set()
-        for operation in loop:
-            for position, operand in enumerate(operation.operands):
-                if operand in fixed:
-                    used[operand] = None
-                    if position != operation.deferred_operand:
-                        ordinary.add(operand)
-        for operand in outputs:
-            if operand in fixed:
-                used[operand] = None
-                ordinary.add(operand)
-        invariants = tuple(used)
-        positions = tuple(i for i, value in enumerate(invariants) if value in ordinary)
-        return cls(
-            tuple(before),
-            tuple(loop),
-            tuple(constants),
-            tuple(varying),
-            invariants,
-            positions,
-            tuple(outputs),
-            counts[1],
-        )
-
-    @property
-    def deferred(self) -> list[_Operation]:
-        return [operation for operation in self.loop if operation.deferred_operand is not None]
-
-    def run_invariant(self, constants: list[Any]) -> list[Any]:
-        """Computes what the loop takes from outside, out of the step's constants."""
-        values = dict(zip(self.constants, constants, strict=True))
-        for operation in self.before:
-            results = operation.apply([_read(values, o) for o in operation.operands])
-            values.update(zip(operation.results, results, strict=True))
-        return [jnp.asarray(values[number]) for number in self.invariants]
-
-    def run_step(
-        self,
-        invariants: list[Any],
-        varying: list[Any],
-        deferred_invariants: list[Any] | None = None,
-        taps: list[Any] | None = None,
-    ) -> tuple[list[Any], list[Any], list[list[Any]]]:
-        """Runs one step.
-
-        Args:
-          invariants: What the loop takes from outside.
-          varying: Leaves of the carry and of the step's input.
-          deferred_invariants: What deferred operations read in place of `invariants`.
-          taps: Arrays added to the results of the deferred operations.
-
-        Returns:
-          (carry, outputs, varying operands of every deferred operation).
-        """
-        values = dict(zip(self.invariants, invariants, strict=True))
-        values.update(zip(self.varying, varying, strict=True))
-        deferred = dict(zip(self.invariants, deferred_invariants or invariants, strict=True))
-        tapped: list[list[Any]] = []
-        for operation in self.loop:
-            operands = [_read(values, operand) for operand in operation.operands]
-            position = operation.deferred_operand
-            if position is not None:
-                operands[position] = deferred[operation.operands[position]]
-            results = operation.apply(operands)
-            if position is not None:
-                if taps is not None:
-                    results = [results[0] + taps[len(tapped)]]
-                tapped.append(_without(operands, position))
-            values.update(zip(operation.results, results, strict=True))
-        returned = [_read(values, operand) for operand in self.outputs]
-        return returned[: self.num_carry], returned[self.num_carry :], tapped
-
-
-def _mark_deferred(operation: _Operation, is_fixed: list[bool]) -> _Operation:
-    name = operation.equation.primitive.name
-    if name not in _DEFERRED_PRIMITIVES:
-        return operation
-    result = operation.equation.outvars[0].aval
-    if not jnp.issubdtype(result.dtype, jnp.floating):
-        return operation
-    candidates = (0,) if name == "gather" else (0, 1)
-    for position in candidates:
-        if is_fixed[position] and not isinstance(operation.operands[position], _Literal):
-            if _pays(operation, position):
-                return dataclasses.replace(operation, deferred_operand=position)
-    return operation
-
-
-def _pays(operation: _Operation, position: int) -> bool:
-    """Whether adding to the constant's gradient moves more memory than keeping the rows would.
-
-    A small matrix stays in cache, and adding a large batch's products to it is cheap.
-    """
-    sizes = [variable.aval.size for variable in operation.equation.invars]
-    constant = sizes.pop(position)
-    return constant > sum(sizes) + operation.equation.outvars[0].aval.size
-
-
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _scan(static: Any, invariants: list[Any], carry: list[Any], inputs: list[Any]) -> Any:
     program, reverse = static
 
     def body(carry: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
-        new_carry, output, _ = program.run_step(invariants, [*carry, *x])
-        return new_carry, output
+        return program.run_step(invariants, [*carry, *x])
 
     return lax.scan(body, carry, inputs, reverse=reverse)
 
@@ -250,16 +96,31 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
     length = inputs[0].shape[0]
     shapes = [operation.equation.outvars[0].aval for operation in program.deferred]
     taps = [jnp.zeros((length, *shape.shape), shape.dtype) for shape in shapes]
-    fixed = [lax.stop_gradient(value) for value in invariants]
+    fixed = dict(zip(program.invariants, map(lax.stop_gradient, invariants), strict=True))
+    matrices = {operation.constant for operation in program.deferred if operation.is_matrix_product}
+    transposed = {number: fixed[number].T for number in matrices}
 
     def run(ordinary: list[Any], carry: list[Any], inputs: list[Any], taps: list[Any]) -> Any:
-        merged = list(fixed)
+        merged = list(fixed.values())
         for position, value in zip(program.ordinary, ordinary, strict=True):
             merged[position] = value
 
         def body(carry: list[Any], x: Any) -> Any:
-            new_carry, output, tapped = program.run_step(merged, [*carry, *x[0]], fixed, x[1])
-            return new_carry, (output, tapped)
+            inputs, taps = x
+            tapped: list[list[Any]] = []
+
+            def apply(operation: Operation, operands: list[Any]) -> list[Any]:
+                if operation.deferred_operand is None:
+                    return operation.apply(operands)
+                number, tap = operation.constant, taps[len(tapped)]
+                varying = _without(operands, operation.deferred_operand)
+                tapped.append(varying)
+                return [
+                    _apply_deferred(operation, varying, fixed[number], transposed.get(number), tap)
+                ]
+
+            new_carry, outputs = program.run_step(merged, [*carry, *inputs], apply)
+            return new_carry, (outputs, tapped)
 
         final, (outputs, tapped) = lax.scan(body, carry, (inputs, taps), reverse=reverse)
         return (final, outputs), tapped
@@ -278,7 +139,7 @@ def _scan_backward(static: Any, residuals: Any, cotangent: Any) -> Any:
         gradients[position] = gradient
     index_of = {number: position for position, number in enumerate(program.invariants)}
     for operation, operands, tap in zip(program.deferred, tapped, taps, strict=True):
-        index = index_of[operation.operands[operation.deferred_operand]]
+        index = index_of[operation.constant]
         gradient = _deferred_gradient(operation, operands, invariants[index], tap)
         previous = gradients[index]
         gradients[index] = gradient if previous is None else previous + gradient
@@ -288,53 +149,58 @@ def _scan_backward(static: Any, residuals: Any, cotangent: Any) -> Any:
 _scan.defvjp(_scan_forward, _scan_backward)
 
 
+def _apply_deferred(
+    operation: Operation, varying: list[Any], constant: Any, transposed: Any, tap: Any
+) -> Any:
+    """Applies a deferred operation, with the cotangent of its result as the tap's gradient.
+
+    Args:
+      operation: What is applied.
+      varying: Its other operands.
+      constant: Its deferred operand.
+      transposed: The transposed constant of a matrix product, else None.
+      tap: Of the result's shape; its values do not matter.
+    """
+    place = operation.deferred_operand
+
+    def apply(varying: list[Any], constant: Any) -> Any:
+        return operation.apply(_with(varying, place, constant))[0]
+
+    def forward(varying: list[Any], constant: Any, *rest: Any) -> tuple[Any, Any]:
+        return apply(varying, constant), constant if transposed is None else transposed
+
+    def backward(fixed: Any, cotangent: Any) -> tuple[Any, ...]:
+        def linear(varying: list[Any]) -> Any:
+            if transposed is None:
+                return apply(varying, fixed)
+            return operation.apply_transposed(_with(varying, place, fixed))
+
+        is_linear = operation.equation.primitive.name != "gather"  # whose indices have no gradient
+        gradient = jax.linear_transpose(linear, varying)(cotangent)[0] if is_linear else None
+        return gradient, None, None, cotangent
+
+    product = jax.custom_vjp(lambda varying, constant, *rest: apply(varying, constant))
+    product.defvjp(forward, backward)
+    return product(varying, constant, transposed, tap)
+
+
 def _deferred_gradient(
-    operation: _Operation, operands: list[Any], constant: Any, cotangent: Any
+    operation: Operation, varying: list[Any], constant: Any, cotangent: Any
 ) -> Any:
     """Returns the constant's gradient through one operation, over all steps at once."""
 
     def over_all_steps(constant: Any) -> Any:
-        def one_step(operands: list[Any]) -> Any:
-            full = list(operands)
-            full.insert(operation.deferred_operand, constant)
-            return operation.apply(full)[0]
+        def one_step(varying: list[Any]) -> Any:
+            return operation.apply(_with(varying, operation.deferred_operand, constant))[0]
 
-        return jax.vmap(one_step)(operands)
+        return jax.vmap(one_step)(varying)
 
     _, pullback = jax.vjp(over_all_steps, constant)
     return pullback(cotangent)[0]
 
 
-def _inline(traced: Any) -> tuple[list[_Operation], list[int], list[Any]]:
-    """Numbers every value of a traced function, with calls to jitted functions inlined."""
-    operations: list[_Operation] = []
-    counter = iter(range(10**9))
-
-    def walk(closed: Any, arguments: list[Any]) -> list[Any]:
-        numbers: dict[Any, Any] = dict(zip(closed.jaxpr.invars, arguments, strict=True))
-        for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
-            numbers[variable] = _Literal(value)
-
-        def number_of(atom: Any) -> Any:
-            return _Literal(atom.val) if hasattr(atom, "val") else numbers[atom]
-
-        for equation in closed.jaxpr.eqns:
-            operands = [number_of(atom) for atom in equation.invars]
-            if equation.primitive.name in _INLINED_PRIMITIVES:
-                results = walk(equation.params["jaxpr"], operands)
-            else:
-                results = [next(counter) for _ in equation.outvars]
-                operations.append(_Operation(equation, tuple(operands), tuple(results)))
-            numbers.update(zip(equation.outvars, results, strict=True))
-        return [number_of(atom) for atom in closed.jaxpr.outvars]
-
-    arguments = [next(counter) for _ in traced.jaxpr.invars]
-    outputs = walk(traced, list(arguments))
-    return operations, arguments, outputs
-
-
-def _read(values: dict[int, Any], operand: Any) -> Any:
-    return operand.value if isinstance(operand, _Literal) else values[operand]
+def _with(items: list[Any], position: int, item: Any) -> list[Any]:
+    return [*items[:position], item, *items[position:]]
 
 
 def _without(items: list[Any], position: int) -> list[Any]:

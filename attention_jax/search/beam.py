@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.hypotheses import Hypotheses
+from attention_jax.search.largest import largest
 from attention_jax.search.lengths import length_limits, length_penalty
 from attention_jax.search.state import follow, repeat_state
 from attention_jax.search.vocabulary import end_allowed, end_required, never_generated
@@ -171,7 +172,7 @@ def _continuations(
 
     not_live = (SpecialIds.EOS, *never_generated(config))
     number = min(log_probs.shape[1] + len(not_live), logits.shape[-1])
-    best, tokens = lax.top_k(logits, number)
+    best, tokens = largest(logits, number)
     forbidden = jnp.isin(tokens, jnp.array(not_live))
     forbidden = forbidden | end_required(position, longest)[:, None, None]
     candidates = log_probs[..., None] + best - normalizer[..., None]

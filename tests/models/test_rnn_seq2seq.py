@@ -1,5 +1,6 @@
 """The recurrent encoder-decoder as a whole."""
 
+import ast
 import dataclasses
 import functools
 
@@ -208,6 +209,19 @@ def test_every_field_is_changed():
         assert changed >= {field.name for field in dataclasses.fields(cls)} - {"name"}
 
 
+def training_logits(model, params):
+    apply = functools.partial(model.apply, rng=jax.random.key(0), train=True)
+    return jax.jit(apply)(params, batch()).logits
+
+
+@functools.cache
+def before_change(changes):
+    """Returns a model as it was before its last change, its parameters and training logits."""
+    model = build(**ast.literal_eval(changes))
+    params = jax.jit(model.init)(jax.random.key(1))
+    return model, params, training_logits(model, params)
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_every_field_changes_something(change):
     """The last field changed means other parameters, other initial values, or other logits."""
@@ -216,19 +230,15 @@ def test_every_field_changes_something(change):
         before = {group: dict(list(value.items())[:-1])}
     else:
         before = {key: change[key] for key in list(change)[:-1]}
-    models = build(**before), build(**change)
+    models = before_change(repr(before))[0], build(**change)
     shapes = [jax.eval_shape(model.init, jax.random.key(0)) for model in models]
     if jax.tree.map(lambda x: x.shape, shapes[0]) != jax.tree.map(lambda x: x.shape, shapes[1]):
         return
+    params = before_change(repr(before))[1]
     if group == "initialization":
-        found = [jax.jit(model.init)(jax.random.key(0)) for model in models]
+        found = params, jax.jit(models[1].init)(jax.random.key(1))
     else:
-        params = jax.jit(models[0].init)(jax.random.key(0))
-        options = dict(rng=jax.random.key(0), train=True)
-        found = [
-            jax.jit(functools.partial(model.apply, **options))(params, batch()).logits
-            for model in models
-        ]
+        found = before_change(repr(before))[2], training_logits(models[1], params)
     pairs = zip(jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True)
     assert not all(np.allclose(one, other, atol=1e-5, rtol=0) for one, other in pairs)
 

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attention_jax.objectives.metrics import add_pairs, means, token_metrics
 from attention_jax.types import ModelOutput
@@ -50,9 +51,14 @@ def test_token_metrics_of_batches_add_up():
         np.testing.assert_allclose(summed[name], whole[name], rtol=1e-6)
 
 
-def test_accuracy_counts_no_tie_as_right():
-    logits, batch = random_example(2, 4)
-    assert means(add_pairs([measure(np.zeros_like(logits), batch)]))["accuracy"] == 0.0
+def test_accuracy_counts_targets_that_no_token_beats():
+    logits, batch = random_example(2, 20)
+    mask = batch["target_mask"]
+    best = np.take_along_axis(logits, batch["target"][..., None], -1)[..., 0] == logits.max(-1)
+    assert 0 < best[mask].sum() < mask.sum()
+    assert means(add_pairs([measure(logits, batch)]))["accuracy"] == pytest.approx(
+        best[mask].mean()
+    )
 
 
 def test_add_pairs_adds_in_float64():

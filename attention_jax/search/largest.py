@@ -1,0 +1,41 @@
+"""The largest entries of long rows, found in two stages."""
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+_GROUP = 32
+# Below it, or where most groups would be chosen, one stage is as fast.
+_SHORT_ROW = 1024
+
+
+def largest(
+    values: Float[Array, "*B V"], number: int
+) -> tuple[Float[Array, "*B N"], Int[Array, "*B N"]]:
+    """Finds the largest entries of each row, as `lax.top_k` does, ties included.
+
+    The N largest entries lie in those N groups of neighbours whose maxima are the largest. These
+    maxima cost one pass over a row; only they and the N groups are then sorted, which takes a
+    third of the time for a vocabulary of some thousands.
+
+    Args:
+      values: Rows without NaN.
+      number: N.
+
+    Returns:
+      (entries, positions), from the largest down; of equals, the first comes first.
+    """
+    length = values.shape[-1]
+    if length < max(_SHORT_ROW, 4 * _GROUP * number):
+        return tuple(lax.top_k(values, number))
+    missing = -length % _GROUP
+    if missing:
+        before = [(0, 0)] * (values.ndim - 1)
+        values = jnp.pad(values, [*before, (0, missing)], constant_values=-jnp.inf)
+    groups = values.reshape(*values.shape[:-1], -1, _GROUP)
+    # In the order of the row, so that the first of equals stays the first.
+    chosen = jnp.sort(lax.top_k(groups.max(axis=-1), number)[1], axis=-1)
+    rivals = jnp.take_along_axis(groups, chosen[..., None], axis=-2)
+    entries, places = lax.top_k(rivals.reshape(*values.shape[:-1], -1), number)
+    group = jnp.take_along_axis(chosen, places // _GROUP, axis=-1)
+    return entries, group * _GROUP + places % _GROUP
