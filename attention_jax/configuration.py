@@ -1,8 +1,8 @@
 """From plain mappings to frozen dataclasses, with one clear line for every mistake.
 
 Every part of the package that is driven by a config declares a frozen dataclass whose fields are
-made by `setting`; `typed` turns a mapping (a ConfigDict included) into that dataclass and names
-the field, what was expected and what was found when it cannot.
+made by `setting`; `typed` turns a mapping, or a ConfigDict (which is no `Mapping`), into that
+dataclass and names the field, what was expected and what was found when it cannot.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
       cls: A dataclass whose fields are annotated with scalars, other such dataclasses, optional
         scalars, or homogeneous tuples.
       values: A mapping or ConfigDict from field names to values; nested ones become nested
-        dataclasses.
+        dataclasses. Anything else is refused with a message.
       where: Path of `values` in the whole config, for messages.
 
     Returns:
@@ -75,7 +75,7 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
     Raises:
       ConfigError: Naming the field, what was expected and what was found.
     """
-    if not isinstance(values, Mapping) and not hasattr(values, "items"):
+    if not hasattr(values, "items"):
         raise ConfigError(f"{where}: expected a group of fields, found {values!r}")
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
     values = dict(values.items())

@@ -28,6 +28,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.data = common.data_section(argument)
     if argument != "smoke":
         config.data.batch_size = 64
+        config.data.num_buckets = 8
         config.data.subwords.size = 4000
     config.model = {
         "name": "rnn_seq2seq",

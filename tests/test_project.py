@@ -67,6 +67,15 @@ def test_pins_cover_every_dependency(repository):
     assert {re.sub(r"[-_.]+", "-", name).lower() for name in names} <= pinned
 
 
+def test_changelog_dates_every_version(repository):
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (repository / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0] == "[Unreleased]" and headings[1].startswith(f"[{project['version']}] - ")
+    for heading in headings[1:]:
+        assert re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", heading), heading
+
+
 def test_dependencies_are_bounded_on_both_sides(repository):
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]

@@ -84,13 +84,13 @@ def learning_curves(records: Iterable[Mapping[str, Any]], title: str = "") -> Fi
     """Draws the losses, the validation metrics and the learning rate over the steps.
 
     The training loss is drawn faintly as logged and boldly smoothed; on every other curve the best
-    value is marked and written out.
+    value is marked and written out. `nll` is left out where it is the loss itself.
 
     Args:
       records: As `read_metrics` returns them.
       title: What stands above.
     """
-    curves = curves_by_metric(records)
+    curves = _without_repetition(curves_by_metric(records))
     panels = [
         (label, [name for name in names if name in curves])
         for label, names in PANELS
@@ -114,6 +114,18 @@ def learning_curves(records: Iterable[Mapping[str, Any]], title: str = "") -> Fi
     if title:
         figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure
+
+
+def _without_repetition(curves: Mapping[str, dict[str, Curve]]) -> dict[str, dict[str, Curve]]:
+    """Leaves out `nll` where it is the only objective, which makes it the same as `loss`."""
+    loss, nll = curves.get("loss", {}), curves.get("nll", {})
+    repeats = all(split in loss and _same(loss[split], nll[split]) for split in nll)
+    return {name: by_split for name, by_split in curves.items() if name != "nll" or not repeats}
+
+
+def _same(one: Curve, other: Curve) -> bool:
+    # The two are summed in different orders, so that their last digits may differ.
+    return np.array_equal(one[0], other[0]) and np.allclose(one[1], other[1], equal_nan=True)
 
 
 def _draw_panel(

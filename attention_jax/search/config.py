@@ -10,24 +10,28 @@ from attention_jax.configuration import setting
 class SearchConfig:
     """The method of a search, its limits and how finished hypotheses are compared.
 
-    Lengths count tokens, the end of the sentence included, of the source as of the target.
+    Lengths count tokens, the end of the sentence included, of the source as of the target. A field
+    is used by every method where nothing else is said; the methods that do not use one ignore it.
 
     Attributes:
       method: `greedy` takes the most probable token at each position, `beam` keeps the
         `beam_size` most probable beginnings, `sample` draws.
-      beam_size: Hypotheses that a beam keeps; other methods ignore it.
-      num_hypotheses: Hypotheses returned for each source. A beam returns at most its size,
+      beam_size: Hypotheses that a beam keeps; `beam` only, `greedy` and `sample` ignore it.
+      num_hypotheses: Hypotheses returned for each source. `beam` returns at most `beam_size`,
         `greedy` has one, `sample` draws this many independently.
       max_length_factor: No output is longer than this times its source's length ...
       max_length_constant: ... plus this many tokens.
       min_length_ratio: The end of the sentence is forbidden until an output has this times its
         source's length in tokens; 0.5 is what Bahdanau's code does.
       length_normalization: What the log-probability is divided by: `none`; `length`, the length
-        to the power of alpha; `gnmt`, ((5 + length) / 6) to the power of alpha.
-      length_alpha: That alpha. GNMT uses 0.2; Bahdanau's code divides by the length itself, 1.
-      temperature: Divides the logits before sampling.
-      top_k: Samples among this many most probable tokens only; 0 for all.
-      top_p: Samples among the fewest tokens that together have this probability.
+        to the power of alpha; `gnmt`, ((5 + length) / 6) to the power of alpha. With `beam` it
+        decides which hypotheses are found, with `sample` their order, with `greedy` the score
+        only.
+      length_alpha: That alpha, unused with normalization `none`. GNMT uses 0.2; Bahdanau's code
+        divides by the length itself, 1.
+      temperature: Divides the logits before sampling; `sample` only.
+      top_k: Samples among this many most probable tokens only, 0 for all; `sample` only.
+      top_p: Samples among the fewest tokens that together have this probability; `sample` only.
       forbid_unknown: Whether the unknown word may not be generated.
     """
 

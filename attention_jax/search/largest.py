@@ -27,7 +27,8 @@ def largest(
     """
     length = values.shape[-1]
     if length < max(_SHORT_ROW, 4 * _GROUP * number):
-        return tuple(lax.top_k(values, number))
+        entries, places = lax.top_k(values, number)
+        return entries, places
     missing = -length % _GROUP
     if missing:
         before = [(0, 0)] * (values.ndim - 1)

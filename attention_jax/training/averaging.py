@@ -1,7 +1,8 @@
 """Averages of parameters, which often evaluate better than the last ones.
 
-`config.training.averaging.name` alone says which parameters are evaluated: the last (`none`), a
-moving average (`ema`), or the mean of the newest checkpoints (`checkpoints`).
+`config.training.averaging.name` alone says which parameters are evaluated after training: those
+of the best step (`none`), their moving average (`ema`), or the mean of the newest checkpoints
+(`checkpoints`).
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from attention_jax.types import Params
 
 @dataclasses.dataclass(frozen=True)
 class NoAveraging:
-    """Evaluates the last parameters."""
+    """Evaluates the parameters as they are."""
 
     name: str = setting("none", choices=("none",))
 
@@ -36,7 +37,12 @@ class MovingAverage:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointAverage:
-    """Evaluates the mean of the parameters in the newest checkpoints.
+    """Evaluates the mean of the parameters in the newest checkpoints, once training is over.
+
+    Validations while training measure the last parameters, not the mean: it would change with
+    every checkpoint that an interruption adds, and training with it. So `training.metric`, and
+    what is called best by it, says nothing about the mean. The best step has no part in choosing
+    the checkpoints, and `training.patience`, which would end training past the best, must be 0.
 
     Attributes:
       count: How many checkpoints; 5 for the base and 20 for the big Transformer.

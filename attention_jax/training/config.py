@@ -18,7 +18,7 @@ from attention_jax.objectives import build_objective
 from attention_jax.search.config import SearchConfig
 from attention_jax.training import averaging as averages
 from attention_jax.training import optimizers, schedules
-from attention_jax.training.averaging import Averaging, NoAveraging
+from attention_jax.training.averaging import Averaging, CheckpointAverage, NoAveraging
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,17 +28,20 @@ class TrainingConfig:
     Attributes:
       num_steps: Length of training in updates; this or `num_epochs` must be set.
       num_epochs: Length of training in passes over the data; with both, the shorter one counts.
-      accumulate_steps: Parts into which a batch is split to save memory.
-      averaging: Which parameters are evaluated: the last, or an average.
+      accumulate_steps: Parts into which a batch is split to save memory. Filler rows make the
+        parts equally large, whatever the batch size.
+      averaging: Which parameters are evaluated: those of the best step, or an average.
       log_every_steps: Distance of the lines in `metrics.jsonl` and on the screen.
       evaluate_every_steps: Distance of validations; 0 validates at the end only.
       checkpoint_every_steps: Distance of checkpoints; 0 saves at validations only, where a best
         one is always saved.
       keep_latest: Newest checkpoints to keep.
       keep_best: Checkpoints with the best metric to keep.
-      metric: Validation metric that decides which checkpoint is best, and when to stop.
+      metric: Validation metric that decides which checkpoint is best, and when to stop. With
+        averaging `checkpoints`, the best one is kept but not evaluated.
       mode: Whether a good metric is low or high.
-      patience: Validations without improvement after which training stops; 0 never stops early.
+      patience: Validations without improvement after which training stops; 0 never stops early,
+        and is the only choice with averaging `checkpoints`.
       max_consecutive_nonfinite: Updates with a gradient that is not finite, one after another,
         that stop training.
       tensorboard: Whether the metrics are also written as TensorBoard event files.
@@ -63,8 +66,14 @@ class TrainingConfig:
         if self.num_steps is None and self.num_epochs is None:
             raise ValueError("num_steps: expected this or num_epochs to be set, found neither")
         if self.patience and not self.evaluate_every_steps:
-            raise ValueError("patience: expected 0 where evaluate_every_steps is 0, found "
-                             f"{self.patience}")
+            raise ValueError(
+                f"patience: expected 0 where evaluate_every_steps is 0, found {self.patience}"
+            )
+        if self.patience and isinstance(self.averaging, CheckpointAverage):
+            raise ValueError(
+                "patience: expected 0 where averaging.name is 'checkpoints', since the newest "
+                f"checkpoints are averaged and not those around the best, found {self.patience}"
+            )
         count = getattr(self.averaging, "count", 1)
         if self.keep_latest < count:
             raise ValueError(

@@ -56,6 +56,8 @@ def train(
         state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
         parts.batches.restore(checkpoint.data)
     started = time.monotonic() - watch.seconds
+    # Every device has its share of the rows of every part.
+    rows_multiple = len(parts.mesh.local_devices) * settings.accumulate_steps
 
     meter = Meter(
         settings.log_every_steps,
@@ -69,7 +71,7 @@ def train(
         for step in range(done + 1, parts.total_steps + 1):
             if watch.stopped:
                 break
-            batch = pad_rows(next(parts.batches), len(parts.mesh.local_devices))
+            batch = pad_rows(next(parts.batches), rows_multiple)
             state, metrics = parts.train_step(state, shard_batch(batch, parts.mesh), step_rng)
             log.training(meter.add(step, metrics))
 
@@ -127,5 +129,8 @@ def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def _evaluated(state: TrainState) -> Params:
-    """Returns what validation measures: the moving average if there is one."""
+    """Returns what validation measures: the moving average, or else the last parameters.
+
+    The mean of checkpoints is for the end of training only; see `CheckpointAverage`.
+    """
     return state.params if state.average is None else state.average

@@ -59,7 +59,7 @@ def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Ar
     """Sends a batch to the devices, each getting its share of the rows.
 
     With several processes, `batch` holds the rows of this one. The number of rows must be a
-    multiple of this process's devices; see `pad_rows`.
+    multiple of this process's devices, times `accumulate_steps` for training; see `pad_rows`.
     """
     sharding = batch_sharding(mesh)
     return {

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float
 
-from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, Pairs
 from attention_jax.training.averaging import Averaging, update_average
 from attention_jax.training.schedules import Schedule
@@ -38,7 +37,8 @@ def make_train_step(
       schedule: The learning rate, from `build_schedule`.
       averaging: Whether a moving average is kept; that of `start_state`.
       accumulate_steps: Parts into which a batch is split to save memory. The gradient is that
-        of the whole batch, whatever the parts' numbers of tokens.
+        of the whole batch, whatever the parts' numbers of tokens. The number of rows must be a
+        multiple of it; see `sharding.pad_rows`.
 
     Returns:
       `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
@@ -141,9 +141,8 @@ def _split(batch: Batch, parts: int) -> Batch:
     def split(leaf: Array) -> Array:
         rows = leaf.shape[0]
         if rows % parts:
-            raise ConfigError(
-                f"config.training.accumulate_steps: expected a divisor of the batch's {rows} "
-                f"rows, found {parts}"
+            raise ValueError(
+                f"expected a multiple of {parts} rows, one for each part, found {rows}"
             )
         return jnp.swapaxes(leaf.reshape(rows // parts, parts, *leaf.shape[1:]), 0, 1)
 

@@ -93,3 +93,28 @@ def test_learning_curves_keep_early_outliers_from_flattening_the_rest():
         for step in range(1, 201)
     ]
     assert learning_curves(logged).axes[0].get_ylim()[1] < 5
+
+
+def test_learning_curves_draw_the_loss_once_where_nll_is_all_of_it():
+    rounding = 1 + 1e-7
+    logged = [{**record, "nll": record["loss"] * rounding} for record in records()]
+    losses = learning_curves(logged).axes[0]
+    assert len(losses.lines) == len(learning_curves(records()).axes[0].lines)
+    legend = [text.get_text() for text in losses.get_legend().get_texts()]
+    assert legend == ["train", f"validation, best {4 / 60:.3f}"]
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_learning_curves_draw_nll_beside_a_loss_that_is_more(split):
+    logged = [
+        {**record, "nll": record["loss"] * (0.9 if record["split"] == split else 1)}
+        for record in records()
+    ]
+    legend = learning_curves(logged).axes[0].get_legend().get_texts()
+    names = [text.get_text().split(",")[0] for text in legend]
+    assert names == ["train loss", "validation loss", "train nll", "validation nll"]
+
+
+def test_learning_curves_draw_nll_where_no_loss_was_logged():
+    logged = [{"step": step, "split": "train", "nll": 3 / step} for step in range(1, 9)]
+    assert len(learning_curves(logged).axes[0].lines) == 2

@@ -54,6 +54,16 @@ def test_to_plain_reads_back_as_the_same_config():
             {"training": {"num_steps": 5, "averaging": {"name": "checkpoints", "count": 5}}},
             "config.training.keep_latest: expected at least averaging.count (5), found 2",
         ),
+        (
+            {
+                "training": {
+                    "num_steps": 5,
+                    "patience": 3,
+                    "averaging": {"name": "checkpoints", "count": 2},
+                }
+            },
+            "config.training.patience: expected 0 where averaging.name is 'checkpoints'",
+        ),
         ({"training": {"num_steps": 5, "mode": "low"}}, "expected one of 'min', 'max'"),
         ({"evaluation": {"splits": ("dev",)}}, "splits[0]: expected one of train"),
         ({"objectives": {}}, "config.objectives: expected at least one"),

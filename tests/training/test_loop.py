@@ -15,8 +15,16 @@ from attention_jax.training.run import run_experiment
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import shard_batch
 from attention_jax.training.trained import load_run
-from tests.end_to_end.kill_and_resume import train
+from launch import cli
 from tests.training.tiny import tiny_config
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compilation_cache():
+    """Compiles the same step once, not in every test."""
+    cli.use_compilation_cache()
+    yield
+    jax.config.update("jax_compilation_cache_dir", None)
 
 
 def _facts(workdir) -> dict:
@@ -83,14 +91,15 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
 
 def test_average_of_checkpoints_is_what_is_evaluated(tmp_path):
     workdir = tmp_path / "run"
-    more = ("--config.training.averaging.name=checkpoints", "--config.training.averaging.count=2",
-            "--config.training.checkpoint_every_steps=3")  # fmt: skip
-    result = train(workdir, 9, more=more)
-    assert result.returncode == 0, result.stderr
+    config = tiny_config(
+        num_steps=6, checkpoint_every_steps=3, evaluate_every_steps=0,
+        averaging={"name": "checkpoints", "count": 2},
+    )  # fmt: skip
+    run_experiment(config, workdir)
     averaged = load_run(workdir)
     with Checkpointer(workdir / "checkpoints", read_only=True) as checkpointer:
         like = assemble(averaged.config, averaged.directory).like
-        older, newer = (checkpointer.restore(like, step).state.params for step in (6, 9))
+        older, newer = (checkpointer.restore(like, step).state.params for step in (3, 6))
     jax.tree.map(
         lambda mean, a, b: np.testing.assert_allclose(mean, (a + b) / 2, rtol=1e-6, atol=1e-7),
         averaged.params, older, newer,
@@ -115,7 +124,7 @@ def test_unknown_metric_is_refused_before_training(tmp_path):
 
 def test_train_step_compiles_once_for_each_bucket(tmp_path):
     config = tiny_config()
-    data = dataclasses.replace(config.data, num_buckets=3, max_train_examples=512)
+    data = dataclasses.replace(config.data, num_buckets=2, max_train_examples=512)
     config = dataclasses.replace(config, data=data)
     parts = assemble(config, RunDirectory(tmp_path / "run"))
     state = parts.start(jax.random.key(0))

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, add_pairs, nll
 from attention_jax.training.averaging import MovingAverage, NoAveraging
 from attention_jax.training.optimizers import SGD, Adam, build_optimizer
 from attention_jax.training.schedules import Constant, Plateau, build_schedule
+from attention_jax.training.sharding import pad_rows
 from attention_jax.training.state import start_state
 from attention_jax.training.step import make_eval_step, make_train_step
 from attention_jax.types import ModelOutput
@@ -146,8 +146,17 @@ def test_accumulation_gives_the_gradient_of_the_whole_batch(reduction, parts):
         np.testing.assert_allclose(split_summary[name], value, rtol=1e-5)
 
 
-def test_accumulation_needs_a_divisor_of_the_rows():
-    with pytest.raises(ConfigError, match="divisor of the batch's 8 rows, found 3"):
+@pytest.mark.parametrize("reduction", ["per_token", "per_sentence"])
+def test_accumulation_of_padded_rows_is_that_of_the_rows_alone(reduction):
+    term, batch = nll.Term(reduction=reduction), random_batch(rows=8)
+    whole, whole_summary = trainer_of(nll=term).run(batch)
+    split, split_summary = trainer_of(nll=term, accumulate_steps=3).run(pad_rows(batch, 3))
+    assert_close(split.params, whole.params, rtol=1e-6, atol=1e-6)
+    assert split_summary == pytest.approx(whole_summary, rel=1e-6)
+
+
+def test_accumulation_needs_padded_rows():
+    with pytest.raises(ValueError, match="a multiple of 3 rows, one for each part, found 8"):
         trainer_of(accumulate_steps=3).run(random_batch(rows=8))
 
 
