@@ -1,8 +1,6 @@
 """Writes the README's numbers from the record of a run; see `USAGE`."""
 
-import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from attention_jax.errors import UserError
 from attention_jax.training.evaluate import format_results
 from attention_jax.training.files import write_text
 from attention_jax.training.run_directory import RunDirectory
+from experiments.records import keep_record, read_record
 from launch import cli
 
 USAGE = """
@@ -23,38 +22,27 @@ usage: python -m experiments.readme [--run=runs/quickstart]
          docs/results/quickstart first
 """
 RECORD = Path("docs/results/quickstart")
-FILES = ("config.json", "run.json", "results.json")
 METRICS = {
     "per_no_stress": "phoneme error rate, without stress",
     "wer_no_stress": "word error rate, without stress",
     "per": "phoneme error rate, with stress",
     "wer": "word error rate, with stress",
 }
-_RUN = flags.DEFINE_string("run", None, "A finished run of the main example.")
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, when it runs and not when it is imported."""
+    flags.DEFINE_string("run", None, "A finished run of the main example.")
+    return argv
 
 
 def main() -> None:
     """Keeps the record of a run, if one is named, and fills the README."""
-    if _RUN.value:
-        keep_record(Path(_RUN.value), RECORD)
+    if flags.FLAGS.run:
+        keep_record(Path(flags.FLAGS.run), RECORD)
     readme = Path("README.md")
     section = quickstart_section(read_record(RECORD), printed(RECORD))
     write_text(readme, replace_section(readme.read_text(), "quickstart", section))
-
-
-def keep_record(run: Path, record: Path) -> None:
-    """Copies what says how a run was made and what came out of it."""
-    missing = [name for name in FILES if not (run / name).is_file()]
-    if missing:
-        raise UserError(f"--run: expected a finished run, found no {missing[0]} in {run}")
-    record.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        shutil.copyfile(run / name, record / name)
-
-
-def read_record(record: Path) -> dict[str, Any]:
-    """Returns the record's files by their names."""
-    return {name: json.loads((record / name).read_text()) for name in FILES}
 
 
 def printed(record: Path) -> str:
@@ -95,4 +83,4 @@ def replace_section(text: str, name: str, section: str) -> str:
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

@@ -4,13 +4,14 @@ import pytest
 
 from attention_jax.errors import UserError
 from experiments import readme
+from experiments.records import read_record
 
 
 def test_readme_says_what_the_record_says(repository, monkeypatch):
     monkeypatch.chdir(repository)
     text = (repository / "README.md").read_text()
     section = readme.quickstart_section(
-        readme.read_record(readme.RECORD), readme.printed(readme.RECORD)
+        read_record(readme.RECORD), readme.printed(readme.RECORD)
     )
     assert readme.replace_section(text, "quickstart", section) == text
 
@@ -25,8 +26,3 @@ def test_replace_section_replaces_what_is_between_the_marks():
 def test_replace_section_without_marks_is_one_line():
     with pytest.raises(UserError, match="expected the marks"):
         readme.replace_section("nothing", "x", "new")
-
-
-def test_keep_record_wants_a_finished_run(tmp_path):
-    with pytest.raises(UserError, match="found no config.json"):
-        readme.keep_record(tmp_path, tmp_path / "record")

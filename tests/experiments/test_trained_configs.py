@@ -1,0 +1,73 @@
+"""The report of what the configs reach."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from attention_jax.errors import UserError
+from experiments.records import FILES, keep_record, read_record
+from experiments.trained_configs import REPORT, config_name, report
+
+
+@pytest.fixture
+def run(repository, tmp_path):
+    """A finished run: the record of the main example."""
+    return shutil.copytree(repository / "docs/results/quickstart", tmp_path / "run")
+
+
+def rename_config(run, config):
+    made = json.loads((run / "run.json").read_text())
+    made["command"] = f"python -m launch.train --config={config} --workdir=runs/x"
+    (run / "run.json").write_text(json.dumps(made))
+
+
+def test_report_says_what_the_records_say(repository):
+    records = repository / "docs/results/configs"
+    found = {path.name: read_record(path) for path in sorted(records.glob("*"))}
+    assert (repository / REPORT).read_text() == report(found)
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [("configs/a.py", "a"), ("configs/b.py:multi30k", "b-multi30k")],
+)
+def test_config_is_named_with_its_argument(run, config, name):
+    rename_config(run, config)
+    assert config_name(run) == name
+
+
+def test_config_of_somebody_else_is_refused(run):
+    rename_config(run, "/home/me/mine.py")
+    with pytest.raises(UserError, match="expected a run of a file in configs"):
+        config_name(run)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_unfinished_run_is_refused(run, tmp_path, name):
+    (run / name).unlink()
+    with pytest.raises(UserError, match=f"found no {name}"):
+        keep_record(run, tmp_path / "record")
+    assert not (tmp_path / "record").exists()
+
+
+def test_metrics_stand_under_their_kind_of_task(run):
+    record = read_record(run)
+    text = report({"quickstart": record})
+    assert "Pronunciation" in text and "Translation" not in text
+    assert f"{record['results.json']['test']['wer_no_stress']:.2f}" in text
+
+
+def test_no_record_is_one_line(repository, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.trained_configs"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1 and "name a finished run" in done.stderr
