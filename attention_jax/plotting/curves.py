@@ -14,7 +14,7 @@ from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 
 # Panels from top to bottom: what their axis is called, and the metrics that they show if logged.
 PANELS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("loss per token", ("loss", "nll")),
+    ("loss", ("loss", "nll")),
     ("perplexity", ("perplexity",)),
     ("error rate (%)", ("per", "wer", "per_no_stress", "wer_no_stress")),
     ("BLEU, chrF", ("bleu", "chrf")),

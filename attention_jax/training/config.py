@@ -33,8 +33,8 @@ class TrainingConfig:
       averaging: Which parameters are evaluated: those of the best step, or an average.
       log_every_steps: Distance of the lines in `metrics.jsonl` and on the screen.
       evaluate_every_steps: Distance of validations; 0 validates at the end only.
-      checkpoint_every_steps: Distance of checkpoints; 0 saves at validations only, where a best
-        one is always saved.
+      checkpoint_every_steps: Distance of checkpoints. A step that validates best is saved too, and
+        so is the last one; 0 saves no others.
       keep_latest: Newest checkpoints to keep.
       keep_best: Checkpoints with the best metric to keep.
       metric: Validation metric that decides which checkpoint is best, and when to stop. With

@@ -48,7 +48,7 @@ def test_curves_by_metric_takes_the_later_record_of_a_step():
 def test_learning_curves_draw_a_panel_for_each_kind_of_metric(tmp_path):
     figure = learning_curves(records(), "run")
     labels = [axes.get_ylabel() for axes in figure.axes]
-    assert labels == ["loss per token", "error rate (%)", "learning rate"]
+    assert labels == ["loss", "error rate (%)", "learning rate"]
     losses, rates, schedule = figure.axes
     legend = [text.get_text() for text in losses.get_legend().get_texts()]
     assert legend == ["train", f"validation, best {4 / 60:.3f}"]
