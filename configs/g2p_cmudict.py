@@ -1,13 +1,13 @@
 """English spelling to pronunciation, at full length.
 
-The model of `configs/quickstart.py`, larger and trained until it stops improving, with dropout,
-label smoothing and a moving average of the parameters.
+The model of `configs/quickstart.py`, larger and trained for longer, with dropout, label smoothing
+and a moving average of the parameters.
 
 Command:  python -m launch.train --config=configs/g2p_cmudict.py --workdir=runs/g2p_cmudict
 Expected: docs/results/configs.md. The aim is a word error rate of 25 % without stress, which
-          twelve epochs just miss, with validation still improving at the end. On other splits
-          of the same dictionary a 3 x 256 Transformer is reported at 30.2 % and a weighted
-          transducer at 33.9 % (README of the g2p-seq2seq toolkit).
+          these twelve epochs miss. On other splits of the same dictionary a 3 x 256 Transformer
+          is reported at 30.2 % and a weighted transducer at 33.9 % (README of the g2p-seq2seq
+          toolkit).
 Time:     about an hour on two CPU cores
 """
 

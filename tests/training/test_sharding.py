@@ -60,7 +60,7 @@ def train(devices, accumulate_steps=1, steps=3):
     assert train_step._cache_size() == 1
     summaries.append(objective.summary(add_pairs([eval_step(state.average, batch)])))
     assert all(leaf.sharding == replicated(mesh) for leaf in jax.tree.leaves(state))
-    for summary in summaries:  # where dropout leaves only biases, tokens tie up to rounding
+    for summary in summaries:  # counts tokens that tie, which rounding may decide
         del summary["accuracy"]
     return [summaries, jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), state.params)]
 
