@@ -2,6 +2,9 @@
 
 A cell's carry is a dict whose entry `hidden` is its output. A cell's input has already been
 multiplied by its input kernel, for all steps at once; a step multiplies the hidden state only.
+
+A step takes that input gate by gate, as separate arrays. A loop that cuts the gates out of one
+wide array at every step is compiled for CPUs into scalar code, and takes up to twice as long.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +18,8 @@ from jaxtyping import Array, Bool, Float
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.types import Params, State
 
+Gates = tuple[Array, ...]
+
 
 class Cell(NamedTuple):
     """A recurrent cell.
@@ -22,12 +27,16 @@ class Cell(NamedTuple):
     Attributes:
       num_gates: How many blocks of the hidden depth its projected input holds.
       entries: Names of the carry's entries, `hidden` first.
-      step: (params, carry, projected input, variational dropout or None) -> carry.
+      step: (params, carry, gates of the projected input, variational dropout or None) -> carry.
     """
 
     num_gates: int
     entries: tuple[str, ...]
-    step: Callable[[Params, State, Array, Array | None], State]
+    step: Callable[[Params, State, Gates, Array | None], State]
+
+    def split(self, projected: Float[Array, "*B G"]) -> Gates:
+        """Cuts a projected input into its gates, `*B D` each."""
+        return tuple(jnp.split(projected, self.num_gates, axis=-1))
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32) -> State:
         """Returns the carry before the first step; `shape` ends in the hidden depth."""
@@ -37,7 +46,7 @@ class Cell(NamedTuple):
 def gru_step(
     params: Params,
     carry: State,
-    projected: Float[Array, "*B D3"],
+    gates: tuple[Float[Array, "*B D"], ...],
     keep: Float[Array, "*B D"] | None = None,
 ) -> dict[str, Float[Array, "*B D"]]:
     """Advances a gated recurrent unit that resets after the product.
@@ -49,7 +58,7 @@ def gru_step(
     Args:
       params: `recurrent` `D 3D` (U_r, U_z, U_n side by side) and `candidate_bias` `D` (b_n).
       carry: `hidden` `*B D`.
-      projected: x_r, x_z, x_n side by side, input biases included.
+      gates: x_r, x_z and x_n, input biases included.
       keep: Factors of the hidden state where it meets U: variational dropout.
 
     Returns:
@@ -62,7 +71,7 @@ def gru_step(
       None. Where a paper writes (1 - z) * h + z * candidate, its z is one minus this one.
     """
     hidden = carry["hidden"]
-    reset_in, update_in, candidate_in = jnp.split(projected, 3, axis=-1)
+    reset_in, update_in, candidate_in = gates
     reset, update, candidate = jnp.split(_keep(hidden, keep) @ params["recurrent"], 3, -1)
     reset = jax.nn.sigmoid(reset_in + reset)
     update = jax.nn.sigmoid(update_in + update)
@@ -73,7 +82,7 @@ def gru_step(
 def gru_reset_before_step(
     params: Params,
     carry: State,
-    projected: Float[Array, "*B D3"],
+    gates: tuple[Float[Array, "*B D"], ...],
     keep: Float[Array, "*B D"] | None = None,
 ) -> dict[str, Float[Array, "*B D"]]:
     """Advances a gated recurrent unit that resets before the product.
@@ -85,7 +94,7 @@ def gru_reset_before_step(
     Args:
       params: `recurrent` `D 3D`: U_r, U_z, U_n side by side.
       carry: `hidden` `*B D`.
-      projected: x_r, x_z, x_n side by side, biases included.
+      gates: x_r, x_z and x_n, biases included.
       keep: Factors of the hidden state where it meets U: variational dropout.
 
     Returns:
@@ -99,17 +108,19 @@ def gru_reset_before_step(
     """
     hidden = carry["hidden"]
     kept, depth = _keep(hidden, keep), hidden.shape[-1]
-    gates = projected[..., : 2 * depth] + kept @ params["recurrent"][:, : 2 * depth]
-    reset, update = jnp.split(jax.nn.sigmoid(gates), 2, axis=-1)
+    reset_in, update_in, candidate_in = gates
+    reset, update = jnp.split(kept @ params["recurrent"][:, : 2 * depth], 2, axis=-1)
+    reset = jax.nn.sigmoid(reset_in + reset)
+    update = jax.nn.sigmoid(update_in + update)
     candidate = (reset * kept) @ params["recurrent"][:, 2 * depth :]
-    candidate = jnp.tanh(projected[..., 2 * depth :] + candidate)
+    candidate = jnp.tanh(candidate_in + candidate)
     return {"hidden": candidate + update * (hidden - candidate)}
 
 
 def lstm_step(
     params: Params,
     carry: State,
-    projected: Float[Array, "*B D4"],
+    gates: tuple[Float[Array, "*B D"], ...],
     keep: Float[Array, "*B D"] | None = None,
 ) -> dict[str, Float[Array, "*B D"]]:
     """Advances a long short-term memory.
@@ -120,7 +131,7 @@ def lstm_step(
     Args:
       params: `recurrent` `D 4D`: U_i, U_f, U_g, U_o side by side.
       carry: `hidden` and `cell`, `*B D`.
-      projected: x_i, x_f, x_g, x_o side by side, biases included.
+      gates: x_i, x_f, x_g and x_o, biases included.
       keep: Factors of the hidden state where it meets U: variational dropout.
 
     Returns:
@@ -132,8 +143,8 @@ def lstm_step(
     Deviations:
       No peephole connections, as in Sutskever et al. (2014) and Luong et al. (2015).
     """
-    gates = projected + _keep(carry["hidden"], keep) @ params["recurrent"]
-    write, forget, candidate, output = jnp.split(gates, 4, axis=-1)
+    products = jnp.split(_keep(carry["hidden"], keep) @ params["recurrent"], 4, axis=-1)
+    write, forget, candidate, output = map(jnp.add, gates, products)
     cell = jax.nn.sigmoid(forget) * carry["cell"] + jax.nn.sigmoid(write) * jnp.tanh(candidate)
     return {"hidden": jax.nn.sigmoid(output) * jnp.tanh(cell), "cell": cell}
 
@@ -179,13 +190,13 @@ def run_cell(
 
     def step(constants: tuple, carry: State, inputs: tuple) -> tuple[State, Array]:
         params, keep = constants
-        projected, is_real = inputs
-        new = cell.step(params, carry, projected, keep)
+        gates, is_real = inputs
+        new = cell.step(params, carry, gates, keep)
         is_real = is_real[:, None]
         new = {name: jnp.where(is_real, new[name], carry[name]) for name in cell.entries}
         return new, new["hidden"]
 
-    inputs = (jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1))
+    inputs = (cell.split(jnp.swapaxes(projected, 0, 1)), jnp.swapaxes(mask, 0, 1))
     final, hidden = deferred_scan(step, (params, keep), start, inputs, reverse=reverse)
     hidden = jnp.swapaxes(hidden, 0, 1)
     return jnp.where(mask[..., None], hidden, jnp.zeros((), hidden.dtype)), final

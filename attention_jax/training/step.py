@@ -55,22 +55,25 @@ def make_train_step(
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
         learning_rate = schedule(state.step, state.plateau.scale)
-        updates, optimizer_state = optimizer.update(
-            gradient, state.optimizer, state.params, learning_rate=learning_rate
-        )
-        params = optax.apply_updates(state.params, updates)
-        average = update_average(averaging, state.average, params, state.step - state.skipped)
-        kept = _where(
-            finite,
-            (params, optimizer_state, average),
-            (state.params, state.optimizer, state.average),
-        )
+        kept = (state.params, state.optimizer, state.average)
+
+        def update(kept: tuple) -> tuple:
+            params, optimizer_state, average = kept
+            updates, optimizer_state = optimizer.update(
+                gradient, optimizer_state, params, learning_rate=learning_rate
+            )
+            params = optax.apply_updates(params, updates)
+            average = update_average(averaging, average, params, state.step - state.skipped)
+            return params, optimizer_state, average
+
+        # A branch and not a selection: where both are at hand, XLA copies the optimiser's state.
+        params, optimizer_state, average = jax.lax.cond(finite, update, lambda kept: kept, kept)
         new_state = dataclasses.replace(
             state,
             step=state.step + 1,
-            params=kept[0],
-            optimizer=kept[1],
-            average=kept[2],
+            params=params,
+            optimizer=optimizer_state,
+            average=average,
             skipped=state.skipped + ~finite,
             skipped_in_a_row=jnp.where(finite, 0, state.skipped_in_a_row + 1),
         )

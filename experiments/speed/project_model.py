@@ -85,6 +85,7 @@ class Trainer:
     _train_step: TrainStep
     _eval_step: EvalStep
     _rng: Array = dataclasses.field(default_factory=lambda: jax.random.key(1))
+    _pending: Any = None
 
     @classmethod
     def create(cls, sizes: Sizes) -> "Trainer":
@@ -112,11 +113,16 @@ class Trainer:
         """Returns the loss of a batch."""
         return _mean_loss(self._eval_step(self.state.params, shard_batch(batch, self._mesh)))
 
-    def train(self, batch: Mapping[str, np.ndarray]) -> float:
-        """Takes a step and returns the loss before it."""
+    def train(self, batch: Mapping[str, np.ndarray]) -> None:
+        """Starts a step, and waits for the one before, as the training loop does."""
         batch = shard_batch(batch, self._mesh)
         self.state, metrics = self._train_step(self.state, batch, self._rng)
-        return _mean_loss(metrics)
+        self.finish()
+        self._pending = metrics
+
+    def finish(self) -> None:
+        """Waits for the last step and reads what it measured."""
+        jax.device_get(self._pending)
 
 
 def make_beam_search(

@@ -33,10 +33,11 @@ def train(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     trainer = Trainer.create(Sizes(**task["sizes"]))
     check = trainer.loss(batch_of(sentences.first(task["batch"])))
 
-    def work() -> list[float]:
-        return [trainer.train(batch) for batch in batches]
+    def work() -> None:
+        for batch in batches:
+            trainer.train(batch)
 
-    return work, {"units": units, "check": check}
+    return work, {"units": units, "check": check, "finish": trainer.finish}
 
 
 def attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:

@@ -29,12 +29,18 @@ def read_task() -> dict[str, Any]:
     return json.loads(sys.argv[1])
 
 
-def serve(channel: TextIO, work: Callable[[], Any], **ready: Any) -> None:
+def serve(
+    channel: TextIO,
+    work: Callable[[], Any],
+    finish: Callable[[], Any] = lambda: None,
+    **ready: Any,
+) -> None:
     """Answers commands until told to quit.
 
     Args:
       channel: From `open_channel`.
-      work: Does the work once and returns when it is done.
+      work: Does the work once; it may return before the work is done.
+      finish: Waits for the end of all work.
       **ready: What the driver is told first, such as the units of work of one repetition.
     """
     reset_peak_memory()
@@ -47,6 +53,7 @@ def serve(channel: TextIO, work: Callable[[], Any], **ready: Any) -> None:
         start = time.perf_counter()
         for _ in range(int(arguments[0])):
             work()
+        finish()
         answer(channel, {"seconds": time.perf_counter() - start})
     answer(channel, {"peak_rss_mib": peak_memory()})
 

@@ -14,11 +14,12 @@ W_UPDATE, W_RESET, U_GATE = 0.2 * np.eye(2), -0.2 * np.eye(2), np.full((2, 2), 0
 
 def step(function, sign=1, **params):
     """Runs one step; a `sign` of -1 turns the update gate into one minus itself."""
-    projected = np.concatenate([X @ W_RESET, sign * (X @ W_UPDATE), X @ W])
+    blocks = (X @ W_RESET, sign * (X @ W_UPDATE), X @ W)
+    gates = tuple(jnp.asarray(block, jnp.float32) for block in blocks)
     recurrent = np.concatenate([U_GATE, sign * U_GATE, U], 1)
     params = {"recurrent": jnp.asarray(recurrent, jnp.float32), **params}
     carry = {"hidden": jnp.asarray(HIDDEN, jnp.float32)}
-    return function(params, carry, jnp.asarray(projected, jnp.float32))["hidden"]
+    return function(params, carry, gates)["hidden"]
 
 
 def test_gru_reset_before_the_product_keeps_by_its_update_gate():

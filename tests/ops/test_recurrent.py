@@ -50,9 +50,9 @@ def test_step_equals_the_equations(name, dropped, numpy_rng):
     params, projected = draw(name, numpy_rng)
     carry = {entry: numpy_rng.normal(size=(B, D)) for entry in CELLS[name].entries}
     keep = 2.0 * numpy_rng.integers(0, 2, size=(B, D)) if dropped else None
-    found = CELLS[name].step(
-        f32(params), f32(carry), f32(projected[:, 0]), None if keep is None else f32(keep)
-    )
+    cell = CELLS[name]
+    gates = cell.split(f32(projected[:, 0]))
+    found = cell.step(f32(params), f32(carry), gates, None if keep is None else f32(keep))
     expected = reference_step(name, params, carry, projected[:, 0], 1.0 if keep is None else keep)
     assert set(found) == set(expected)
     for entry in expected:

@@ -29,9 +29,9 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoders import Encoded, cell_parameters
-from attention_jax.layers.parameters import Parameter, project
+from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
-from attention_jax.ops.recurrent import CELLS
+from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Bahdanau, Cho and Bengio (2015), section 3.1, appendix A.1.2 and A.2.2"
@@ -117,12 +117,13 @@ class BahdanauDecoder(RecurrentDecoder):
         shape = (batch, self.config.hidden_dim)
         return dropout_factors(rng, self.config.recurrent_dropout, shape, dtype, train)
 
-    def inputs(self, params: Params, embedded: Array) -> Array:
+    def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the gates."""
-        return embedded @ params["cell"]["input"] + params["cell"]["bias"]
+        cell = CELLS[self.config.cell]
+        return cell.split(embedded @ params["cell"]["input"] + params["cell"]["bias"])
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Array
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
     ) -> tuple[State, dict[str, Any]]:
         """Attends and updates, in the order of the variant."""
         if self.config.variant == "groundhog":
@@ -136,7 +137,7 @@ class BahdanauDecoder(RecurrentDecoder):
         return new, outputs
 
     def _advance_groundhog(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Array
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
     ) -> tuple[State, dict[str, Any]]:
         is_first = (state["position"] == 0)[..., None]
         updated = self._update(params, state["carry"], inputs, state["context"], dropout)
@@ -154,10 +155,12 @@ class BahdanauDecoder(RecurrentDecoder):
         return new, outputs
 
     def _update(
-        self, params: Params, carry: State, inputs: Array, context: Array, dropout: Any
+        self, params: Params, carry: State, inputs: Gates, context: Array, dropout: Any
     ) -> State:
-        gates = inputs + project(context, params["cell"].get("context"))
-        return CELLS[self.config.cell].step(params["cell"], carry, gates, dropout)
+        cell, gates = CELLS[self.config.cell], inputs
+        if "context" in params["cell"]:
+            gates = tuple(map(jnp.add, gates, cell.split(context @ params["cell"]["context"])))
+        return cell.step(params["cell"], carry, gates, dropout)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Reads features off the state, the previous word and the context."""

@@ -24,7 +24,7 @@ from attention_jax.layers.dropout import dropout_factors, fold
 from attention_jax.layers.encoders import Encoded, cell_parameters
 from attention_jax.layers.parameters import project
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
-from attention_jax.ops.recurrent import CELLS
+from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Sennrich et al. (2017), Nematus, section 2; Firat and Cho (2016), dl4mt-tutorial, cgru"
@@ -102,21 +102,22 @@ class ConditionalGru(RecurrentDecoder):
         shape, rate = (batch, self.config.hidden_dim), self.config.recurrent_dropout
         return [dropout_factors(fold(rng, half), rate, shape, dtype, train) for half in (0, 1)]
 
-    def inputs(self, params: Params, embedded: Array) -> Array:
+    def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the first half-step."""
-        return embedded @ params["first"]["input"] + params["first"]["bias"]
+        cell = CELLS[self.config.cell]
+        return cell.split(embedded @ params["first"]["input"] + params["first"]["bias"])
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Array
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
     ) -> tuple[State, dict[str, Any]]:
         """Takes both half-steps."""
-        step = CELLS[self.config.cell].step
+        cell = CELLS[self.config.cell]
         keep_first, keep_second = dropout or (None, None)
-        half = step(params["first"], state["carry"], inputs, keep_first)
+        half = cell.step(params["first"], state["carry"], inputs, keep_first)
         attention, attention_state = self.attend(params, half["hidden"], memory, state)
         second = params["second"]
-        gates = project(attention.context, second.get("input")) + second["bias"]
-        carry = step(second, half, gates, keep_second)
+        gates = cell.split(project(attention.context, second.get("input")) + second["bias"])
+        carry = cell.step(second, half, gates, keep_second)
         outputs = {"attention": attention, "state": carry["hidden"]}
         new = {"carry": carry, "position": counted(state), "attention": attention_state}
         return new, outputs

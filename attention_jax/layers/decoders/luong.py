@@ -29,7 +29,7 @@ from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoders import Encoded, cell_parameters
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.ops.recurrent import CELLS
+from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
@@ -156,12 +156,13 @@ class LuongDecoder(RecurrentDecoder):
             for layer in range(config.num_layers)
         ]
 
-    def inputs(self, params: Params, embedded: Array) -> Array:
+    def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the lowest layer."""
-        return embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"]
+        cell = CELLS[self.config.cell]
+        return cell.split(embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"])
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Array
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
     ) -> tuple[State, dict[str, Any]]:
         """Updates the layers, then attends."""
         new, query = self._update(params, dropout, state, inputs)
@@ -188,7 +189,7 @@ class LuongDecoder(RecurrentDecoder):
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
         inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
 
-        def step(constants: Any, state: State, inputs: Array) -> tuple[State, Array]:
+        def step(constants: Any, state: State, inputs: Gates) -> tuple[State, Array]:
             return self._update(*constants, state, inputs)
 
         layers = {name: value for name, value in state.items() if name != "attention"}
@@ -204,21 +205,23 @@ class LuongDecoder(RecurrentDecoder):
         return self._combine(params, outputs["state"], outputs["attention"].context)
 
     def _update(
-        self, params: Params, dropout: Any, state: State, inputs: Array
+        self, params: Params, dropout: Any, state: State, gates: Gates
     ) -> tuple[State, Array]:
-        config, gates = self.config, inputs
-        step = CELLS[config.cell].step
+        config = self.config
+        cell = CELLS[config.cell]
         new: dict[str, Any] = {"position": counted(state)}
         if config.input_feeding:
-            gates = gates + state["attentional"] @ params["layer_0"]["feed"]
+            fed = cell.split(state["attentional"] @ params["layer_0"]["feed"])
+            gates = tuple(map(jnp.add, gates, fed))
         output = None
         for layer in range(config.num_layers):
             weights, name = params[f"layer_{layer}"], f"layer_{layer}"
             keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
             below = output
             if layer:
-                gates = scale(below, keep_input) @ weights["input"] + weights["bias"]
-            new[name] = step(weights, state[name], gates, keep_hidden)
+                product = scale(below, keep_input) @ weights["input"] + weights["bias"]
+                gates = cell.split(product)
+            new[name] = cell.step(weights, state[name], gates, keep_hidden)
             output = new[name]["hidden"]
             if layer and config.residual:
                 output = output + below
