@@ -3,7 +3,8 @@
 "Neural machine translation by jointly learning to align and translate", ICLR 2015.
 
 As in the paper: bidirectional GRU that resets before the product, additive attention with the
-previous state as query, maxout readout, initialisation, beam search with a minimum length.
+previous state as query, maxout readout, beam search with a minimum length. The paper's
+initialisation is `--config.model.initialization.name=bahdanau2015`.
 Otherwise: smaller layers, subwords, dropout and label smoothing against overfitting, and Adam
 instead of Adadelta, which needs many more updates (`--config.optimizer.name=adadelta`).
 

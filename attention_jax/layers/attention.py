@@ -70,6 +70,12 @@ def check_window_score(config: Any, half_width: int) -> None:
             f"score.num_heads: expected 1, for the window's own num_heads count, "
             f"found {config.num_heads}"
         )
+    carried = [name for name, _ in find_mechanism(config.name).build(config, 1, 1).spec.trackers]
+    if carried:
+        raise ValueError(
+            f"score.name: expected a score that carries nothing from query to query, found "
+            f"{config.name!r}, which carries {' and '.join(carried)}"
+        )
     if getattr(config, "max_positions", size) != size:
         raise ValueError(
             f"score.max_positions: expected {size}, one for each slot of the window, "

@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int
 from attention_jax.configuration import plain, typed, unknown_name
 from attention_jax.errors import ConfigError
 from attention_jax.objectives.metrics import Pairs, Totals, means, token_metrics
-from attention_jax.types import Batch, ModelOutput
+from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.types import Batch, Model, ModelOutput
 
 _PACKAGE = "attention_jax.objectives"
 
@@ -23,25 +24,36 @@ class Term(Protocol):
     """What a file of this package defines: a config whose methods compute the objective."""
 
     weight: float
+    schedule: WeightSchedule
+    needs_alignment: ClassVar[bool]
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns what the sum is divided by, from the batch alone."""
         ...
 
-    def total(self, output: ModelOutput, batch: Batch, step: Int[Array, ""]) -> Float[Array, ""]:
+    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the objective summed over the batch, before its weight and its division."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """A weighted sum of terms: loss = sum_k weight_k total_k / count_k.
+    """A weighted sum of terms: loss = sum_k weight_k factor_k(step) total_k / count_k.
 
     Attributes:
       terms: The terms by their config names.
     """
 
     terms: Mapping[str, Term]
+
+    def check(self, model: Model) -> None:
+        """Raises `ConfigError` if a term needs attention to source positions and there is none."""
+        for name, term in self.terms.items():
+            if term.needs_alignment and not model.is_aligning:
+                raise ConfigError(
+                    f"config.objectives.{name}: expected a model that attends to source positions, "
+                    "found one whose config.model.attention does not"
+                )
 
     def counts(self, batch: Batch) -> dict[str, Float[Array, ""]]:
         """Returns each term's divisor for `batch`; those of parts of a batch add up to it."""
@@ -51,7 +63,7 @@ class Objective:
         self,
         output: ModelOutput,
         batch: Batch,
-        step: Int[Array, ""],
+        step: Int[Array, ""] | None = None,
         counts: Mapping[str, Float[Array, ""]] | None = None,
     ) -> tuple[Float[Array, ""], Pairs]:
         """Computes the loss and the metrics of a batch.
@@ -59,22 +71,27 @@ class Objective:
         Args:
           output: The model's output for the batch.
           batch: See `types.Model`; padding rows count nowhere.
-          step: The training step, for terms that change with it.
+          step: The training step, for weights that change with it; None outside of training,
+            where every term has its full weight.
           counts: The divisors, if `batch` is a part of the batch that they belong to: the losses
             of the parts, and so their gradients, then add up to those of the whole.
 
         Returns:
           (loss, metrics): a scalar, and (sum, count) pairs that add up over batches: each term
-          as `loss/NAME`, and the metrics of `token_metrics`.
+          as `loss/NAME`, its weight as `weight/NAME` where that changes, and the metrics of
+          `token_metrics`.
         """
         own_counts = self.counts(batch)
         counts = own_counts if counts is None else counts
         loss = jnp.zeros((), jnp.float32)
         metrics = token_metrics(output, batch)
         for name, term in self.terms.items():
-            total = term.total(output, batch, step)
+            total, weight = term.total(output, batch), term.weight
+            if step is not None and not term.schedule.is_constant:
+                weight = weight * term.schedule(step)
+                metrics[f"weight/{name}"] = (weight, jnp.float32(1.0))
             # A batch without a single unit of this term (no aligned word, say) adds nothing.
-            loss += term.weight * total / jnp.maximum(counts[name], 1.0)
+            loss += weight * total / jnp.maximum(counts[name], 1.0)
             metrics[f"loss/{name}"] = (total, own_counts[name])
         return loss, metrics
 
@@ -85,7 +102,7 @@ class Objective:
         """
         values = means(totals)
         parts = [
-            term.weight * values[f"loss/{name}"]
+            values.get(f"weight/{name}", term.weight) * values[f"loss/{name}"]
             for name, term in self.terms.items()
             if f"loss/{name}" in values
         ]

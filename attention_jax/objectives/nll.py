@@ -2,12 +2,14 @@
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.configuration import setting
+from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
 
@@ -17,6 +19,7 @@ class Term:
 
     Attributes:
       weight: Factor of this term in the loss.
+      schedule: How the weight changes during training.
       label_smoothing: Probability eps that is taken from the target token and spread evenly.
       smoothing_over: Over which tokens: the whole `vocabulary`, eps/V each, the target included;
         or the `others`, eps/(V-1) each.
@@ -26,17 +29,18 @@ class Term:
     """
 
     weight: float = setting(1.0, at_least=0.0)
+    schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     label_smoothing: float = setting(0.0, at_least=0.0, below=1.0)
     smoothing_over: str = setting("vocabulary", choices=("vocabulary", "others"))
     reduction: str = setting("per_token", choices=("per_token", "per_sentence"))
+    needs_alignment: ClassVar[bool] = False
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens, or of real sentences."""
         return token_count(batch) if self.reduction == "per_token" else sentence_count(batch)
 
-    def total(self, output: ModelOutput, batch: Batch, step: Int[Array, ""]) -> Float[Array, ""]:
+    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the cross-entropy summed over the real target tokens, in nats."""
-        del step
         return cross_entropy(
             output.logits,
             jnp.asarray(batch["target"]),

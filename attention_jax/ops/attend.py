@@ -24,7 +24,7 @@ from attention_jax.ops.windows import (
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
-Prepare = Callable[[Params, Array, Array, Array, Any], tuple[Array, Array, Array]]
+Prepare = Callable[[Params, Memory], Memory]
 
 
 class Tracker(NamedTuple):
@@ -40,11 +40,9 @@ class Tracker(NamedTuple):
     update: Callable[[Params, Array, Array, AttentionOutput, Memory], Array]
 
 
-def keep_memory(
-    params: Params, keys: Array, values: Array, mask: Array, aux: Any
-) -> tuple[Array, Array, Array]:
+def keep_memory(params: Params, memory: Memory) -> Memory:
     """Prepares nothing: keys and values are used as they come."""
-    return keys, values, mask
+    return memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +52,7 @@ class AttentionSpec:
     Attributes:
       score: (params, query, memory, state, positions) -> scores `*B T S`.
       normalizer: From scores to weights.
-      prepare: (params, keys, values, mask, aux) -> the same three, done once for a source.
+      prepare: (params, memory) -> memory, done once for a source, such as projecting its keys.
       window: Places the window of a local mechanism, or None to attend everywhere.
       trackers: Named trackers of what is carried from query to query.
       reads: Names of the tracked values that score or normalizer read.
@@ -109,9 +107,13 @@ def make_memory(
     Returns:
       A memory with projected keys and with zeros at padding, whatever stood there.
     """
-    keys, values = zero_padding(keys, mask), zero_padding(values, mask)
-    keys, values, mask = spec.prepare(params, keys, values, mask, aux)
-    return Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
+    memory = Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
+    memory = spec.prepare(params, memory)
+    return dataclasses.replace(
+        memory,
+        keys=zero_padding(memory.keys, memory.mask),
+        values=zero_padding(memory.values, memory.mask),
+    )
 
 
 def init_state(spec: AttentionSpec, params: Params, memory: Memory) -> State:

@@ -75,6 +75,7 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     # ---- Model, loss, update rule ---------------------------------------------------------------
     model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
     objective = Objective(config.objectives)
+    objective.check(model)
     optimizer = build_optimizer(config.optimizer)
     schedule = build_schedule(
         config.schedule,

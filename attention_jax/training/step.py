@@ -94,7 +94,7 @@ def make_eval_step(model: Model, objective: Objective) -> EvalStep:
     """
 
     def eval_step(params: Params, batch: Batch) -> Pairs:
-        return objective(model.apply(params, batch), batch, jnp.int32(0))[1]
+        return objective(model.apply(params, batch), batch)[1]
 
     return eval_step
 

@@ -1,4 +1,4 @@
-"""The mechanisms that the battery runs over: all that exist, in small, and one of its own."""
+"""The mechanisms that the battery runs over: all that exist, in small."""
 
 import dataclasses
 import functools
@@ -8,15 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.attention import (
-    Mechanism,
-    MechanismParts,
-    find_config,
-    mechanism_names,
-)
-from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.attend import AttentionSpec, Tracker
-from attention_jax.ops.scores import additive_scores
+from attention_jax.layers.attention import Mechanism, find_config, mechanism_names
 from attention_jax.types import AttentionOutput
 
 B, T, S, D, Dv = 3, 4, 5, 8, 6
@@ -42,7 +34,7 @@ def small_config(name, **fields):
 def small_score(name, **fields):
     """Returns the config of a score for a small window, or None if it cannot score one."""
     has = {field.name for field in dataclasses.fields(find_config(name))}
-    if "normalizer" not in has:
+    if "normalizer" not in has or build_case(small_config(name)).mechanism.parts.spec.trackers:
         return None
     if "max_positions" in has:
         fields["max_positions"] = 2 * _HALF_WIDTH + 1
@@ -63,46 +55,15 @@ def configs() -> Iterator:
             yield small_config(name, score=score, num_heads=2)
         for field in fields.values():
             default = getattr(small_config(name), field.name)
+            if isinstance(default, bool):
+                yield small_config(name, **{field.name: not default})
+            elif isinstance(default, float):
+                yield small_config(name, **{field.name: default + 2})
             for choice in field.metadata.get("choices", ()):
                 if field.name != "normalizer" and choice != default:
                     yield small_config(name, **{field.name: choice})
         if not {"normalizer", "score"} & set(fields):
             yield small_config(name)
-
-
-def coverage_parts() -> MechanismParts:
-    """Additive scores that fall with what has been attended to: state, in its simplest form."""
-
-    def prepare(params, keys, values, mask, aux):
-        return keys @ params["key_kernel"], values, mask
-
-    def score(params, query, memory, state, positions):
-        scores = additive_scores(query @ params["query_kernel"], memory.keys, params["vector"])
-        return scores + params["fertility"] * state["coverage"][..., None, :]
-
-    tracker = Tracker(
-        init=lambda params, memory: jnp.zeros(memory.mask.shape),
-        update=lambda params, value, query, output, memory: value + output.weights[..., 0, :],
-    )
-    spec = AttentionSpec(
-        score, prepare=prepare, trackers=(("coverage", tracker),), reads=("coverage",)
-    )
-    parameters = {
-        "query_kernel": Parameter((D, _SMALL)),
-        "key_kernel": Parameter((D, _SMALL)),
-        "vector": Parameter((_SMALL,)),
-        "fertility": Parameter(()),
-    }
-    return MechanismParts(spec, parameters)
-
-
-def _split(parts: MechanismParts, heads: int) -> MechanismParts:
-    shapes = {
-        name: parameter._replace(shape=(D // heads, _SMALL))
-        for name, parameter in parts.parameters.items()
-        if name.endswith("kernel")
-    }
-    return parts._replace(parameters={**parts.parameters, **shapes})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -168,6 +129,8 @@ def _label(config):
             values.append(_label(value))
         elif field.name == "num_heads" and value > 1:
             values.append(f"{value}heads")
+        elif isinstance(value, bool | float) and value != field.default:
+            values.append(f"{field.name}={value}")
     return "-".join(values)
 
 
@@ -177,12 +140,8 @@ def build_case(config) -> Case:
 
 
 def all_cases() -> list[Case]:
-    """Lists every case, with the stateful mechanism of the tests among them."""
-    cases = [build_case(config) for config in configs()]
-    for heads in (1, 2):
-        parts = _split(coverage_parts(), heads)
-        cases.append(Case(f"coverage-{heads}heads", Mechanism(parts, heads, Dv)))
-    return cases
+    """Lists every case."""
+    return [build_case(config) for config in configs()]
 
 
 def inputs(size=S):

@@ -33,7 +33,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 # What the way of calling must not change is tried on one case of each mechanism, and on heads.
 FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
 HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
-FEW = {*FIRST.values(), *(HEADS[name] for name in ("bahdanau", "local_p", "coverage"))}
+FEW = {*FIRST.values(), *(HEADS[name] for name in ("bahdanau", "local_p", "neural_coverage"))}
 FEW = [name for name in CASES if name in FEW]
 one_case_each = pytest.mark.parametrize("case", [CASES[name] for name in FEW], ids=FEW)
 
@@ -52,7 +52,7 @@ def close(found, expected, rtol=1e-4, atol=1e-5):
 
 def test_battery_holds_every_mechanism():
     built = {name.split("-")[0] for name in CASES}
-    assert built == {*mechanism_names(), "coverage"}
+    assert built == set(mechanism_names())
     for name in mechanism_names():
         assert find_mechanism(name).PAPER and find_mechanism(name).Config().name == name
 
@@ -216,6 +216,8 @@ def alternatives(config):
             others = [2]
         elif isinstance(value, bool):
             others = [not value]
+        elif isinstance(value, float):
+            others = [value + 2]
         elif isinstance(value, int):
             others = [value - 1]
         else:
@@ -287,6 +289,7 @@ def test_arrays_that_do_not_fit_are_rejected(case):
         (lambda: small_config("none"), "score.name: expected a score over all slots, found 'none'"),
         (lambda: small_config("local_m"), "score.name: .* found 'local_m'"),
         (lambda: small_score("bahdanau", num_heads=2), "score.num_heads: expected 1, .* found 2"),
+        (lambda: small_config("coverage_vector"), "score.name: .* which carries coverage"),
         (lambda: small_config("luong_location"), "score.max_positions: expected 5, .* found 8"),
     ],
 )

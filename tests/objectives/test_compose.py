@@ -6,28 +6,33 @@ import pytest
 from ml_collections import ConfigDict
 
 import attention_jax.objectives
-from attention_jax.configuration import plain
+from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
+from attention_jax.models import build_model, find_config
 from attention_jax.objectives import add_pairs, build_objective
 from attention_jax.objectives.compose import names
 from attention_jax.types import ModelOutput
 
-# An objective that punishes every real sentence by its `height` at even steps.
+# An objective that punishes every real sentence by its `height`.
 TOWER = """
 import dataclasses
+from typing import ClassVar
 import jax.numpy as jnp
 from attention_jax.configuration import setting
+from attention_jax.objectives.schedule import WeightSchedule
 
 @dataclasses.dataclass(frozen=True)
 class Term:
     weight: float = setting(1.0)
+    schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     height: float = setting(1.0)
+    needs_alignment: ClassVar[bool] = False
 
     def count(self, batch):
         return jnp.sum(batch["target_mask"].any(-1), dtype=jnp.float32)
 
-    def total(self, output, batch, step):
-        return self.height * self.count(batch) * (step % 2 == 0)
+    def total(self, output, batch):
+        return self.height * self.count(batch)
 """
 
 
@@ -48,8 +53,9 @@ def example(rows=6, seed=0):
     return draw.normal(size=(rows, 4, 5)).astype(np.float32), batch
 
 
-def evaluate(objective, logits, batch, step=0, counts=None):
-    return objective(ModelOutput(jnp.asarray(logits), None), batch, jnp.int32(step), counts)
+def evaluate(objective, logits, batch, step=None, counts=None):
+    step = None if step is None else jnp.int32(step)
+    return objective(ModelOutput(jnp.asarray(logits), None), batch, step, counts)
 
 
 def test_names_are_the_files_with_a_term(tower):
@@ -89,11 +95,36 @@ def test_objective_is_the_weighted_sum_of_its_terms(tower):
     logits, batch = example()
     nll, _ = evaluate(build_objective({"nll": {}}), logits, batch)
     objective = build_objective({"nll": {"weight": 2.0}, "tower": {"weight": 0.5, "height": 3.0}})
-    even, metrics = evaluate(objective, logits, batch, step=0)
-    odd, _ = evaluate(objective, logits, batch, step=1)
-    np.testing.assert_allclose(even, 2.0 * nll + 0.5 * 3.0, rtol=1e-6)
-    np.testing.assert_allclose(odd, 2.0 * nll, rtol=1e-6)
+    loss, metrics = evaluate(objective, logits, batch, step=0)
+    np.testing.assert_allclose(loss, 2.0 * nll + 0.5 * 3.0, rtol=1e-6)
     assert {"loss/nll", "loss/tower", "nll", "accuracy", "nll_per_sentence"} == set(metrics)
+
+
+def test_a_scheduled_weight_is_used_and_reported_in_training_only(tower):
+    logits, batch = example()
+    nll, _ = evaluate(build_objective({"nll": {}}), logits, batch)
+    schedule = {"start_steps": 2, "warmup_steps": 4}
+    objective = build_objective({"nll": {}, "tower": {"weight": 8.0, "schedule": schedule}})
+    for step, weight in ((0, 0.0), (1, 0.0), (2, 2.0), (3, 4.0), (9, 8.0)):
+        loss, metrics = evaluate(objective, logits, batch, step)
+        np.testing.assert_allclose(loss, nll + weight, rtol=1e-6)
+        summary = objective.summary(add_pairs([metrics]))
+        assert summary["weight/tower"] == weight
+        np.testing.assert_allclose(summary["loss"], loss, rtol=1e-6)
+    loss, metrics = evaluate(objective, logits, batch)
+    np.testing.assert_allclose(loss, nll + 8.0, rtol=1e-6)
+    assert "weight/tower" not in metrics
+
+
+def test_terms_that_need_an_alignment_reject_models_without():
+    objective = build_objective({"nll": {}, "coverage_loss": {}})
+    aligning, blind = (
+        build_model(typed(find_config("rnn_seq2seq"), {"attention": {"name": name}}), 9, 9)
+        for name in ("bahdanau", "none")
+    )
+    objective.check(aligning)
+    with pytest.raises(ConfigError, match="config.objectives.coverage_loss: expected a model that"):
+        objective.check(blind)
 
 
 def test_losses_of_parts_add_up_to_that_of_the_whole(tower):

@@ -150,7 +150,7 @@ def test_every_field_changes_the_loss(example, change):
     output = ModelOutput(logits, None)
 
     def loss(term):
-        return term.weight * term.total(output, batch, jnp.int32(0)) / term.count(batch)
+        return term.weight * term.total(output, batch) / term.count(batch)
 
     term = Term(label_smoothing=0.1)
     assert abs(loss(term) - loss(dataclasses.replace(term, **change))) > 1e-3

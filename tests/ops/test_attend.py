@@ -10,6 +10,7 @@ import pytest
 from attention_jax.ops.attend import AttentionSpec, Tracker, attend, init_state, make_memory
 from attention_jax.ops.scores import dot_scores
 from attention_jax.ops.windows import window_around
+from attention_jax.types import Memory
 
 B, T, S, D = 2, 3, 5, 4
 
@@ -52,8 +53,9 @@ def test_attend_averages_the_values(numpy_rng):
 
 
 def test_make_memory_hands_the_rest_to_prepare_and_zeroes_padding(numpy_rng):
-    def prepare(params, keys, values, mask, aux):
-        return keys + aux["shift"], values, mask & aux["keep"]
+    def prepare(params, memory):
+        shift, keep = memory.aux["shift"], memory.aux["keep"]
+        return Memory(memory.keys + shift, memory.values, memory.mask & keep, memory.aux)
 
     _, keys, values, mask = draw(numpy_rng, B)
     keep = jnp.arange(S) != 1

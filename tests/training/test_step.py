@@ -207,8 +207,8 @@ def test_update_that_is_not_finite_changes_no_bit(factor, accumulate_steps):
 
 def test_loss_that_is_not_finite_skips_the_update_whatever_the_gradient():
     class Infinite(nll.Term):
-        def total(self, output, batch, step):
-            return super().total(output, batch, step) + jnp.inf
+        def total(self, output, batch):
+            return super().total(output, batch) + jnp.inf
 
     trainer = Trainer(nll=Infinite())
     state, summary = trainer.run(random_batch())

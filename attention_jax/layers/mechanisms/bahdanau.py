@@ -46,10 +46,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     return MechanismParts(spec, parameters)
 
 
-def _prepare(
-    params: Params, keys: Array, values: Array, mask: Array, aux: dict
-) -> tuple[Array, Array, Array]:
-    return keys @ params["key_kernel"], values, mask
+def _prepare(params: Params, memory: Memory) -> Memory:
+    return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

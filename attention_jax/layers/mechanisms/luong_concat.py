@@ -43,10 +43,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         "vector": Parameter((config.attention_dim,), "attention_vector"),
     }
 
-    def prepare(
-        params: Params, keys: Array, values: Array, mask: Array, aux: dict
-    ) -> tuple[Array, Array, Array]:
-        return keys @ params["kernel"][query_dim:], values, mask
+    def prepare(params: Params, memory: Memory) -> Memory:
+        return dataclasses.replace(memory, keys=memory.keys @ params["kernel"][query_dim:])
 
     def score(
         params: Params, query: Array, memory: Memory, state: State, positions: Array

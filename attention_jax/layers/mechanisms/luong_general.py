@@ -40,10 +40,9 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     return MechanismParts(spec, parameters)
 
 
-def _prepare(
-    params: Params, keys: Array, values: Array, mask: Array, aux: dict
-) -> tuple[Array, Array, Array]:
-    return project_general_keys(keys, params["kernel"]), values, mask
+def _prepare(params: Params, memory: Memory) -> Memory:
+    keys = project_general_keys(memory.keys, params["kernel"])
+    return dataclasses.replace(memory, keys=keys)
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

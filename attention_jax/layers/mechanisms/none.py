@@ -36,12 +36,11 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism, which has no parameters."""
     is_visible = config.conditioning == "every_step"
 
-    def prepare(
-        params: Params, keys: Array, values: Array, mask: Array, aux: dict
-    ) -> tuple[Array, Array, Array]:
-        summary = aux["summary"] if "summary" in aux else masked_mean(values, mask)
+    def prepare(params: Params, memory: Memory) -> Memory:
+        mean = masked_mean(memory.values, memory.mask)
+        summary = memory.aux.get("summary", mean)
         slot = summary[..., None, :] if is_visible else summary[..., None, :0]
-        return slot, slot, mask.any(-1, keepdims=True)
+        return Memory(slot, slot, memory.mask.any(-1, keepdims=True), memory.aux)
 
     context_dim = None if is_visible else 0
     spec = AttentionSpec(_score, prepare=prepare)

@@ -1,0 +1,78 @@
+"""Additive attention that knows how much of each slot has been attended to.
+
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
+  C_t[s] = C_{t-1}[s] + weights[t, s] / fertility[s],   C_0 = 0
+  fertility[s] = N sig(keys[s] . u), or one
+"""
+
+import dataclasses
+
+import jax
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.scores import additive_scores
+from attention_jax.ops.trackers import coverage
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Tu, Lu, Liu, Liu and Li (2016), section 3.1, eq. 5-7 (linguistic coverage)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Additive attention with linguistic coverage.
+
+    Attributes:
+      name: The mechanism.
+      attention_dim: Depth of the hidden layer of each head.
+      max_fertility: N: how many target words a slot may account for (2 in the paper), predicted
+        for each slot; 0 for the model without fertility, where that is one for all.
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    name: str = setting("linguistic_coverage")
+    attention_dim: int = setting(256, at_least=1)
+    max_fertility: float = setting(0.0, at_least=0.0)
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds the mechanism for queries and keys of the given depths."""
+    has_fertility, depth = config.max_fertility > 0, config.attention_dim
+    parameters = {
+        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
+        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
+        "coverage_kernel": Parameter((1, depth), "attention_kernel"),
+        "vector": Parameter((depth,), "attention_vector"),
+    }
+    if has_fertility:
+        parameters["fertility_vector"] = Parameter((key_dim,), "attention_vector")
+
+    def prepare(params: Params, memory: Memory) -> Memory:
+        aux = dict(memory.aux)
+        if has_fertility:
+            share = jax.nn.sigmoid(memory.keys @ params["fertility_vector"])
+            aux["fertility"] = config.max_fertility * share
+        return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
+
+    tracker = coverage((lambda memory: memory.aux["fertility"]) if has_fertility else None)
+    spec = AttentionSpec(
+        _score,
+        NORMALIZERS[config.normalizer],
+        prepare=prepare,
+        trackers=(("coverage", tracker),),
+        reads=("coverage",),
+    )
+    return MechanismParts(spec, parameters)
+
+
+def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+    covered = state["coverage"][..., None].astype(memory.keys.dtype) @ params["coverage_kernel"]
+    return additive_scores(
+        query @ params["query_kernel"], memory.keys + covered, params["vector"]
+    )

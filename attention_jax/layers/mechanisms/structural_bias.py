@@ -1,0 +1,100 @@
+"""Additive attention with structural biases: position, Markov condition and local fertility.
+
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + psi(t, s, S) W_p
+                               + xi(weights[t-1]; s) W_m + xi(sum_{t' < t} weights[t']; s) W_f)
+  psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
+  xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
+"""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.scores import additive_scores
+from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
+from attention_jax.ops.trackers import coverage, previous_weights
+from attention_jax.types import Array, Memory, Params, State
+
+PAPER = "Cohn, Hoang, Vymolova, Yao, Dyer and Haffari (2016), section 3"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Additive attention with structural biases.
+
+    Attributes:
+      name: The mechanism.
+      attention_dim: Depth of the hidden layer of each head.
+      position: Whether the positions of query and slot enter (section 3.1).
+      markov: Whether the weights of the query before, around the slot, enter (section 3.2).
+      fertility: Whether all earlier weights' sum, around the slot, enters (section 3.3).
+      reach: k: how many neighbours on either side are around the slot (1 in the paper).
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    name: str = setting("structural_bias")
+    attention_dim: int = setting(256, at_least=1)
+    position: bool = setting(True)
+    markov: bool = setting(True)
+    fertility: bool = setting(True)
+    reach: int = setting(1, at_least=0)
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+
+    def __post_init__(self) -> None:
+        """Rejects fields that would change nothing."""
+        if not (self.position or self.markov or self.fertility):
+            raise ValueError(
+                "position, markov, fertility: expected one of them, found none; "
+                "attention without a bias is named 'bahdanau'"
+            )
+        if not (self.markov or self.fertility) and self.reach != 1:
+            raise ValueError(f"reach: expected markov or fertility beside it, found {self.reach}")
+
+
+def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
+    """Builds the mechanism for queries and keys of the given depths."""
+    depth, window = config.attention_dim, 2 * config.reach + 1
+    tracked = {"markov": previous_weights(), "fertility": coverage()}
+    trackers = tuple(
+        (name, tracker) for name, tracker in tracked.items() if getattr(config, name)
+    )
+    names = tuple(name for name, _ in trackers)
+    parameters = {
+        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
+        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
+        "vector": Parameter((depth,), "attention_vector"),
+    }
+    if config.position:
+        parameters["position_kernel"] = Parameter((3, depth), "attention_kernel")
+    for name in names:
+        parameters[f"{name}_kernel"] = Parameter((window, depth), "attention_kernel")
+
+    # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
+    def prepare(params: Params, memory: Memory) -> Memory:
+        keys = memory.keys @ params["key_kernel"]
+        if config.position:
+            features = slot_positions(memory.mask).astype(keys.dtype)
+            keys = keys + features @ params["position_kernel"][1:]
+        return dataclasses.replace(memory, keys=keys)
+
+    def score(
+        params: Params, query: Array, memory: Memory, state: State, positions: Array
+    ) -> Array:
+        query, keys = query @ params["query_kernel"], memory.keys
+        if config.position:
+            place = query_position(positions).astype(query.dtype)
+            query = query + place[:, None] * params["position_kernel"][0]
+        for name in names:
+            features = neighbourhood(state[name], config.reach).astype(keys.dtype)
+            keys = keys + features @ params[f"{name}_kernel"]
+        return additive_scores(query, keys, params["vector"])
+
+    spec = AttentionSpec(
+        score, NORMALIZERS[config.normalizer], prepare=prepare, trackers=trackers, reads=names
+    )
+    return MechanismParts(spec, parameters)

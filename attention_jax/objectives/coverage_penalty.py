@@ -1,0 +1,49 @@
+"""Each source word about once: the squared distance of its total attention from one."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attention_jax.configuration import setting
+from attention_jax.objectives.nll import token_count
+from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.types import Batch, ModelOutput
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """Config and computation of the objective `coverage_penalty`.
+
+    loss = sum_s (1 - sum_t weights[t, s])^2, over the real slots and the real target tokens
+
+    Attributes:
+      weight: Factor of this term in the loss, C in Cohn et al.; the sum over sentences is divided
+        by their number of target tokens.
+      schedule: How the weight changes during training.
+
+    Source:
+      Xu et al. (2015), section 4.2.1, eq. 14 (doubly stochastic attention); Cohn et al. (2016),
+      as the option `coverage` of their program.
+    """
+
+    weight: float = setting(1.0, at_least=0.0)
+    schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
+    needs_alignment: ClassVar[bool] = True
+
+    def count(self, batch: Batch) -> Float[Array, ""]:
+        """Returns the number of real target tokens."""
+        return token_count(batch)
+
+    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
+        """Returns the penalty summed over the real sentences."""
+        received = attention_received(output, batch)
+        is_real = batch["source_mask"] & jnp.any(batch["target_mask"], axis=-1, keepdims=True)
+        return jnp.sum(jnp.where(is_real, (1.0 - received) ** 2, 0.0))
+
+
+def attention_received(output: ModelOutput, batch: Batch) -> Float[Array, "B S"]:
+    """Returns how much attention each slot gets from all real target tokens together."""
+    weights = jnp.where(batch["target_mask"][..., None], output.attention.weights, 0.0)
+    return weights.sum(axis=-2)

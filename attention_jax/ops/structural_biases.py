@@ -1,0 +1,47 @@
+"""Features of where a slot stands and of what was attended to around it.
+
+They enter an additive score's hidden layer beside the query and the key.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
+    """Returns log(1 + t), the target's share of the position bias.
+
+    Source:
+      Cohn et al. (2016), section 3.1: psi(j, i, I), first entry.
+    """
+    return jnp.log1p(positions.astype(jnp.float32))
+
+
+def slot_positions(mask: Bool[Array, "*B S"]) -> Float[Array, "*B S 2"]:
+    """Returns log(1 + s) and log(1 + S) for each slot, S being the number of real slots.
+
+    Source:
+      Cohn et al. (2016), section 3.1: psi(j, i, I), second and third entry. The target's length
+      is left out, for it is unknown when decoding.
+    """
+    places = jnp.log1p(jnp.arange(mask.shape[-1], dtype=jnp.float32))
+    lengths = jnp.log1p(mask.sum(axis=-1, keepdims=True).astype(jnp.float32))
+    return jnp.stack(jnp.broadcast_arrays(places, lengths * jnp.ones_like(places)), axis=-1)
+
+
+def neighbourhood(values: Float[Array, "*B S"], reach: int) -> Float[Array, "*B S W"]:
+    """Returns the values from `reach` slots before each slot to `reach` slots after it.
+
+    window[s, k] = values[s + k - reach], and zero outside
+
+    Args:
+      values: One for each slot: the previous weights, or their sum so far.
+      reach: How many neighbours to either side.
+
+    Source:
+      Cohn et al. (2016), sections 3.2 and 3.3: xi_1 and xi_2, with k = 1 there.
+    """
+    size = values.shape[-1]
+    widths = [(0, 0)] * (values.ndim - 1) + [(reach, reach)]
+    padded = jnp.pad(values, widths)
+    shifted = [padded[..., start : start + size] for start in range(2 * reach + 1)]
+    return jnp.stack(shifted, axis=-1)

@@ -1,0 +1,99 @@
+"""Trackers: what attention carries from one query to the next.
+
+Each function returns a `Tracker`, an (init, update) pair of pure functions, to be named in an
+`AttentionSpec`. A score reads the value of before the query, and the update then adds what the
+query attended to. Gradients flow back through all earlier weights.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attention_jax.ops.attend import Tracker
+from attention_jax.ops.recurrent import CELLS
+from attention_jax.types import AttentionOutput, Memory, Params
+
+
+def previous_weights() -> Tracker:
+    """Carries the weights of the query before; zeros at first.
+
+    Source:
+      Cohn et al. (2016), section 3.2: alpha_{j-1}, that the Markov condition looks at.
+    """
+
+    def update(
+        params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
+    ) -> Array:
+        return output.weights[..., 0, :]
+
+    return Tracker(_no_weights, update)
+
+
+def coverage(fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) -> Tracker:
+    """Carries the sum of all earlier weights, per slot and relative to its fertility.
+
+    C_0 = 0;   C_t[s] = C_{t-1}[s] + weights_t[s] / fertility[s]
+
+    Args:
+      fertility: From a memory to how many target words each slot is expected to account for; one
+        everywhere if not given.
+
+    Source:
+      Tu et al. (2016), section 3.1, eq. 6 and 7. Without fertility also See et al. (2017),
+      section 2.3, eq. 10, and the local fertility of Cohn et al. (2016), section 3.3.
+    """
+
+    def update(
+        params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
+    ) -> Array:
+        attended = output.weights[..., 0, :]
+        return value + (attended if fertility is None else attended / fertility(memory))
+
+    return Tracker(_no_weights, update)
+
+
+def neural_coverage(depth: int, cell: str) -> Tracker:
+    """Carries a coverage vector for each slot, which a small recurrent network updates.
+
+    C_t[s] = cell(C_{t-1}[s]; weights_t[s] w_a + h[s] W_h + query_t W_s), C_0 = 0
+
+    `cell` is `tanh`, C' = tanh(C W_c + input), or `gru`, with gates that reset before the product.
+
+    Args:
+      depth: Depth d of a coverage vector.
+      cell: `tanh` or `gru`.
+
+    Returns:
+      A tracker of values `*B S d`. It reads the parameters `coverage_recurrent` `d G` (W_c),
+      `coverage_weight` `G` (w_a) and `coverage_query` `Dq G` (W_s), with G = d or, for the gates
+      of a GRU, 3 d, and the memory's `aux["coverage_input"]` `*B S G`: h W_h, computed once.
+
+    Source:
+      Tu et al. (2016), section 3.2, eq. 8 and 9.
+    """
+
+    def init(params: Params, memory: Memory) -> Array:
+        return jnp.zeros((*memory.mask.shape, depth), memory.keys.dtype)
+
+    def update(
+        params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
+    ) -> Array:
+        weights = jnp.swapaxes(output.weights, -1, -2).astype(value.dtype)
+        entering = (
+            weights * params["coverage_weight"]
+            + memory.aux["coverage_input"]
+            + query @ params["coverage_query"]
+        )
+        recurrent = params["coverage_recurrent"]
+        if cell == "tanh":
+            return jnp.tanh(value @ recurrent + entering)
+        gru = CELLS["gru_reset_before"]
+        carry = gru.step({"recurrent": recurrent}, {"hidden": value}, gru.split(entering), None)
+        return carry["hidden"]
+
+    return Tracker(init, update)
+
+
+def _no_weights(params: Params, memory: Memory) -> Float[Array, "*B S"]:
+    return jnp.zeros(memory.mask.shape, jnp.float32)

@@ -1,0 +1,28 @@
+"""Structural biases: Cohn, Hoang, Vymolova, Yao, Dyer and Haffari 2016, at small size.
+
+"Incorporating structural alignment biases into an attentional neural translation model", NAACL
+2016.
+
+The model of `configs/bahdanau2015.py` with position bias, Markov condition and local fertility in
+the attention score; each is a switch, such as --config.model.attention.markov=False. The penalty
+for words that are not attended to about once is an objective,
+--config.objectives.coverage_penalty.weight=0.05. The paper's model reads with stacked LSTMs, and
+is trained by SGD, sentence by sentence.
+
+Command:  python -m launch.train --config=configs/cohn2016.py:multi30k --workdir=runs/cohn2016
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+Expected: not measured yet
+Time:     about forty minutes on two CPU cores for multi30k
+"""
+
+from ml_collections import ConfigDict
+
+from configs import bahdanau2015
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set."""
+    config = bahdanau2015.get_config(argument)
+    depth = config.model.attention.attention_dim
+    config.model.attention = {"name": "structural_bias", "attention_dim": depth}
+    return config

@@ -1,0 +1,127 @@
+"""Mechanisms that carry what has been attended to, against loops in NumPy float64."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.layers.attention import Mechanism, find_config
+
+B, T, S, DQ, DK, DV, DA = 2, 4, 5, 3, 4, 2, 6
+LENGTHS = (5, 3)
+CASES = {
+    "coverage_vector": {},
+    "linguistic_coverage": {},
+    "linguistic_coverage fertility": {"max_fertility": 2.0},
+    "neural_coverage tanh": {"cell": "tanh", "coverage_dim": 2},
+    "neural_coverage gru": {"cell": "gru", "coverage_dim": 3},
+    "structural_bias": {},
+    "structural_bias position": {"markov": False, "fertility": False},
+    "structural_bias markov": {"position": False, "fertility": False, "reach": 2},
+    "structural_bias fertility": {"position": False, "markov": False, "reach": 0},
+}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Reference:
+    """One sentence: what is carried, and what it adds to the hidden layer of each slot."""
+
+    def __init__(self, name, fields, params, keys):
+        self.name, self.fields, self.params, self.keys = name.split()[0], fields, params, keys
+        size = len(keys)
+        self.previous, self.sum = np.zeros(size), np.zeros(size)
+        self.vectors = np.zeros((size, fields.get("coverage_dim", 0)))
+        self.fertility = np.ones(size)
+        if "max_fertility" in fields:
+            self.fertility = fields["max_fertility"] * sigmoid(keys @ params["fertility_vector"])
+
+    def added(self, slot, step):
+        p, size = self.params, len(self.keys)
+        if self.name == "neural_coverage":
+            return self.vectors[slot] @ p["coverage_kernel"]
+        if self.name != "structural_bias":
+            bias = p.get("bias", 0)
+            return self.sum[slot] * p["coverage_kernel"][0] + bias
+        total = np.zeros(DA)
+        if "position_kernel" in p:
+            psi = np.log([1 + step, 1 + slot, 1 + size])
+            total += psi @ p["position_kernel"]
+        reach = self.fields.get("reach", 1)
+        for kernel, values in (("markov_kernel", self.previous), ("fertility_kernel", self.sum)):
+            if kernel in p:
+                window = [
+                    values[place] if 0 <= place < size else 0.0
+                    for place in range(slot - reach, slot + reach + 1)
+                ]
+                total += window @ p[kernel]
+        return total
+
+    def update(self, weights, query):
+        p, depth = self.params, self.vectors.shape[1]
+        self.previous, self.sum = weights, self.sum + weights / self.fertility
+        if self.name != "neural_coverage":
+            return
+        for slot, old in enumerate(self.vectors.copy()):
+            entering = (
+                weights[slot] * p["coverage_weight"]
+                + self.keys[slot] @ p["coverage_key"]
+                + query @ p["coverage_query"]
+            )
+            recurrent = p["coverage_recurrent"]
+            if self.fields["cell"] == "tanh":
+                self.vectors[slot] = np.tanh(old @ recurrent + entering)
+                continue
+            gates = entering[: 2 * depth] + old @ recurrent[:, : 2 * depth]
+            reset, keep = np.split(sigmoid(gates), 2)
+            new = np.tanh(entering[2 * depth :] + (reset * old) @ recurrent[:, 2 * depth :])
+            self.vectors[slot] = keep * old + (1 - keep) * new
+
+
+def attend(name, fields, params, query, keys, values):
+    reference, contexts, rows = Reference(name, fields, params, keys), [], []
+    for step in range(T):
+        scores = []
+        for slot in range(len(keys)):
+            hidden = query[step] @ params["query_kernel"] + keys[slot] @ params["key_kernel"]
+            hidden = np.tanh(hidden + reference.added(slot, step))
+            scores.append(hidden @ params["vector"])
+        weights = np.exp(scores) / np.exp(scores).sum()
+        reference.update(weights, query[step])
+        rows.append(weights)
+        contexts.append(weights @ values)
+    return np.asarray(contexts), np.asarray(rows)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mechanism_equals_the_equations(name, numpy_rng):
+    fields = CASES[name]
+    config = find_config(name.split()[0])(attention_dim=DA, **fields)
+    mechanism = Mechanism.build(config, DQ, DK, DV)
+    params = {
+        key: 0.7 * numpy_rng.normal(size=parameter.shape)
+        for key, parameter in sorted(mechanism.parameters.items())
+    }
+    query, keys = numpy_rng.normal(size=(B, T, DQ)), numpy_rng.normal(size=(B, S, DK))
+    values = numpy_rng.normal(size=(B, S, DV))
+    mask = np.arange(S) < np.asarray(LENGTHS)[:, None]
+    f32 = lambda array: jnp.asarray(array, jnp.float32)  # noqa: E731
+    single = {key: f32(value) for key, value in params.items()}
+    memory = mechanism.make_memory(single, f32(keys), f32(values), jnp.asarray(mask))
+    output, _ = mechanism.attend(single, f32(query), memory)
+    for row, length in enumerate(LENGTHS):
+        real = slice(0, length)
+        context, weights = attend(
+            name, fields, params, query[row], keys[row, real], values[row, real]
+        )
+        np.testing.assert_allclose(output.context[row], context, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(output.weights[row, :, real], weights, rtol=1e-4, atol=1e-5)
+
+
+def test_structural_bias_rejects_fields_without_effect():
+    config = find_config("structural_bias")
+    with pytest.raises(ValueError, match="expected one of them, found none; attention without"):
+        config(position=False, markov=False, fertility=False)
+    with pytest.raises(ValueError, match="reach: expected markov or fertility beside it, found 2"):
+        config(markov=False, fertility=False, reach=2)

@@ -1,0 +1,97 @@
+"""The two coverage objectives against hand-computed cases and NumPy, padding included."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.objectives import build_objective, coverage_loss, coverage_penalty
+from attention_jax.types import AttentionOutput, ModelOutput
+
+TERMS = {"coverage_penalty": coverage_penalty.Term(), "coverage_loss": coverage_loss.Term()}
+every_term = pytest.mark.parametrize("name", TERMS)
+
+
+def output_of(weights):
+    return ModelOutput(None, AttentionOutput(None, weights, None))
+
+
+def batch_of(target_lengths, source_lengths, size_t, size_s):
+    return {
+        "target_mask": jnp.arange(size_t) < jnp.asarray(target_lengths)[:, None],
+        "source_mask": jnp.arange(size_s) < jnp.asarray(source_lengths)[:, None],
+    }
+
+
+def reference(name, weights):
+    """Loops over one sentence without padding, in float64."""
+    weights, total = np.asarray(weights, np.float64), 0.0
+    if name == "coverage_penalty":
+        for slot in range(weights.shape[1]):
+            total += (1 - sum(weights[:, slot])) ** 2
+        return total
+    for step in range(len(weights)):
+        for slot in range(weights.shape[1]):
+            total += min(weights[step, slot], sum(weights[:step, slot]))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "expected"),
+    [
+        # Totals 1.4, 0.4, 0.6 and 0.6.
+        ("coverage_penalty", [[0.7, 0.1, 0.1, 0.1], [0.7, 0.3, 0.5, 0.5]], 0.84),
+        # Nothing before the first word; then 0.4, 0.1 and 0.2.
+        ("coverage_loss", [[0.5, 0.3, 0.2], [0.4, 0.1, 0.5]], 0.7),
+    ],
+)
+def test_golden(name, weights, expected):
+    weights = jnp.asarray([weights])
+    batch = batch_of([2], [weights.shape[2]], *weights.shape[1:])
+    np.testing.assert_allclose(TERMS[name].total(output_of(weights), batch), expected, rtol=1e-6)
+    assert TERMS[name].count(batch) == 2
+
+
+@every_term
+def test_equals_the_sum_over_sentences_whatever_padding_holds(name, numpy_rng):
+    target_lengths, source_lengths = [4, 2, 0, 1], [3, 5, 0, 2]
+    batch = batch_of(target_lengths, source_lengths, 4, 5)
+    weights = numpy_rng.dirichlet(np.ones(5), (4, 4)).astype(np.float32)
+    weights = np.where(batch["source_mask"][:, None], weights, 0)
+    expected = sum(
+        reference(name, row[:length, :size])
+        for row, length, size in zip(weights, target_lengths, source_lengths, strict=True)
+    )
+    junk = np.where(batch["target_mask"][..., None], weights, np.nan).astype(np.float32)
+
+    def total(weights):
+        return TERMS[name].total(output_of(weights), batch)
+
+    value, gradient = jax.value_and_grad(total)(jnp.asarray(junk))
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    real = np.asarray(batch["target_mask"])
+    assert np.all(np.asarray(gradient)[~real] == 0) and np.abs(gradient[real]).max() > 0
+
+
+@every_term
+def test_gradient_agrees_with_finite_differences(name, numpy_rng):
+    weights = numpy_rng.dirichlet(np.ones(4), 3)
+    batch = batch_of([3], [4], 3, 4)
+    gradient = jax.grad(lambda w: TERMS[name].total(output_of(w), batch))(
+        jnp.asarray(weights, jnp.float32)[None]
+    )
+    direction, step = numpy_rng.normal(size=(3, 4)), 1e-6
+    ends = [reference(name, weights + sign * step * direction) for sign in (1, -1)]
+    expected = (ends[0] - ends[1]) / (2 * step)
+    np.testing.assert_allclose((gradient[0] * direction).sum(), expected, rtol=1e-3)
+
+
+@every_term
+def test_every_field_is_found_in_the_config(name):
+    term = build_objective({name: {"weight": 0.5, "schedule": {"start_steps": 3}}}).terms[name]
+    assert term == dataclasses.replace(
+        TERMS[name], weight=0.5, schedule=dataclasses.replace(term.schedule, start_steps=3)
+    )
+    assert term.needs_alignment
