@@ -139,7 +139,8 @@ def test_wheel_holds_every_package_and_data_file(repository, tmp_path):
         str(path.relative_to(repository))
         for package in ("attention_jax", "configs", "experiments", "launch")
         for path in (repository / package).rglob("*")
-        if path.is_file() and path.suffix in (".py", ".md", ".bib", ".txt", ".tsv")
+        if path.is_file()
+        and path.suffix in (".py", ".md", ".bib", ".txt", ".tsv", ".html", ".css", ".js")
     }
     assert wanted <= held
     assert not {name for name in held if name.startswith(("tests/", "runs/"))}

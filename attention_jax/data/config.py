@@ -6,6 +6,13 @@ from attention_jax.configuration import setting
 
 _MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
 _TATOEBA_LANGUAGES = ("en", "de")
+SYMMETRIZATIONS = (
+    "intersection",
+    "union",
+    "grow-diag",
+    "grow-diag-final",
+    "grow-diag-final-and",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,12 +56,42 @@ class SubwordsConfig:
     joint: bool = setting(False)
 
 
+@dataclasses.dataclass(frozen=True)
+class AlignmentConfig:
+    """Where word alignments of the training text come from, for objectives that need them.
+
+    Attributes:
+      method: `hmm` and `ibm1` train the aligners of this package on the training text, `eflomal`
+        calls the program of that name; `file` reads links; `none` for no alignments.
+      symmetrization: How an aligner's two directions are joined.
+      file: A line of links `0-0 2-1` for each training pair, between words split at spaces.
+      base: Number of a sentence's first word in the file.
+    """
+
+    method: str = setting("none", choices=("none", "hmm", "ibm1", "eflomal", "file"))
+    symmetrization: str = setting("grow-diag-final-and", choices=SYMMETRIZATIONS)
+    file: str = setting("")
+    base: int = setting(0, choices=(0, 1))
+
+    def __post_init__(self):
+        if bool(self.file) != (self.method == "file"):
+            wanted = "a path" if self.method == "file" else f"none with method {self.method!r}"
+            raise ValueError(f"file: expected {wanted}, found {self.file!r}")
+        if self.base and self.method != "file":
+            raise ValueError(f"base: expected only with method 'file', found {self.base}")
+        if self.method in ("none", "file") and self.symmetrization != "grow-diag-final-and":
+            raise ValueError(
+                f"symmetrization: expected an aligner as method beside it, found {self.method!r}"
+            )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslationConfig(DataConfig):
     """What every translation data set has.
 
     Attributes:
       subwords: How text becomes tokens.
+      alignment: Where links between the words of the training text come from.
       lowercase: Sources, targets and references in lower case.
       min_train_source_words: Fewest words, split at spaces, of a training source.
       max_train_source_words: Most words of a training source; 0 for no limit. Both leave the
@@ -62,6 +99,7 @@ class TranslationConfig(DataConfig):
     """
 
     subwords: SubwordsConfig = setting(SubwordsConfig())
+    alignment: AlignmentConfig = setting(AlignmentConfig())
     lowercase: bool = setting(False)
     min_train_source_words: int = setting(0, at_least=0)
     max_train_source_words: int = setting(0, at_least=0)

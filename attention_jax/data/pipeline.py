@@ -2,7 +2,7 @@
 
 A batch maps `source` and `target` to int32 ids (`B S`, `B T`; ending in EOS, PAD to the right),
 `source_mask` and `target_mask` to where they hold tokens, and `index` (int32 `B`) to the examples'
-positions in the split, -1 for rows that only fill the batch.
+positions in the split, -1 for rows that only fill the batch. Training batches may hold `links`.
 """
 
 import sys
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import grain
 import numpy as np
 from absl import logging
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from attention_jax.data.batch_plan import FILLER, PlannedBatch, plan_epoch, plan_evaluation
 from attention_jax.data.buckets import (
@@ -27,6 +27,7 @@ from attention_jax.errors import ConfigError, DataError
 from attention_jax.types import SpecialIds
 
 NumpyBatch = dict[str, np.ndarray]
+Links = Int[np.ndarray, "_ 2"]
 
 _READING = grain.ReadOptions(num_threads=1, prefetch_buffer_size=8)
 
@@ -37,6 +38,7 @@ def make_train_iterator(
     seed: int,
     process_index: int = 0,
     process_count: int = 1,
+    links: Sequence[Links] | None = None,
 ) -> "TrainIterator":
     """Returns the endless iterator over the training batches of one process.
 
@@ -46,6 +48,8 @@ def make_train_iterator(
       seed: Decides the order of examples and batches.
       process_index: This process, from 0.
       process_count: Processes among which the rows of every batch are shared out.
+      links: For each training example, the (target, source) tokens that belong together; batches
+        then also map `links` to bool `B T S`.
 
     Raises:
       ConfigError: If rows cannot be shared evenly.
@@ -84,7 +88,7 @@ def make_train_iterator(
         100 * padded_fraction(buckets, source_lengths, "source"),
         100 * padded_fraction(buckets, target_lengths, "target"),
     )
-    return TrainIterator(split, buckets, dropped, seed, process_index, process_count)
+    return TrainIterator(split, buckets, dropped, seed, process_index, process_count, links)
 
 
 class TrainIterator:
@@ -104,11 +108,12 @@ class TrainIterator:
         seed: int,
         process_index: int,
         process_count: int,
+        links: Sequence[Links] | None = None,
     ):
         self.buckets = tuple(buckets)
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
-        source = _BatchSource(split, self.buckets, seed, process_index, process_count)
+        source = _BatchSource(split, self.buckets, seed, process_index, process_count, links)
         self._dataset = grain.MapDataset.source(source)
         self._start_at(0)
 
@@ -152,8 +157,9 @@ class TrainIterator:
 class _BatchSource:
     """Random access to the batches of all epochs, one after the other."""
 
-    def __init__(self, split, buckets, seed, process_index, process_count):
+    def __init__(self, split, buckets, seed, process_index, process_count, links):
         self._split = split
+        self._links = links
         self._buckets = buckets
         self._seed = seed
         self._rows = slice(process_index, None, process_count)
@@ -165,7 +171,11 @@ class _BatchSource:
 
     def __getitem__(self, position: int) -> NumpyBatch:
         epoch, number = divmod(position, self._batches_per_epoch)
-        return collate(self._split, self._plan(epoch)[number], self._rows)
+        planned = self._plan(epoch)[number]
+        batch = collate(self._split, planned, self._rows)
+        if self._links is not None:
+            batch["links"] = _linked(self._links, batch, planned.indices[self._rows])
+        return batch
 
     def _plan(self, epoch: int) -> list[PlannedBatch]:
         planned_epoch, plan = self._planned
@@ -233,6 +243,16 @@ def _padded(
         if index != FILLER:
             padded[row, : len(sequences[index])] = sequences[index]
     return padded
+
+
+def _linked(
+    links: Sequence[Links], batch: NumpyBatch, indices: Int[np.ndarray, " B"]
+) -> Bool[np.ndarray, "B T S"]:
+    linked = np.zeros((*batch["target"].shape, batch["source"].shape[1]), bool)
+    for row, index in enumerate(indices):
+        if index != FILLER:
+            linked[row, links[index][:, 0], links[index][:, 1]] = True
+    return linked
 
 
 def _rows_rule(data_config: DataConfig):

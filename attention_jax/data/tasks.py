@@ -55,11 +55,13 @@ class Texts:
       sources: Source texts.
       targets: Target texts.
       references: Every accepted output of each source.
+      numbers: Where each stood in the whole data set.
     """
 
     sources: list[str]
     targets: list[str]
     references: list[list[str]]
+    numbers: list[int]
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -72,6 +74,7 @@ class Texts:
             sources=[self.sources[index] for index in indices],
             targets=[self.targets[index] for index in indices],
             references=[self.references[index] for index in indices],
+            numbers=[self.numbers[index] for index in indices],
         )
 
     def sample(self, size: int) -> Self:
@@ -121,12 +124,15 @@ class Task:
       source_vocabulary: Of the source side.
       target_vocabulary: Of the target side; the same object if the vocabulary is joint.
       splits: The splits by name.
+      num_training_pairs: Size of the data set's training split, of which the config may leave
+        pairs out.
     """
 
     kind: str
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     splits: Mapping[str, Split]
+    num_training_pairs: int
 
     def split(self, name: str) -> Split:
         """Returns a split.
@@ -165,6 +171,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
         name: _texts(examples, data_config, every_reference=name == "train")
         for name, examples in load_corpus(data_config).items()
     }
+    num_training_pairs = len(texts["train"])
     if data_config.max_train_examples:
         texts["train"] = texts["train"].sample(data_config.max_train_examples)
     if not has_vocabularies(vocab_dir):
@@ -172,11 +179,11 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
     source, target = load_vocabularies(vocab_dir)
     texts["train"] = _of_wanted_length(texts["train"], data_config)
     splits = {
-        name: Split(part.sources, part.targets, part.references, name, source, target)
+        name: Split(**vars(part), name=name, source_vocabulary=source, target_vocabulary=target)
         for name, part in texts.items()
     }
     kind = PRONUNCIATION if isinstance(data_config, CmudictConfig) else TRANSLATION
-    return Task(kind, source, target, splits)
+    return Task(kind, source, target, splits, num_training_pairs)
 
 
 def prepare_text(text: str, data_config: DataConfig) -> str:
@@ -194,6 +201,7 @@ def sources_only(
         sources=list(sources),
         targets=[""] * len(sources),
         references=[[] for _ in sources],
+        numbers=list(range(len(sources))),
         name="input",
         source_vocabulary=source_vocabulary,
         target_vocabulary=target_vocabulary,
@@ -201,7 +209,7 @@ def sources_only(
 
 
 def _texts(examples, data_config: DataConfig, *, every_reference: bool) -> Texts:
-    texts = Texts([], [], [])
+    texts = Texts([], [], [], [])
     for source, references in examples:
         source = _cased(source, data_config)
         references = [_cased(reference, data_config) for reference in references]
@@ -209,6 +217,7 @@ def _texts(examples, data_config: DataConfig, *, every_reference: bool) -> Texts
             texts.sources.append(source)
             texts.targets.append(target)
             texts.references.append(references)
+            texts.numbers.append(len(texts.numbers))
     return texts
 
 

@@ -26,6 +26,7 @@ class Term(Protocol):
     weight: float
     schedule: WeightSchedule
     needs_alignment: ClassVar[bool]
+    needs_links: ClassVar[bool]
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns what the sum is divided by, from the batch alone."""
@@ -55,9 +56,19 @@ class Objective:
                     "found one whose config.model.attention does not"
                 )
 
+    @property
+    def needs_links(self) -> bool:
+        """Whether training batches must hold links between source and target tokens."""
+        return any(term.needs_links for term in self.terms.values())
+
+    def _measurable(self, batch: Batch) -> dict[str, Term]:
+        # Links are known of the training text only: other batches do without these terms.
+        has = "links" in batch
+        return {name: term for name, term in self.terms.items() if has or not term.needs_links}
+
     def counts(self, batch: Batch) -> dict[str, Float[Array, ""]]:
         """Returns each term's divisor for `batch`; those of parts of a batch add up to it."""
-        return {name: term.count(batch) for name, term in self.terms.items()}
+        return {name: term.count(batch) for name, term in self._measurable(batch).items()}
 
     def __call__(
         self,
@@ -85,7 +96,7 @@ class Objective:
         counts = own_counts if counts is None else counts
         loss = jnp.zeros((), jnp.float32)
         metrics = token_metrics(output, batch)
-        for name, term in self.terms.items():
+        for name, term in self._measurable(batch).items():
             total, weight = term.total(output, batch), term.weight
             if step is not None and not term.schedule.is_constant:
                 weight = weight * term.schedule(step)

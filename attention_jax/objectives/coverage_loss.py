@@ -32,6 +32,7 @@ class Term:
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     needs_alignment: ClassVar[bool] = True
+    needs_links: ClassVar[bool] = False
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""

@@ -34,6 +34,7 @@ class Term:
     smoothing_over: str = setting("vocabulary", choices=("vocabulary", "others"))
     reduction: str = setting("per_token", choices=("per_token", "per_sentence"))
     needs_alignment: ClassVar[bool] = False
+    needs_links: ClassVar[bool] = False
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens, or of real sentences."""

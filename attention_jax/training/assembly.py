@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable
 
 import jax
@@ -13,6 +14,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.training.config import ExperimentConfig
+from attention_jax.training.links import training_links
 from attention_jax.training.optimizers import build_optimizer
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
@@ -66,15 +68,16 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     mesh = make_mesh()
 
     # ---- Data -----------------------------------------------------------------------------------
+    objective = Objective(config.objectives)
     task = build_task(config.data, directory.vocabularies)
+    links = training_links(task, config.data, objective, report=_to_standard_error)
     batches = make_train_iterator(
-        task, config.data, config.seed, jax.process_index(), jax.process_count()
+        task, config.data, config.seed, jax.process_index(), jax.process_count(), links
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
 
     # ---- Model, loss, update rule ---------------------------------------------------------------
     model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
-    objective = Objective(config.objectives)
     objective.check(model)
     optimizer = build_optimizer(config.optimizer)
     schedule = build_schedule(
@@ -102,6 +105,11 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     return Assembly(
         mesh, task, batches, total_steps, objective, schedule, start, like, train_step, validation
     )
+
+
+def _to_standard_error(line: str) -> None:
+    if jax.process_index() == 0:
+        print(line, file=sys.stderr, flush=True)
 
 
 def _check_metrics(config: ExperimentConfig, schedule: Schedule, names: list[str]) -> None:

@@ -76,9 +76,10 @@ class Evaluation:
         ]
         directory.write_lines(directory.alignments(split.name), lines)
         # Matplotlib takes a second to import, which no start should wait for.
-        from attention_jax.training import pictures
+        from attention_jax.training import pictures, viewing
 
         pictures.draw_attention(run, split, found)
+        viewing.write_run_viewer(run, split, found)
 
     def _record(self, name: str, signatures: Scores) -> None:
         """Notes how the results of a split came about."""

@@ -47,6 +47,10 @@ class RunDirectory:
         """Returns the file with the alignment of every output of a split."""
         return self.path / f"alignments.{split}.txt"
 
+    def viewer(self, split: str) -> pathlib.Path:
+        """Returns the page that shows the attention of a split's outputs."""
+        return self.path / f"viewer.{split}.html"
+
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
         """Makes the directory if there is none, and keeps other processes out for the block.

@@ -31,7 +31,7 @@ def test_smoke_run_learns_a_monotone_alignment(workdir):
 def test_smoke_run_writes_every_file_of_a_run(workdir):
     names = {
         "config.json", "run.json", "metrics.jsonl", "results.json", "checkpoints", "vocab",
-        "predictions.test.txt", "alignments.test.txt", "plots",
+        "predictions.test.txt", "alignments.test.txt", "plots", "viewer.test.html",
     }  # fmt: skip
     assert names <= {path.name for path in workdir.iterdir()}
     plots = {path.name for path in (workdir / "plots").iterdir()}

@@ -13,6 +13,7 @@ def split():
         sources=[f"source {index}." for index in range(number)],
         targets=[f"target {index}." for index in range(number)],
         references=[[f"target {index}.", "other"] for index in range(number)],
+        numbers=list(range(number)),
         name="test",
         source_vocabulary=vocabulary,
         target_vocabulary=vocabulary,

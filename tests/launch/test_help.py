@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-PROGRAMS = ("train", "evaluate", "translate")
+PROGRAMS = ("train", "evaluate", "translate", "align")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -27,6 +27,7 @@ class Term:
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     height: float = setting(1.0)
     needs_alignment: ClassVar[bool] = False
+    needs_links: ClassVar[bool] = False
 
     def count(self, batch):
         return jnp.sum(batch["target_mask"].any(-1), dtype=jnp.float32)

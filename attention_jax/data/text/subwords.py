@@ -27,6 +27,7 @@ from attention_jax.types import SpecialIds
 KIND = "bpe"
 MODEL_FILE = "subwords.model"
 _MAX_LINE_BYTES = 65_536
+_SPACE = "\u2581"
 
 
 class SubwordVocabulary:
@@ -79,6 +80,11 @@ class SubwordVocabulary:
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without any special ones added."""
         return self._processor.encode(text)
+
+    def surfaces(self, text: str) -> list[str]:
+        """Returns the part of a text that each of its ids stands for, unknown ones included."""
+        pieces = self._processor.encode(text, out_type=str)
+        return [piece.replace(_SPACE, " ") for piece in pieces]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Returns the text of ids up to the first EOS, special ids left out."""

@@ -37,6 +37,10 @@ class Vocabulary(Protocol):
         """Returns one printable piece per id, special ids included."""
         ...
 
+    def surfaces(self, text: str) -> list[str]:
+        """Returns the part of a text that each of its ids stands for, unknown ones included."""
+        ...
+
     def save(self, directory: str | Path) -> None:
         """Writes the vocabulary so that `load_vocabulary` finds it."""
         ...
@@ -101,6 +105,10 @@ class SymbolVocabulary:
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without any special ones added."""
         return [self._ids.get(symbol, SpecialIds.UNK) for symbol in _SPLIT[self.kind](text)]
+
+    def surfaces(self, text: str) -> list[str]:
+        """Returns the part of a text that each of its ids stands for, unknown ones included."""
+        return [symbol.replace(tokenization.JOINER, "") for symbol in _SPLIT[self.kind](text)]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Returns the text of ids up to the first EOS, special ids left out."""

@@ -73,3 +73,10 @@ def test_load_vocabulary_rejects_damage(vocabulary, tmp_path):
     path.unlink()
     with pytest.raises(DataError, match=r"subwords\.model: expected a sentencepiece model"):
         load_vocabulary(tmp_path)
+
+
+def test_surfaces_are_the_text_of_each_id(vocabulary):
+    for text in ("the dogs, ☃ a", "Straße."):
+        surfaces = vocabulary.surfaces(text)
+        assert len(surfaces) == len(vocabulary.encode(text))
+        assert "".join("".join(surfaces).split()) == "".join(text.split())

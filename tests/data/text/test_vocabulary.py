@@ -63,6 +63,20 @@ def test_load_vocabulary_gives_the_same_back(tmp_path, kind):
     assert loaded.decode(range(4, loaded.size)) == vocabulary.decode(range(4, loaded.size))
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("words", "A dog, a-b", ["A", "dog", ",", "a", "-", "b"]),
+        ("characters", "a b", ["a", " ", "b"]),
+        ("symbols", "AH0  B", ["AH0", "B"]),
+    ],
+)
+def test_surfaces_are_the_text_of_each_id(kind, text, expected):
+    vocabulary = SymbolVocabulary(kind, ["a"])
+    assert vocabulary.surfaces(text) == expected
+    assert len(vocabulary.encode(text)) == len(expected)
+
+
 def _swapped(text):
     record = json.loads(text)
     record["symbols"][:2] = record["symbols"][1::-1]

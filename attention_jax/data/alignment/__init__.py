@@ -1,0 +1,1 @@
+"""Word aligners: IBM Model 1 and an HMM of our own, and eflomal where it is installed."""

@@ -1,0 +1,68 @@
+"""Every aligner by its name, in either direction."""
+
+import functools
+from collections.abc import Sequence
+
+from attention_jax.data.alignment import eflomal, hmm, ibm1
+from attention_jax.data.alignment.bitext import Links, Sentence
+from attention_jax.data.alignment.ibm1 import Report
+from attention_jax.errors import UserError
+
+METHODS = {"ibm1": ibm1.align, "hmm": hmm.align, "eflomal": eflomal.align}
+DIRECTIONS = ("forward", "reverse")
+# The time and memory of a pair grow with the product of its lengths; nothing is learnt from a
+# "sentence" as long as this.
+MAX_WORDS = 200
+
+
+def align(
+    sources: Sequence[Sentence],
+    targets: Sequence[Sentence],
+    method: str,
+    directions: Sequence[str] = DIRECTIONS,
+    report: Report = lambda line: None,
+) -> list[list[Links]]:
+    """Trains an aligner on a parallel corpus, and links the words of the same corpus.
+
+    Args:
+      sources: Sentences as words.
+      targets: The translation of each.
+      method: One of `METHODS`.
+      directions: Each trained for itself. `forward`: a target word has at most one link, to the
+        source word that it comes from. `reverse`: a source word has at most one.
+      report: Called with lines that say how far it is.
+
+    Returns:
+      For each direction the links of every pair, (source, target) in both directions. Pairs of
+      which a side is empty or has more than `MAX_WORDS` words have none.
+
+    Raises:
+      UserError: If there is nothing to align, or the method is not installed, or fails.
+    """
+    usable = [
+        min(len(source), len(target)) > 0 and max(len(source), len(target)) <= MAX_WORDS
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    if not any(usable):
+        raise UserError(f"expected pairs of 1 to {MAX_WORDS} words on both sides, found none")
+    sources, targets = (
+        [sentence if use else () for sentence, use in zip(side, usable, strict=True)]
+        for side in (sources, targets)
+    )
+    found = []
+    for direction in directions:
+        sides = (sources, targets) if direction == "forward" else (targets, sources)
+        links = METHODS[method](*sides, functools.partial(_prefixed, report, direction))
+        if direction == "reverse":
+            links = [sorted((source, target) for target, source in each) for each in links]
+        found.append(links)
+    if not all(usable):
+        report(
+            f"{usable.count(False)} of {len(usable)} pairs have no links: a side is empty or has "
+            f"more than {MAX_WORDS} words"
+        )
+    return found
+
+
+def _prefixed(report: Report, direction: str, line: str) -> None:
+    report(f"{direction}  {line}")

@@ -1,0 +1,147 @@
+"""The HMM aligner: where a target word comes from depends on where the one before it came from."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.data.alignment import ibm1
+from attention_jax.data.alignment.bitext import (
+    Bitext,
+    Block,
+    Links,
+    Sentence,
+    links_from_states,
+    make_bitext,
+)
+from attention_jax.data.alignment.ibm1 import Report, Table
+from attention_jax.data.alignment.lattice import forward_backward, viterbi
+
+ITERATIONS = 5
+NULL_PROBABILITY = 0.2
+UNIFORM_SHARE = 0.2
+_JUMP_SMOOTHING = 1e-6  # keeps jumps possible whose expected count vanishes
+
+Jumps = Float[np.ndarray, " widths"]
+
+
+def align(
+    sources: Sequence[Sentence], targets: Sequence[Sentence], report: Report = lambda line: None
+) -> list[Links]:
+    """Links target words with source words along the most probable path.
+
+    p(e, a|f) = prod_j p(a_j | a_{j-1}) t(e_j|f_{a_j})
+
+    Args:
+      sources: Sentences as words.
+      targets: The translation of each.
+      report: Called with a line after each iteration.
+
+    Returns:
+      Links (source, target) of every pair; a target word from NULL has none.
+
+    Source:
+      Vogel, Ney and Tillmann 1996, sec. 3; NULL and the share of the uniform distribution after
+      Och and Ney 2003, on the HMM and on its smoothing.
+
+    Deviations:
+      The first position is a jump from just before the sentence, not a distribution of its own;
+      case is ignored and translation probabilities are smoothed, as for Model 1, of which five
+      iterations come first.
+    """
+    bitext = make_bitext(sources, targets)
+    table = ibm1.train(bitext, report=report)
+    table, jumps = train(bitext, table, report=report)
+    paths = (viterbi(*_probabilities(table, bitext, block, jumps)) for block in bitext.blocks)
+    return links_from_states(bitext, paths)
+
+
+def train(
+    bitext: Bitext,
+    table: Table,
+    iterations: int = ITERATIONS,
+    *,
+    report: Report = lambda line: None,
+) -> tuple[Table, Jumps]:
+    """Estimates translation probabilities and weights of jumps by EM.
+
+    Args:
+      bitext: The corpus, with NULL.
+      table: t(e|f) to start from, Model 1's; jumps start uniform.
+      iterations: Of EM.
+      report: Called with a line after each iteration.
+
+    Returns:
+      t(e|f) for every word pair, and c for every width of a jump, from -M to M, where M is the
+      number of words of the longest source.
+    """
+    longest = max((block.num_states - 1 for block in bitext.blocks), default=0)
+    jumps = np.ones(2 * longest + 1)
+    for iteration in range(1, iterations + 1):
+        counts, jump_counts, log_likelihood = expected_counts(bitext, table, jumps)
+        table = ibm1.translation_table(bitext, counts)
+        jumps = jump_counts + _JUMP_SMOOTHING
+        report(ibm1.progress_line("hmm", iteration, iterations, log_likelihood, bitext))
+    return table, jumps
+
+
+def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, Jumps, float]:
+    """Computes the E-step by forward-backward.
+
+    Returns:
+      Expected counts of the links of each word pair and of the jumps of each width, and log p of
+      the corpus. Widths are pooled over sentences of all lengths, as in the paper, though weights
+      are normalised in each: no exact M-step, but EM's usual one.
+    """
+    posteriors = np.empty(len(bitext.cells))
+    jump_counts = np.zeros_like(jumps)
+    log_likelihood = 0.0
+    for block in bitext.blocks:
+        cells, starts, moves, log_probs = forward_backward(
+            *_probabilities(table, bitext, block, jumps)
+        )
+        block.view(posteriors)[:] = cells
+        for index, counts in zip(
+            _width_indices(len(starts), jumps), (starts, moves), strict=True
+        ):
+            jump_counts += np.bincount(index.ravel(), counts.ravel(), len(jumps))
+        log_likelihood += float(log_probs.sum())
+    return np.bincount(bitext.cells, posteriors, len(table)), jump_counts, log_likelihood
+
+
+def jump_probabilities(
+    num_words: int, jumps: Jumps, uniform_share: float = UNIFORM_SHARE
+) -> tuple[Float[np.ndarray, " S"], Float[np.ndarray, "S S"]]:
+    """Computes the distributions of the first position and of the next one, in S source words.
+
+    p(i|i') = (1 - u) c(i - i') / sum_k c(k - i') + u / S;  the first: i' = -1
+
+    Args:
+      num_words: S.
+      jumps: c for the widths from -M to M, M >= S.
+      uniform_share: u.
+
+    Returns:
+      `S`, and `S S` as (i', i).
+    """
+    start, transitions = (
+        (1 - uniform_share) * weights / weights.sum(axis=-1, keepdims=True)
+        + uniform_share / num_words
+        for weights in (jumps[index] for index in _width_indices(num_words, jumps))
+    )
+    return start, transitions
+
+
+def _width_indices(num_words: int, jumps: Jumps) -> tuple[np.ndarray, np.ndarray]:
+    """Returns where in `jumps` the widths of first jumps and of later ones are."""
+    positions, zero = np.arange(num_words), len(jumps) // 2
+    return positions + 1 + zero, positions[None, :] - positions[:, None] + zero
+
+
+def _probabilities(table: Table, bitext: Bitext, block: Block, jumps: Jumps) -> Iterator:
+    """Yields the arguments of the lattice of a block."""
+    emissions = table[block.view(bitext.cells)]
+    yield emissions[..., :-1]
+    yield emissions[..., -1]
+    yield from jump_probabilities(block.num_states - 1, jumps)
+    yield NULL_PROBABILITY

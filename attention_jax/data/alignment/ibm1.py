@@ -1,0 +1,112 @@
+"""IBM Model 1: every target word comes from one source word or NULL, wherever they stand."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.data.alignment.bitext import (
+    Bitext,
+    Links,
+    Sentence,
+    links_from_states,
+    make_bitext,
+)
+
+ITERATIONS = 5
+# What every word pair is taken to have been seen besides: without it a rare source word collects
+# the words of its sentence that others explain better ("garbage collection").
+SMOOTHING = 0.01
+
+Report = Callable[[str], None]
+Table = Float[np.ndarray, " word_pairs"]
+
+
+def align(
+    sources: Sequence[Sentence], targets: Sequence[Sentence], report: Report = lambda line: None
+) -> list[Links]:
+    """Links every target word with the source word that it most probably comes from.
+
+    Args:
+      sources: Sentences as words.
+      targets: The translation of each.
+      report: Called with a line after each iteration.
+
+    Returns:
+      Links (source, target) of every pair; a target word from NULL has none. Of equally probable
+      source words the first is taken.
+
+    Source:
+      Brown, Della Pietra, Della Pietra and Mercer 1993, sec. 4.1.
+
+    Deviations:
+      Case is ignored and counts are smoothed, see `translation_table`.
+    """
+    bitext = make_bitext(sources, targets)
+    table = train(bitext, report=report)
+    best = (table[block.view(bitext.cells)].argmax(axis=-1) for block in bitext.blocks)
+    return links_from_states(bitext, best)
+
+
+def train(
+    bitext: Bitext,
+    iterations: int = ITERATIONS,
+    *,
+    smoothing: float = SMOOTHING,
+    report: Report = lambda line: None,
+) -> Table:
+    """Estimates translation probabilities by EM from a uniform start.
+
+    Args:
+      bitext: The corpus.
+      iterations: Of EM.
+      smoothing: See `translation_table`.
+      report: Called with a line after each iteration.
+
+    Returns:
+      t(e|f) for every word pair.
+    """
+    table = np.full(len(bitext.source_of), 1 / max(bitext.num_target_words, 1))
+    for iteration in range(1, iterations + 1):
+        counts, log_likelihood = expected_counts(bitext, table)
+        table = translation_table(bitext, counts, smoothing)
+        report(progress_line("ibm1", iteration, iterations, log_likelihood, bitext))
+    return table
+
+
+def expected_counts(bitext: Bitext, table: Table) -> tuple[Table, float]:
+    """Computes the E-step, how often each word pair is expected to be linked.
+
+    p(e|f) = prod_j sum_i t(e_j|f_i) / states;  d_ji = t(e_j|f_i) / sum_i' t(e_j|f_i')
+
+    Returns:
+      The sum of d over all cells of each word pair, and log p of the corpus.
+    """
+    posteriors = table[bitext.cells]
+    log_likelihood = 0.0
+    for block in bitext.blocks:
+        rows = block.view(posteriors)
+        totals = rows.sum(axis=-1, keepdims=True)
+        rows /= totals
+        log_likelihood += float(np.log(totals / block.num_states).sum())
+    return np.bincount(bitext.cells, posteriors, len(table)), log_likelihood
+
+
+def translation_table(bitext: Bitext, counts: Table, smoothing: float = SMOOTHING) -> Table:
+    """Computes the M-step, t(e|f) = (c(e,f) + n) / (sum_e' c(e',f) + n V).
+
+    Args:
+      bitext: The corpus, with V words in the target's vocabulary.
+      counts: c, expected counts of word pairs.
+      smoothing: n, added to every count; 0 for the likeliest probabilities.
+    """
+    totals = np.bincount(bitext.source_of, counts) + smoothing * bitext.num_target_words
+    return (counts + smoothing) / totals[bitext.source_of]
+
+
+def progress_line(
+    model: str, iteration: int, iterations: int, log_likelihood: float, bitext: Bitext
+) -> str:
+    """Says how far training is and how well the model before the iteration fits the corpus."""
+    perplexity = np.exp(-log_likelihood / max(bitext.num_tokens, 1))
+    return f"{model} {iteration}/{iterations}  perplexity {perplexity:.2f}"

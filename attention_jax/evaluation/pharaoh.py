@@ -1,0 +1,152 @@
+"""Files of word alignments in Pharaoh format, one line a sentence pair, and their marked variants.
+
+A link is `source-target`. In gold alignments that is a sure link, and `source?target` or
+`sourceptarget` a possible one. Files count words from 0 or from 1; in memory it is always from 0.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+
+from attention_jax.errors import DataError
+
+Link = tuple[int, int]
+
+_LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
+
+
+@dataclasses.dataclass(frozen=True)
+class MarkedLinks:
+    """The links of a sentence pair.
+
+    Attributes:
+      sure: Links that an alignment must have.
+      possible: Links that it may have, the sure ones among them.
+    """
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def marked_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> MarkedLinks:
+    """Makes `MarkedLinks`; sure links need not be among the possible ones."""
+    sure = frozenset(sure)
+    return MarkedLinks(sure, sure.union(possible))
+
+
+def parse_lines(
+    lines: Sequence[str],
+    name: str,
+    *,
+    base: int = 0,
+    lengths: Sequence[tuple[int, int]] | None = None,
+) -> list[MarkedLinks]:
+    """Reads the links of a file.
+
+    Args:
+      lines: Its lines. Links may come in any order and more than once, with any white space.
+      name: What messages call the file.
+      base: The number of a sentence's first word, 0 or 1.
+      lengths: How many words the sentences of each pair have, (source, target), if known.
+
+    Raises:
+      DataError: Naming file and line: of what is no link, counts from less than `base`, or lies
+        outside of its sentences; or if there are not as many lines as lengths.
+    """
+    if lengths is not None and len(lines) != len(lengths):
+        raise DataError(f"{name}: expected {len(lengths)} lines, found {len(lines)}")
+    return [
+        parse_line(
+            line,
+            f"{name}:{number}",
+            base=base,
+            lengths=None if lengths is None else lengths[number - 1],
+        )
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def parse_gold(
+    lines: Sequence[str],
+    name: str,
+    *,
+    base: int = 0,
+    lengths: Sequence[tuple[int, int]] | None = None,
+) -> dict[int, MarkedLinks]:
+    """Reads the gold links of all sentence pairs of a test set, or of some.
+
+    Args:
+      lines: As for `parse_lines`; or `NUMBER<TAB>LINKS` for some sentence pairs, numbered from 0,
+        and comments, which start with #.
+      name: What messages call the file.
+      base: The number of a sentence's first word, 0 or 1.
+      lengths: How many words the sentences of each pair of the test set have, if known.
+
+    Returns:
+      Links by the number of their pair.
+
+    Raises:
+      DataError: As `parse_lines`, and where a pair's number is missing, too large, or repeated.
+    """
+    if not is_numbered(lines):
+        return dict(enumerate(parse_lines(lines, name, base=base, lengths=lengths)))
+    found: dict[int, MarkedLinks] = {}
+    for row, line in enumerate(lines, start=1):
+        if line.startswith("#"):
+            continue
+        number, tab, links = line.partition("\t")
+        if not (tab and re.fullmatch("[0-9]{1,9}", number)):
+            raise DataError(f"{name}:{row}: expected a number, a tab, links, found {line[:40]!r}")
+        pair = int(number)
+        if pair in found or (lengths is not None and pair >= len(lengths)):
+            known = "every pair once" if pair in found else f"pairs below {len(lengths or ())}"
+            raise DataError(f"{name}:{row}: expected {known}, found {pair}")
+        size = None if lengths is None else lengths[pair]
+        found[pair] = parse_line(links, f"{name}:{row}", base=base, lengths=size)
+    return found
+
+
+def is_numbered(lines: Iterable[str]) -> bool:
+    """Says which of the forms of `parse_gold` a file has: a tab inside of a line tells."""
+    return any("\t" in line.strip() for line in lines if not line.startswith("#"))
+
+
+def parse_line(
+    line: str, where: str, *, base: int = 0, lengths: tuple[int, int] | None = None
+) -> MarkedLinks:
+    """Reads the links of a line; see `parse_lines`."""
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for word in line.split():
+        match = _LINK.fullmatch(word)
+        if not match:
+            raise DataError(f"{where}: expected links such as 0-1, 0?1 or 0p1, found {word!r}")
+        link = (int(match[1]) - base, int(match[3]) - base)
+        if min(link) < 0:
+            raise DataError(
+                f"{where}: expected words counted from {base}, found {word!r}; "
+                f"should the base be 0?"
+            )
+        if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
+            raise DataError(
+                f"{where}: expected words of sentences of {lengths[0]} and {lengths[1]} words "
+                f"counted from {base}, found {word!r}"
+            )
+        (sure if match[2] == "-" else possible).add(link)
+    return marked_links(sure, possible)
+
+
+def format_line(links: MarkedLinks, *, base: int = 0) -> str:
+    """Writes links as `0-0 1?2 2-1`, ordered by source, then by target."""
+    return " ".join(
+        f"{source + base}{'-' if (source, target) in links.sure else '?'}{target + base}"
+        for source, target in sorted(links.possible)
+    )
+
+
+def transposed(links: MarkedLinks) -> MarkedLinks:
+    """Swaps the sides of all links, as of an aligner that was run the other way round."""
+    return MarkedLinks(
+        frozenset((source, target) for target, source in links.sure),
+        frozenset((source, target) for target, source in links.possible),
+    )

@@ -1,0 +1,54 @@
+"""From links between source and target to the attention that a target token should have.
+
+Links are `B T S`, True where a target and a source token belong together, padding excluded.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+
+def inherit(
+    links: Bool[Array, "B T S"], target_mask: Bool[Array, "B T"]
+) -> Bool[Array, "B T S"]:
+    """Gives every real target token without a link those of the nearest token that has some.
+
+    Of two neighbours at the same distance, the right one.
+
+    Source:
+      Devlin et al. (2014), section 2.1, as used by Liu et al. (2016), section 3.1.
+    """
+    has_link = jnp.any(links, axis=-1)
+    place = jnp.arange(links.shape[-2])
+    ahead = place[None, :] - place[:, None]
+    # An odd cost is that of a left neighbour: it loses against the right one next to it.
+    cost = 2 * jnp.abs(ahead) + (ahead < 0)
+    cost = jnp.where(has_link[:, None, :], cost, 2 * links.shape[-2] + 2)
+    nearest = jnp.argmin(cost, axis=-1)
+    inherited = jnp.take_along_axis(links, nearest[..., None], axis=-2)
+    return inherited & target_mask[..., None]
+
+
+def smooth(
+    links: Bool[Array, "B T S"], source_mask: Bool[Array, "B S"], width: float
+) -> Float[Array, "B T S"]:
+    """Spreads every link over its neighbourhood in the source.
+
+    spread[t, s] = sum over links (t, i) of exp(-(s - i)^2 / (2 width^2))
+
+    Args:
+      links: What is linked.
+      source_mask: Where there is a source token.
+      width: Standard deviation, in tokens.
+
+    Source:
+      Mi et al. (2016), "Supervised attentions for neural machine translation".
+    """
+    place = jnp.arange(links.shape[-1], dtype=jnp.float32)
+    kernel = jnp.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
+    return jnp.where(source_mask[:, None, :], links.astype(jnp.float32) @ kernel, 0.0)
+
+
+def normalize(rows: Float[Array, "B T S"]) -> Float[Array, "B T S"]:
+    """Divides every row by its sum; a row of zeros stays one."""
+    total = rows.sum(axis=-1, keepdims=True)
+    return rows / jnp.where(total > 0, total, 1.0)

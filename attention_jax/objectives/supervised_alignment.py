@@ -1,0 +1,107 @@
+"""Supervised attention: weights that are told which source tokens a target token belongs to."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attention_jax.configuration import setting
+from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
+from attention_jax.objectives.nll import token_count
+from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.types import Batch, ModelOutput
+
+_TINY = 1e-9
+
+Rows = Float[Array, "B T S"]
+Divergence = Callable[[Rows, Rows], Float[Array, "B T"] | Float[Array, "B"]]
+
+
+def cross_entropy(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
+    """Computes -sum_s expected[t, s] log weights[t, s]; least at the entropy of `expected`."""
+    return -jnp.sum(expected * jnp.log(weights + _TINY), axis=-1)
+
+
+def squared_error(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
+    """Computes 1/2 sum_s (weights[t, s] - expected[t, s])^2."""
+    return 0.5 * jnp.sum((weights - expected) ** 2, axis=-1)
+
+
+def multiplication(weights: Rows, expected: Rows) -> Float[Array, "B"]:
+    """Computes -log sum_t sum_s expected[t, s] weights[t, s], one logarithm a sentence.
+
+    Negative for a good attention to a long sentence; zero for sentences without an expectation.
+    """
+    return _negative_log(jnp.sum(weights * expected, axis=(-2, -1)), expected.any(axis=(-2, -1)))
+
+
+def multiplication_per_token(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
+    """Computes -log sum_s expected[t, s] weights[t, s], one logarithm a target token."""
+    return _negative_log(jnp.sum(weights * expected, axis=-1), expected.any(axis=-1))
+
+
+def _negative_log(agreement: Array, is_expected: Bool[Array, "..."]) -> Array:
+    return -jnp.log(jnp.where(is_expected, agreement + _TINY, 1.0))
+
+
+LOSSES: Mapping[str, Divergence] = {
+    "cross_entropy": cross_entropy,
+    "squared_error": squared_error,
+    "multiplication": multiplication,
+    "multiplication_per_token": multiplication_per_token,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """Config and computation of the objective `supervised_alignment`.
+
+    The links of `batch["links"]` become one distribution over the source for each target token:
+    even over several links, spread over neighbours if `smoothing` says so.
+
+    Attributes:
+      weight: Factor of this term in the loss, lambda in the paper (0.3 there); the sum is divided
+        by the number of target tokens.
+      schedule: How the weight changes; guided alignment lets it decay.
+      loss: How weights and expectation are compared; `cross_entropy` is the papers' best.
+        `multiplication` is written over a whole sentence, as in the paper.
+      unaligned: What a target token without a link should attend to: what its nearest neighbour
+        with links does (`inherit`), or nothing is asked of it (`ignore`).
+      smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
+
+    Source:
+      Liu et al. (2016), section 3, eq. 5-7; Mi, Wang and Ittycheriah (2016) for smoothing; Chen
+      et al. (2016) for guided alignment.
+    """
+
+    weight: float = setting(0.3, at_least=0.0)
+    schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
+    loss: str = setting("cross_entropy", choices=tuple(LOSSES))
+    unaligned: str = setting("inherit", choices=("inherit", "ignore"))
+    smoothing: float = setting(0.0, at_least=0.0)
+    needs_alignment: ClassVar[bool] = True
+    needs_links: ClassVar[bool] = True
+
+    def count(self, batch: Batch) -> Float[Array, ""]:
+        """Returns the number of real target tokens."""
+        return token_count(batch)
+
+    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
+        """Returns the loss summed over the target tokens of which something is expected."""
+        expected = self.expected(batch)
+        asked = jnp.any(expected > 0, axis=-1, keepdims=True)
+        # Where nothing is asked, padding included, both are zero, and so is every loss.
+        weights = jnp.where(asked, output.attention.weights, 0.0)
+        return jnp.sum(LOSSES[self.loss](weights, expected))
+
+    def expected(self, batch: Batch) -> Rows:
+        """Returns the attention that the links ask for; zero rows where they ask for none."""
+        links = batch["links"]
+        if self.unaligned == "inherit":
+            links = inherit(links, batch["target_mask"])
+        rows = links.astype(jnp.float32)
+        if self.smoothing:
+            rows = smooth(links, batch["source_mask"], self.smoothing)
+        return normalize(rows)

@@ -1,0 +1,256 @@
+"""The attention viewer: one HTML file that needs nothing but a browser.
+
+The page is put together from the template, style and scripts in `viewer_page/` and the data as
+JSON. Weights travel as one byte each; the page shows the same greys as `heat_map`.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import html
+import importlib.resources
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.plotting.heat_map import COLOUR_MAP
+from attention_jax.training.files import replacing
+
+LEVELS = 255
+_ROUNDING = 1e-3  # by how much a weight may miss 0 to 1: sums in half precision do
+_STYLES = ("page.css", "pictures.css")
+# Joined to a single script, in which every function can call every other.
+_SCRIPTS = (
+    "model.js",
+    "statistics.js",
+    "elements.js",
+    "state.js",
+    "order.js",
+    "list.js",
+    "hover.js",
+    "matrix.js",
+    "links.js",
+    "sentence.js",
+    "controls.js",
+    "keyboard.js",
+    "main.js",
+)
+
+Link = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewerSentence:
+    """What all views of a sentence share.
+
+    Attributes:
+      source: S tokens, without padding.
+      target: The tokens that gold links count, and those of a view that names none of its own;
+        empty where every view has its own.
+      key: What the sentence is called, such as its number in a test set; else its index.
+      reference: The reference as text, shown above the pictures.
+      sure: Gold links that must be there, (source, target) pairs from 0 as in Pharaoh format.
+      possible: Gold links that may be there; those that are sure need not be repeated.
+      scores: Finite numbers by name, whatever the view; the page sorts by them.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str] = ()
+    key: str = ""
+    reference: str = ""
+    sure: Iterable[Link] = ()
+    possible: Iterable[Link] = ()
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewedAttention:
+    """The attention of one sentence in one view.
+
+    Attributes:
+      weights: `T S` from 0 to 1, without padding.
+      target: T tokens of this view's own output; None, as with forced decoding, where they are
+        the sentence's.
+      output: The output as text, shown beside the reference.
+      scores: Finite numbers by name that belong to this view, such as its AER.
+    """
+
+    weights: Float[np.ndarray, "T S"]
+    target: Sequence[str] | None = None
+    output: str = ""
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def write_viewer(
+    path: str | os.PathLike,
+    title: str,
+    sentences: Sequence[ViewerSentence],
+    views: Mapping[str, Sequence[ViewedAttention]],
+) -> None:
+    """Writes the page in one piece; an existing one is replaced.
+
+    Args:
+      path: Where to, by custom `viewer.html`.
+      title: What the page is called.
+      sentences: The sentences, in order.
+      views: What can be looked at, by name: models, heads, steps of training. Each has the
+        attention of every sentence, in the same order.
+
+    Raises:
+      ValueError: If something does not fit, naming the sentence and the view.
+    """
+    page = viewer_html(title, sentences, views)
+    with replacing(path) as temporary:
+        temporary.write_bytes(page)
+
+
+def viewer_html(
+    title: str,
+    sentences: Sequence[ViewerSentence],
+    views: Mapping[str, Sequence[ViewedAttention]],
+) -> bytes:
+    """Returns the page; see `write_viewer` for the arguments."""
+    style = "\n".join(_asset(name) for name in _STYLES)
+    # In a block of its own, so that no name collides with one of the browser's.
+    script = '"use strict";\n{\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "}\n"
+    parts = {
+        "title": html.escape(title),
+        "policy": _content_policy(style, script),
+        "style": style,
+        "script": script,
+        "data": _embeddable(viewer_data(title, sentences, views)),
+    }
+    # In one pass, so that a title such as {{data}} stays what it is.
+    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    # Half of a surrogate pair has no UTF-8; escaped as below it is still valid JSON.
+    return page.encode("utf-8", "backslashreplace")
+
+
+def viewer_data(
+    title: str,
+    sentences: Sequence[ViewerSentence],
+    views: Mapping[str, Sequence[ViewedAttention]],
+) -> dict[str, Any]:
+    """Returns what the page is told, ready for JSON; see `write_viewer` for the arguments."""
+    if not sentences or not views:
+        raise ValueError(f"expected sentences and views, found {len(sentences)} and {len(views)}")
+    for name, attentions in views.items():
+        if len(attentions) != len(sentences):
+            raise ValueError(
+                f"view {name!r}: expected attention for {len(sentences)} sentences, "
+                f"found {len(attentions)}"
+            )
+    return {
+        "title": title,
+        "ink": _ink(),
+        "views": list(views),
+        "sentences": [
+            _sentence(index, one, {name: views[name][index] for name in views})
+            for index, one in enumerate(sentences)
+        ],
+    }
+
+
+def quantise(weights: Float[np.ndarray, "T S"]) -> tuple[float, np.ndarray]:
+    """Returns a scale and one byte for each weight, so that scale * byte / 255 is near it.
+
+    The scale is the largest weight: however thinly attention is spread over a long source, the
+    error is at most 1/510 of it.
+    """
+    scale = float(np.max(weights, initial=0.0))
+    return scale, np.rint(weights * (LEVELS / (scale or 1.0))).astype(np.uint8)
+
+
+def _sentence(
+    index: int, one: ViewerSentence, views: Mapping[str, ViewedAttention]
+) -> dict[str, Any]:
+    where = f"sentence {index}" + (f" ({one.key})" if one.key else "")
+    sure = {(int(source), int(target)) for source, target in one.sure}
+    possible = {(int(source), int(target)) for source, target in one.possible} - sure
+    for source, target in sorted(sure | possible):
+        if not (0 <= source < len(one.source) and 0 <= target < len(one.target)):
+            raise ValueError(
+                f"{where}: expected gold links within {len(one.source)} source and "
+                f"{len(one.target)} target tokens, found {source}-{target}"
+            )
+    return {
+        "key": one.key or str(index),
+        "source": list(one.source),
+        "target": list(one.target),
+        "reference": one.reference,
+        "sure": sorted(sure),
+        "possible": sorted(possible),
+        "scores": _scores(one.scores, where),
+        "views": [_attention(view, one, f"{where}, view {name!r}") for name, view in views.items()],
+    }
+
+
+def _attention(view: ViewedAttention, one: ViewerSentence, where: str) -> dict[str, Any]:
+    target = one.target if view.target is None else view.target
+    weights = np.asarray(view.weights, np.float64)
+    if weights.shape != (len(target), len(one.source)):
+        raise ValueError(
+            f"{where}: expected weights of shape ({len(target)}, {len(one.source)}) for the "
+            f"tokens, found {weights.shape}"
+        )
+    if not np.all((weights >= -_ROUNDING) & (weights <= 1 + _ROUNDING)):
+        wrong = weights[~((weights >= -_ROUNDING) & (weights <= 1 + _ROUNDING))]
+        raise ValueError(f"{where}: expected weights from 0 to 1, found {wrong[0]}")
+    scale, levels = quantise(np.clip(weights, 0.0, 1.0))
+    return {
+        "target": None if list(target) == list(one.target) else list(target),
+        "scale": _brief(scale),
+        "weights": base64.b64encode(levels.tobytes()).decode("ascii"),
+        "output": view.output,
+        "scores": _scores(view.scores, where),
+    }
+
+
+def _scores(scores: Mapping[str, float], where: str) -> dict[str, float]:
+    for name, value in scores.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{where}: expected a finite {name}, found {value}")
+    return {name: _brief(value) for name, value in scores.items()}
+
+
+def _brief(value: float) -> float:
+    return float(f"{float(value):.6g}")
+
+
+def _ink() -> list[float]:
+    """How dark the heat maps' colours are, from nothing to a weight of 1.
+
+    They are greys, so ink of this opacity on white paper is the same colour; and on a dark page
+    light ink gives the dark counterpart.
+    """
+    reds = matplotlib.colormaps[COLOUR_MAP](np.arange(LEVELS + 1))[:, 0]
+    return [round(1 - float(red), 4) for red in reds]
+
+
+def _embeddable(value: Any) -> str:
+    """Returns JSON that cannot end the script element that it stands in."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _content_policy(style: str, script: str) -> str:
+    """Forbids the page the network, and any script but its own."""
+
+    def source(text):
+        return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+    return f"default-src 'none'; style-src {source(style)}; script-src {source(script)}"
+
+
+def _asset(name: str) -> str:
+    folder = importlib.resources.files("attention_jax.plotting") / "viewer_page"
+    return (folder / name).read_text(encoding="utf-8")

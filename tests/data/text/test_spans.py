@@ -1,0 +1,24 @@
+"""Words and tokens of the same text."""
+
+import pytest
+
+from attention_jax.data.text.spans import overlaps
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens", "expected"),
+    [
+        (["ab", "c"], ["ab", "c"], [[0], [1]]),
+        (["ab", "c", "."], [" a", "b", " c."], [[0, 1], [2], [2]]),
+        (["abc"], ["a", "", " ", "bc"], [[0, 3]]),
+        (["don", "'", "t"], ["do", "n't"], [[0, 1], [1], [1]]),
+        ([], [], []),
+    ],
+)
+def test_overlaps(words, tokens, expected):
+    assert overlaps(words, tokens) == expected
+
+
+def test_another_text_is_rejected():
+    with pytest.raises(ValueError, match="expected the text 'abc', found 'abd'"):
+        overlaps(["ab", "c"], ["abd"])

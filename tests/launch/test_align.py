@@ -1,0 +1,200 @@
+"""`launch.align`: what its commands write and print, and one line for every mistake."""
+
+import gzip
+
+import pytest
+
+SOURCE = ["das Haus", "das Buch", "ein Buch", ""]
+TARGET = ["the house", "the book", "a book", "?"]
+FORWARD = ["0-0 1-1 2-2 3-2", "", "0-0"]
+REVERSE = ["0-0 1-2 2-2 4-4 5-0", "1-1", "0-0"]
+GOLD = ["1-1 2-2 3p2 3?3", "2-2", "1-1"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes lines to files by name, `files(a=[...]) -> [--a=PATH]`."""
+
+    def write(**contents):
+        for name, lines in contents.items():
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        return [f"--{name}={tmp_path / name}" for name in contents]
+
+    return write
+
+
+@pytest.fixture
+def train(launch, files, tmp_path):
+    """Aligns the three sentences; returns the result and the lines written."""
+
+    def run(*options):
+        output = tmp_path / "links"
+        result = launch(
+            "align", "train", *files(source=SOURCE, target=TARGET), f"--output={output}", *options
+        )
+        return result, output.read_text().split("\n") if output.exists() else None
+
+    return run
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_is_short_and_has_examples(launch, flag):
+    result = launch("align", flag)
+    assert (result.code, result.err) == (0, "")
+    assert "usage: python -m launch.align train" in result.out and "for example:" in result.out
+    assert len(result.out.splitlines()) < 40
+    assert launch("align", "train", flag).out == result.out
+
+
+@pytest.mark.parametrize("method", ["ibm1", "hmm"])
+def test_train_writes_links_and_says_how_far_it_is(train, method):
+    result, lines = train(f"--method={method}")
+    assert result.code == 0, result.err
+    assert lines == ["0-0 1-1", "0-0 1-1", "0-0 1-1", "", ""]
+    assert result.out == "" and f"reverse  {method} 5/5  perplexity" in result.err
+    assert "1 of 4 pairs have no links" in result.err
+
+
+@pytest.mark.parametrize(("direction", "other"), [("forward", "reverse"), ("reverse", "forward")])
+def test_train_writes_one_direction_and_trains_no_other(train, direction, other):
+    result, lines = train("--method=ibm1", f"--symmetrization={direction}")
+    assert result.code == 0 and lines[0] == "0-0 1-1"
+    assert direction in result.err and other not in result.err
+
+
+def test_train_reads_gzip(launch, tmp_path):
+    for name, lines in (("a.gz", SOURCE), ("b.gz", TARGET)):
+        (tmp_path / name).write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
+    output = tmp_path / "new" / "links"
+    result = launch("align", "train", f"--source={tmp_path}/a.gz", f"--target={tmp_path}/b.gz",
+                    f"--output={output}")  # fmt: skip
+    assert result.code == 0, result.err
+    assert output.read_text().startswith("0-0 1-1\n")
+    assert [path.name for path in output.parent.iterdir()] == ["links"]
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ((), "0-0 1-1 2-2 3-2 4-4"),
+        (("--method=intersection",), "0-0 2-2"),
+        (("--method=union",), "0-0 1-1 1-2 2-2 3-2 4-4 5-0"),
+        (("--method=grow-diag",), "0-0 1-1 2-2 3-2"),
+        (("--method=grow-diag", "--strict"), "0-0 1-1 2-2"),
+        (("--method=grow-diag-final",), "0-0 1-1 2-2 3-2 4-4 5-0"),
+    ],
+)
+def test_symmetrize_writes_the_links_of_a_method(launch, files, tmp_path, options, first):
+    paths = files(forward=FORWARD, reverse=REVERSE)
+    result = launch("align", "symmetrize", *paths, f"--output={tmp_path / 's'}", *options)
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert (tmp_path / "s").read_text().splitlines()[0] == first
+
+
+def test_symmetrize_turns_transposed_links(launch, files, tmp_path):
+    paths = files(forward=["1-0", "0-2"], reverse=["0-1", "2-0"])
+    launch("align", "symmetrize", *paths, f"--output={tmp_path / 's'}", "--transposed")
+    assert (tmp_path / "s").read_text() == "1-0\n0-2\n"
+
+
+def test_score_prints_percent_and_links(launch, files):
+    paths = files(gold=GOLD, hypothesis=["0-0 2-2 1-2", "1-1", "0-0"])
+    result = launch("align", "score", *paths)
+    assert (result.code, result.err) == (0, "")
+    # |A| = 5, |S| = 4, |A & S| = 3, |A & P| = 4.
+    assert [line.split() for line in result.out.splitlines()] == [
+        ["precision", "80.0"],
+        ["recall", "75.0"],
+        ["AER", "22.2"],
+        ["links", "5"],
+    ]
+
+
+def test_score_takes_bases_transposed_links_and_some_lines_only(launch, files):
+    gold = ["# number\tlinks", "0\t0-0 1-1 2?1 2?2"]
+    paths = files(gold=gold, hypothesis=["1-1 3-3 3-2", "7-7"])
+    result = launch(
+        "align", "score", *paths, "--gold_base=0", "--hypothesis_base=1", "--transposed"
+    )
+    assert result.code == 0, result.err
+    assert result.out.split()[1::2] == ["66.7", "50.0", "40.0", "3"]
+
+
+def test_score_reproduces_a_published_number(launch, data_root):
+    folder = data_root / "hansards_aer"
+    if not folder.is_dir():
+        pytest.skip(f"needs real data: {folder} is not a directory")
+    result = launch("align", "score", f"--gold={folder / 'enfr.gold'}", "--transposed",
+                    f"--hypothesis={folder / 'giza' / 'test.enfr.reverse.talp'}")  # fmt: skip
+    assert result.out.split()[1::2] == ["91.6", "88.3", "9.8", "5672"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "words"),
+    [
+        ({"hypothesis": ["0-0", "x", ""]}, [], "hypothesis:2: expected links such as 0-1"),
+        ({"gold": ["1-1", "0-1", ""]}, [], "gold:2: expected words counted from 1, found '0-1'"),
+        ({"hypothesis": ["0-0", ""]}, [], "expected 3 lines as in"),
+        ({"hypothesis": ["0-0", "", "", ""]}, [], "expected 3 lines as in"),
+        ({"gold": ["9\t1-1"]}, [], "expected 10 lines as in"),
+        ({"gold": []}, [], "found an empty file"),
+        ({}, ["--hypothesis_base=2"], "hypothesis_base"),
+        ({}, ["--gold=/none"], "/none: expected a text file, found none"),
+    ],
+)
+def test_score_refuses_bad_files(launch, files, changes, options, words):
+    paths = files(**({"gold": GOLD, "hypothesis": ["0-0"] * 3} | changes))
+    assert words in launch("align", "score", *paths, *options).error
+
+
+@pytest.mark.parametrize(
+    ("links", "options", "words"),
+    [
+        (["0-0", "2-0"], [], "hypothesis:2: expected words of sentences of 2 and 1 words"),
+        (["0-0", "0-1"], ["--transposed"], ""),
+        (["0-0", "1-0"], ["--transposed"], "expected words of sentences of 1 and 2 words"),
+        (["0-0"], [], "hypothesis: expected 2 lines, found 1"),
+    ],
+)
+def test_score_checks_links_against_the_texts(launch, files, links, options, words):
+    texts = files(source=["a b", "a b"], target=["x", "x"])
+    paths = files(gold=["1-1", "2-1"], hypothesis=links)
+    result = launch("align", "score", *paths, *texts, *options)
+    assert words in (result.error if words else result.out)
+    assert result.code == (2 if words else 0), result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "expected a command, train, symmetrize, score; found none"),
+        (["tarin"], "expected a command, train, symmetrize, score; found tarin"),
+        (["score", "more"], "unexpected argument 'more'"),
+        (["score", "--output=x"], "output"),
+        (["score"], "--gold: expected a value, found none"),
+        (["train"], "--output: expected a value, found none"),
+        (["train", "--output=x", "--method=hhm"], "hmm"),
+        (["symmetrize", "--output=x", "--method=forward"], "grow-diag-final-and"),
+        (["symmetrize", "--output=/proc/none/x"], "--output: /proc/none/x cannot be written"),
+        (["train", "--output=/proc"], "--output: /proc cannot be written"),
+        (["train", "--output=/dev/null"], "--output: /dev/null cannot be written"),
+    ],
+)
+def test_wrong_arguments_are_one_line(launch, arguments, words):
+    assert words in launch("align", *arguments).error
+
+
+def test_train_leaves_what_was_written_before(launch, files, tmp_path):
+    (tmp_path / "links").write_text("before")
+    paths = files(source=SOURCE, target=TARGET[:3])
+    result = launch("align", "train", *paths, f"--output={tmp_path / 'links'}")
+    assert "target: expected 4 lines as in" in result.error
+    assert (tmp_path / "links").read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["links", "source", "target"]
+
+
+def test_symmetrize_needs_as_many_lines(launch, files, tmp_path):
+    paths = files(forward=FORWARD, reverse=REVERSE[:2])
+    error = launch("align", "symmetrize", *paths, f"--output={tmp_path / 's'}").error
+    assert "reverse: expected 3 lines as in" in error and "found 2" in error
+    assert not (tmp_path / "s").exists()

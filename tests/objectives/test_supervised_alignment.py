@@ -1,0 +1,115 @@
+"""Supervised attention: golden cases, NumPy, padding."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
+from attention_jax.objectives.supervised_alignment import LOSSES, Term
+from attention_jax.types import AttentionOutput, ModelOutput
+
+WEIGHTS = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]
+LINKS = [[1, 1, 0], [0, 0, 0], [0, 0, 1]]  # the middle token is unaligned
+
+
+def output_of(weights):
+    return ModelOutput(None, AttentionOutput(None, jnp.asarray(weights, jnp.float32), None))
+
+
+def batch_of(links, target_lengths=None, source_lengths=None):
+    links = np.asarray(links, bool)
+    rows, size_t, size_s = links.shape
+    target_lengths = np.asarray(target_lengths or [size_t] * rows)
+    source_lengths = np.asarray(source_lengths or [size_s] * rows)
+    return {
+        "links": jnp.asarray(links),
+        "target_mask": jnp.asarray(np.arange(size_t) < target_lengths[:, None]),
+        "source_mask": jnp.asarray(np.arange(size_s) < source_lengths[:, None]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"unaligned": "ignore"}, 1.21407416),
+        ({}, 2.41804696),
+        ({"loss": "squared_error"}, 0.49),
+        ({"loss": "multiplication"}, -0.37156356),
+        ({"loss": "multiplication_per_token"}, 2.35915544),
+    ],
+)
+def test_golden(fields, expected):
+    term, batch = Term(**fields), batch_of([LINKS])
+    np.testing.assert_allclose(term.total(output_of([WEIGHTS]), batch), expected, rtol=1e-6)
+    assert term.count(batch) == 3
+
+
+def test_cross_entropy_is_least_at_the_entropy_of_the_links():
+    term, batch = Term(unaligned="ignore"), batch_of([LINKS])
+    floor = term.total(output_of(term.expected(batch)), batch)
+    np.testing.assert_allclose(floor, 0.69314718, rtol=1e-6)
+
+
+def test_smoothing_golden():
+    links = jnp.asarray([[[False, True, False, False]]])
+    rows = normalize(smooth(links, jnp.ones((1, 4), bool), 1.0))
+    expected = [0.25827437, 0.42582245, 0.25827437, 0.0576288]
+    np.testing.assert_allclose(rows[0, 0], expected, rtol=1e-6)
+    cut = normalize(smooth(links, jnp.asarray([[True, True, False, False]]), 1.0))
+    np.testing.assert_allclose(cut[0, 0], np.array([*expected[:2], 0, 0]) / sum(expected[:2]))
+
+
+def test_unaligned_tokens_inherit_from_the_nearest_and_the_right_one_of_two():
+    links = np.zeros((1, 7, 7), bool)
+    links[0, 1, 0] = links[0, 3, 4] = links[0, 3, 5] = True
+    found = inherit(jnp.asarray(links), jnp.asarray([[True] * 6 + [False]]))
+    first, second = links[0, 1], links[0, 3]
+    expected = [first, first, second, second, second, second, np.zeros(7)]
+    np.testing.assert_array_equal(found[0], expected)
+    nothing = inherit(jnp.zeros((1, 3, 2), bool), jnp.ones((1, 3), bool))
+    assert not nothing.any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("unaligned", ["inherit", "ignore"])
+def test_total_is_the_sum_over_sentences_whatever_padding_holds(loss, unaligned, numpy_rng):
+    term = Term(loss=loss, unaligned=unaligned, smoothing=0.7)
+    target_lengths, source_lengths = [4, 2, 0, 3], [3, 5, 0, 2]
+    inside = batch_of(np.ones((4, 4, 5)), target_lengths, source_lengths)
+    inside = np.einsum("bt,bs->bts", inside["target_mask"], inside["source_mask"])
+    links = (numpy_rng.random((4, 4, 5)) < 0.3) & inside
+    links[3] = False
+    weights = numpy_rng.dirichlet(np.ones(5), (4, 4))
+    weights = np.where(inside, weights, 0)
+    weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-30)
+    batch = batch_of(links, target_lengths, source_lengths)
+    alone = sum(
+        term.total(
+            output_of(weights[row : row + 1, :t, :s]), batch_of(links[row : row + 1, :t, :s])
+        )
+        for row, (t, s) in enumerate(zip(target_lengths, source_lengths, strict=True))
+        if t
+    )
+    junk = np.where(np.asarray(batch["target_mask"])[..., None], weights, np.nan)
+
+    def total(weights):
+        return term.total(output_of(weights), batch)
+
+    value, gradient = jax.value_and_grad(total)(jnp.asarray(junk, jnp.float32))
+    np.testing.assert_allclose(value, alone, rtol=1e-5)
+    assert np.isfinite(gradient).all() and np.abs(gradient[0]).max() > 0
+    assert np.all(np.asarray(gradient)[~np.asarray(batch["target_mask"])] == 0)
+    assert np.all(gradient[3] == 0)  # nobody has said anything about this sentence
+
+
+def test_every_field_changes_the_loss(numpy_rng):
+    weights = numpy_rng.dirichlet(np.ones(3), (1, 3))
+    batch, base = batch_of([LINKS]), Term()
+    total = base.total(output_of(weights), batch)
+    changes = [{"loss": name} for name in LOSSES if name != base.loss]
+    for change in [*changes, {"unaligned": "ignore"}, {"smoothing": 1.0}]:
+        other = dataclasses.replace(base, **change).total(output_of(weights), batch)
+        assert abs(other - total) > 1e-4
