@@ -42,5 +42,5 @@ def write_run_viewer(
                 {"entropy": float(normalized_entropy(best.weights).mean())},
             )
         )
-    name = run.directory.path.name
-    write_viewer(run.directory.viewer(split.name), f"{name}, {split.name}", sentences, {name: views})
+    path, name = run.directory.viewer(split.name), run.directory.path.name
+    write_viewer(path, f"{name}, {split.name}", sentences, {name: views})
