@@ -149,6 +149,11 @@ def require(name: str) -> str:
     return value
 
 
+def value(name: str) -> Any:
+    """Returns the value of a flag, or None."""
+    return flags.FLAGS[name].value
+
+
 def use_compilation_cache() -> None:
     """Keeps compiled programs between runs, which saves seconds at every start.
 

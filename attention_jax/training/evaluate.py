@@ -16,7 +16,7 @@ from attention_jax.training.validation import Measurement, batches_of_process, o
 
 # The metrics that are worth a look, in the order in which they are shown.
 _SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",
-          "perplexity", "accuracy")  # fmt: skip
+          "aer", "match", "perplexity", "accuracy")  # fmt: skip
 
 
 class Evaluation:

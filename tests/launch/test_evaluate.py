@@ -73,3 +73,38 @@ def test_evaluate_refuses_a_run_without_checkpoints(launch, copy):
 def test_evaluate_names_a_broken_config(launch, copy):
     (copy / "config.json").write_text("{")
     assert "config.json: expected JSON" in launch("evaluate", f"--workdir={copy}").error
+
+
+def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
+    outputs = (copy / "predictions.test.txt").read_text().splitlines()
+    gold = tmp_path / "gold"
+    # A digit for each word, in the same order; lines are numbered as in a file of some pairs only.
+    links = [" ".join(f"{n}-{n}" for n in range(len(text.split()))) for text in outputs[:20]]
+    gold.write_text("".join(f"{number}\t{line}\n" for number, line in enumerate(links)))
+    digits = tmp_path / "digits"
+    digits.write_text("".join(f"{line}\n" for line in _digits(outputs)))
+    arguments = ["evaluate", f"--workdir={copy}", "--split=test", f"--alignment={gold}",
+                 f"--alignment_source={digits}"]  # fmt: skip
+    result = launch(*arguments)
+    assert result.code == 0, result.err
+    assert "aer" in result.out
+    scores = json.loads((copy / "results.json").read_text())["test"]
+    assert scores["aer"] < 10 and scores["match"] > 90 and scores["bleu"] > 95
+    assert scores["match"] > max(scores["match_before"], scores["match_after"])
+    for text, message in (
+        ("0\t0-0 99-0\n", "--alignment: pair 0: expected links within"),
+        ("99999\t0-0\n", "expected pairs of test, below"),
+        ("0\t0-x\n", "expected links such as 0-1"),
+    ):
+        gold.write_text(text)
+        assert message in launch(*arguments).error
+    assert "expected one --split" in launch(*arguments[:2], f"--alignment={gold}",
+                                            "--split=test,validation").error  # fmt: skip
+    gold.write_text("0\t0-0\n")
+    digits.write_text("1 2\n")
+    assert "lines, one for each pair, found 1" in launch(*arguments).error
+
+
+def _digits(outputs):
+    names = "zero one two three four five six seven eight nine".split()
+    return [" ".join(str(names.index(word)) for word in text.split()) for text in outputs]

@@ -1,0 +1,134 @@
+"""Attention against alignment: how much of the attention falls on the words that are aligned.
+
+A weight matrix here is `T S` between words, without EOS on either side; links are (source, target)
+pairs from 0. Weights may be asked for a row earlier or later (`shift`), since a decoder's state
+may look at a word while the one before it, or after it, is written.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.evaluation.aer import count_links, saer
+from attention_jax.evaluation.alignment import links_from_weights
+from attention_jax.evaluation.pharaoh import Link, MarkedLinks
+
+Weights = Float[np.ndarray, "_T _S"]
+SHIFTS = (-1, 0, 1)
+
+
+def between_words(
+    weights: Float[np.ndarray, "T S"],
+    source_tokens: Sequence[Sequence[int]],
+    target_tokens: Sequence[Sequence[int]],
+) -> Float[np.ndarray, "words_T words_S"]:
+    """Turns attention between tokens into attention between words.
+
+    A source word gets the sum of what its tokens get, a target word the mean of its tokens' rows;
+    a token of several words is shared among them. What falls on tokens of no word, such as EOS,
+    is left out and the rest renormalised. A row without any weight stays zero.
+
+    Args:
+      weights: Between tokens, EOS included.
+      source_tokens: The tokens of each source word.
+      target_tokens: The tokens of each target word.
+
+    Source:
+      Koehn and Knowles (2017), section 3.5.
+    """
+    to_source = _membership(source_tokens, weights.shape[1])
+    to_target = _membership(target_tokens, weights.shape[0])
+    merged = to_target.T @ np.asarray(weights, np.float64) @ to_source
+    total = merged.sum(axis=1, keepdims=True)
+    return np.divide(merged, total, out=np.zeros_like(merged), where=total > 0)
+
+
+def shifted(weights: Weights, shift: int) -> Weights:
+    """Returns the matrix whose row t is row t + shift; zeros where there is none.
+
+    With shift 1 a word is judged by the attention of the step after the one that wrote it.
+    """
+    moved = np.zeros_like(weights)
+    size = len(weights)
+    for row in range(max(0, -shift), min(size, size - shift)):
+        moved[row] = weights[row + shift]
+    return moved
+
+
+def probability_mass(weights: Weights, links: Collection[Link]) -> float:
+    """Computes the share of the attention of aligned target words that falls on aligned words.
+
+    score = sum over links (s, t) of weights[t, s] / number of target words with links
+
+    Source:
+      Koehn and Knowles (2017), section 3.5, in the form of their program.
+    """
+    aligned = {target for _, target in links}
+    return float(sum(weights[target, source] for source, target in links)) / len(aligned)
+
+
+def match(weights: Weights, links: Collection[Link]) -> float:
+    """Computes how often aligned source words are those with the highest attention.
+
+    score = mean over target words with k > 0 links of 1/k #{linked s: weights[t, s] >= the k-th
+    largest of row t}
+
+    Source:
+      Koehn and Knowles (2017), section 3.5, in the form of their program.
+    """
+    by_target: dict[int, list[int]] = {}
+    for source, target in links:
+        by_target.setdefault(target, []).append(source)
+    scores = []
+    for target, sources in by_target.items():
+        least = np.sort(weights[target])[-len(sources)]
+        scores.append(np.mean([weights[target, source] >= least for source in sources]))
+    return float(np.mean(scores))
+
+
+def score_attention(
+    matrices: Sequence[Weights], golds: Sequence[MarkedLinks]
+) -> dict[str, float]:
+    """Compares attention with gold alignments.
+
+    Args:
+      matrices: Weights of each sentence pair.
+      golds: Its gold links.
+
+    Returns:
+      In percent: `aer`, `alignment_precision` and `alignment_recall` of each target word's most
+      attended source word, `saer`, and for each shift `match`, `match_before` (-1) and
+      `match_after` (+1), and `probability_mass` likewise: means over the sentence pairs with
+      links. Of the pairs whose `match_before` or `match_after` is the largest, the attention is
+      off by one.
+    """
+    counts = count_links([links_from_weights(weights) for weights in matrices], golds)
+    scores = {
+        "aer": counts.aer,
+        "alignment_precision": counts.precision,
+        "alignment_recall": counts.recall,
+        "saer": saer(matrices, golds),
+    }
+    linked = [
+        (weights, gold.possible)
+        for weights, gold in zip(matrices, golds, strict=True)
+        if gold.possible
+    ]
+    measures: Mapping = {"match": match, "probability_mass": probability_mass}
+    for name, measure in measures.items():
+        for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):
+            values = [measure(shifted(weights, shift), links) for weights, links in linked]
+            if values:
+                scores[f"{name}{suffix}"] = 100 * float(np.mean(values))
+    return scores
+
+
+def _membership(
+    tokens_of: Sequence[Sequence[int]], size: int
+) -> Float[np.ndarray, "tokens words"]:
+    member = np.zeros((size, len(tokens_of)))
+    for word, tokens in enumerate(tokens_of):
+        member[list(tokens), word] = 1.0
+    shares = member.sum(axis=1, keepdims=True)
+    return np.divide(member, shares, out=np.zeros_like(member), where=shares > 0)

@@ -1,0 +1,73 @@
+"""Attention against alignment: golden cases."""
+
+import numpy as np
+import pytest
+
+from attention_jax.evaluation.attention_alignment import (
+    between_words,
+    match,
+    probability_mass,
+    score_attention,
+    shifted,
+)
+from attention_jax.evaluation.pharaoh import marked_links
+
+# EOS is the last column; the links are (source, target).
+WEIGHTS = np.array([[0.5, 0.2, 0.1, 0.2], [0.1, 0.1, 0.5, 0.3], [0.05, 0.45, 0.3, 0.2]])
+LINKS = [(0, 0), (1, 0), (2, 1), (0, 2)]
+WORDS = [[0], [1], [2]]
+
+
+def test_scores_of_koehn_and_knowles():
+    weights = between_words(WEIGHTS, WORDS, WORDS)
+    expected = [
+        [0.625, 0.25, 0.125],
+        [0.14285714, 0.14285714, 0.71428571],
+        [0.0625, 0.5625, 0.375],
+    ]
+    np.testing.assert_allclose(weights, expected, rtol=1e-6)
+    np.testing.assert_allclose(probability_mass(weights, LINKS), 0.55059524, rtol=1e-6)
+    np.testing.assert_allclose(match(weights, LINKS), 2 / 3, rtol=1e-6)
+
+
+def test_tokens_are_summed_for_a_source_word_and_averaged_for_a_target_word():
+    weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    found = between_words(weights, [[0, 1], [2]], [[0], [1, 2]])
+    np.testing.assert_allclose(found, [[0.8, 0.2], [0.45, 0.55]], rtol=1e-6)
+
+
+def test_a_token_of_two_words_is_shared_and_a_token_of_none_left_out():
+    weights = np.array([[0.4, 0.2, 0.4], [0.0, 0.0, 1.0]])
+    found = between_words(weights, [[0], [0, 1]], [[0], [1]])
+    np.testing.assert_allclose(found, [[1 / 3, 2 / 3], [0, 0]], rtol=1e-6)
+
+
+def test_shifts():
+    weights = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(shifted(weights, 1), [[2, 3], [4, 5], [0, 0]])
+    np.testing.assert_array_equal(shifted(weights, -1), [[0, 0], [0, 1], [2, 3]])
+    np.testing.assert_array_equal(shifted(weights, 0), weights)
+    np.testing.assert_array_equal(shifted(weights[:0], 1), weights[:0])
+
+
+@pytest.mark.parametrize(
+    ("shift", "best"), [(-1, "match_after"), (0, "match"), (1, "match_before")]
+)
+def test_attention_that_is_off_by_one_is_told(shift, best):
+    gold = marked_links([(place, place) for place in range(5)])
+    scores = score_attention([shifted(np.eye(5), shift)], [gold])
+    names = ("match_before", "match", "match_after")
+    assert max(names, key=scores.get) == best
+    assert scores["aer"] == pytest.approx(0) if best == "match" else scores["aer"] > 50
+
+
+def test_scores_are_in_percent_and_skip_pairs_without_links():
+    weights = between_words(WEIGHTS, WORDS, WORDS)
+    nothing = marked_links([])
+    scores = score_attention([weights, weights], [marked_links(LINKS), nothing])
+    np.testing.assert_allclose(scores["probability_mass"], 55.059524, rtol=1e-6)
+    np.testing.assert_allclose(scores["match"], 200 / 3, rtol=1e-6)
+    # Argmax links: 0-0, 2-1, 1-2 twice, of which two of the first pair are right.
+    np.testing.assert_allclose(scores["alignment_precision"], 100 / 3, rtol=1e-6)
+    np.testing.assert_allclose(scores["alignment_recall"], 50, rtol=1e-6)
+    np.testing.assert_allclose(scores["aer"], 60, rtol=1e-6)
