@@ -111,7 +111,7 @@ def test_clipping_divides_by_the_batch_first():
     """The summed gradient [600, 800] of 128 sentences becomes [3, 4] under a norm of 5."""
 
     class Sum(nll.Term):
-        def total(self, output, batch, step):
+        def total(self, output, batch):
             return (output.logits[:, 0] @ jnp.array([600 / 128, 800 / 128])).sum()
 
     class Pair(LinearModel):
