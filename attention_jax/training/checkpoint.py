@@ -27,6 +27,7 @@ from attention_jax.training import manifest
 _COMMITTED = "commit_success.txt"
 _TIMES = "_CHECKPOINT_METADATA"  # changed once more while a step is committed; never read
 _ITEMS = ("state", "data", "config", "host")
+_ASIDE = ".damaged"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +38,14 @@ class Checkpoint:
       step: Number of updates made.
       state: The training state, a pytree like the one that was asked for.
       data: Position of the data iterator, plain JSON.
+      config: Of the run that saved it, plain JSON.
       host: The trainer's own state, plain JSON.
     """
 
     step: int
     state: Any
     data: Mapping[str, Any]
+    config: Mapping[str, Any]
     host: Mapping[str, Any]
 
 
@@ -172,12 +175,19 @@ class Checkpointer:
             message = f"checkpoint step {candidate} in {self.directory} is damaged: {found}"
             damage = damage or message
             if jax.process_index() == 0:
-                self._report(f"warning: {message}; an older one is taken")
+                if candidate != candidates[-1]:
+                    self._report(f"warning: {message}; an older one is taken")
                 if self._manager is None and not self._read_only:
                     self._set_aside(candidate)
             _barrier(f"damaged_{candidate}")
         if candidates:
             raise CheckpointError(f"{damage}; there is no good one before it")
+        aside = sorted(path.name for path in self.directory.glob(f"*{_ASIDE}"))
+        if aside:
+            raise CheckpointError(
+                f"{self.directory} holds damaged checkpoints only, {', '.join(aside)}; "
+                "remove the directory to start from the beginning"
+            )
         if step is not None:
             raise CheckpointError(f"{self.directory} has no checkpoint of step {step} or before")
         return None
@@ -270,7 +280,7 @@ class Checkpointer:
 
     def _set_aside(self, step: int) -> None:
         """Renames a damaged step, so that it can be looked at and the step be saved again."""
-        aside = self.directory / f"{step}.damaged"
+        aside = self.directory / f"{step}{_ASIDE}"
         with contextlib.suppress(OSError):  # in a directory we may only read
             shutil.rmtree(aside, ignore_errors=True)
             self._path(step).rename(aside)
@@ -289,6 +299,7 @@ class Checkpointer:
                     args=ocp.args.Composite(
                         state=ocp.args.StandardRestore(names),
                         data=ocp.args.JsonRestore(),
+                        config=ocp.args.JsonRestore(),
                         host=ocp.args.JsonRestore(),
                     ),
                 )
@@ -297,7 +308,7 @@ class Checkpointer:
         leaves = _flat(restored["state"])
         paths, structure = jax.tree_util.tree_flatten_with_path(like)
         state = jax.tree.unflatten(structure, [leaves[_name(path)] for path, _ in paths])
-        return Checkpoint(step, state, restored["data"], restored["host"])
+        return Checkpoint(step, state, *(restored[name] for name in _ITEMS[1:]))
 
 
 class _Unreadable(Exception):

@@ -14,8 +14,9 @@ import numpy as np
 
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoint import Checkpointer
-from attention_jax.training.config import ExperimentConfig, to_plain
+from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.meter import Meter
+from attention_jax.training.origin import check_origin, origin
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.run_log import RunLog
@@ -46,6 +47,7 @@ def train(
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     parts = assemble(config, directory)
+    made_by = origin(config, directory)
     directory.add_to_run(data=parts.task.fingerprint)
 
     # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
@@ -53,6 +55,7 @@ def train(
     if checkpoint is None:
         state, done, watch = parts.start(init_rng), 0, Watch()
     else:
+        check_origin(checkpointer, checkpoint, config, directory)
         state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
         parts.batches.restore(checkpoint.data)
     started = time.monotonic() - watch.seconds
@@ -93,7 +96,7 @@ def train(
                 log.training(meter.flush())
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
                 checkpointer.save(
-                    step, state, data=parts.batches.state(), config=to_plain(config),
+                    step, state, data=parts.batches.state(), config=made_by,
                     host=dataclasses.asdict(watch), metric=metric,
                 )  # fmt: skip
             if told_to_stop:

@@ -61,6 +61,9 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> None:
       RunDirectoryError: If a field differs on which updates that were made depend.
     """
     old = directory.read_config()
+    if old is not None and not directory.is_trained:
+        directory.forget()
+        old = None
     if old is not None:
         old = to_plain(from_config_dict(old))
         changed = changed_fields(old, to_plain(config))

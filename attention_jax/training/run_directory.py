@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -84,6 +85,17 @@ class RunDirectory:
             raise RunDirectoryError(f"{self.path}: expected the directory of a run, found none")
         if not self.config.exists():
             raise RunDirectoryError(f"{self.path}: not the directory of a run, no config.json")
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether a training got as far as a measurement or a checkpoint."""
+        return self.metrics.exists() or self.checkpoints.exists()
+
+    def forget(self) -> None:
+        """Removes what a training leaves that never began, such as for want of a file."""
+        if self.writes:
+            shutil.rmtree(self.vocabularies, ignore_errors=True)
+            self.run.unlink(missing_ok=True)
 
     def read_config(self) -> dict[str, Any] | None:
         """Returns the content of `config.json`, or None if there is none yet."""

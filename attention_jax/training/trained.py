@@ -18,6 +18,7 @@ from attention_jax.training.averaging import CheckpointAverage, evaluation_param
 from attention_jax.training.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.config import ExperimentConfig, from_config_dict
 from attention_jax.training.optimizers import build_optimizer
+from attention_jax.training.origin import check_origin
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import make_mesh
@@ -81,7 +82,7 @@ def load_run(
         functools.partial(start_state, model, optimizer, averaging=averaging), mesh
     )
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
-        step, params = best_params(checkpointer, like, config)
+        step, params = best_params(checkpointer, like, config, directory)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     return TrainedRun(
         directory, config, source, target, model, params, step, mesh, shardings
@@ -89,7 +90,7 @@ def load_run(
 
 
 def best_params(
-    checkpointer: Checkpointer, like: Any, config: ExperimentConfig
+    checkpointer: Checkpointer, like: Any, config: ExperimentConfig, directory: RunDirectory
 ) -> tuple[int, Params]:
     """Returns the parameters that are evaluated, and the step that they are from.
 
@@ -97,11 +98,12 @@ def best_params(
     with its moving average if there is one.
 
     Raises:
-      CheckpointError: If there is no good checkpoint.
+      CheckpointError: If there is no good checkpoint, or it is of another run.
     """
     newest = checkpointer.restore(like)
     if newest is None:
         raise CheckpointError(f"{checkpointer.directory}: no checkpoint yet")
+    check_origin(checkpointer, newest, config, directory)
     averaging = config.training.averaging
     if isinstance(averaging, CheckpointAverage):
         steps = [step for step in reversed(checkpointer.steps()) if step <= newest.step]

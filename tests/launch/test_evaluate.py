@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from attention_jax.data.text.vocabulary import SymbolVocabulary
+
 
 @pytest.fixture
 def copy(trained, tmp_path):
@@ -108,3 +110,22 @@ def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
 def _digits(outputs):
     names = "zero one two three four five six seven eight nine".split()
     return [" ".join(str(names.index(word)) for word in text.split()) for text in outputs]
+
+
+def test_evaluate_refuses_other_vocabularies_of_the_same_size(launch, copy):
+    (folder,) = {path.parent for path in (copy / "vocab").glob("*/vocabulary.json")
+                 if "source" in path.parent.name}  # fmt: skip
+    record = json.loads((folder / "vocabulary.json").read_text())
+    symbols = record["symbols"][-1:] + record["symbols"][:-1]
+    SymbolVocabulary(record["kind"], symbols).save(folder)
+    error = launch("evaluate", f"--workdir={copy}", "--split=test").error
+    assert "was trained with other vocabularies than those in" in error
+
+
+def test_evaluate_refuses_a_checkpoint_of_another_run(launch, copy):
+    config = json.loads((copy / "config.json").read_text())
+    config["objectives"]["nll"]["label_smoothing"] = 0.123
+    (copy / "config.json").write_text(json.dumps(config))
+    error = launch("evaluate", f"--workdir={copy}", "--split=test").error
+    assert "is of another run: objectives.nll.label_smoothing was" in error
+    assert "here it is 0.123" in error

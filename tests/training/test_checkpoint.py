@@ -160,6 +160,14 @@ def test_restore_raises_where_no_step_is_good(copy):
         Checkpointer(copy, report=lambda line: None).restore(_like(_state()))
 
 
+def test_restore_does_not_start_anew_where_only_damaged_steps_are_left(copy):
+    for step in ("1", "2"):
+        (copy / step / "host" / "metadata").unlink()
+    for message in ("there is no good one before it", r"damaged checkpoints only, 1\.damaged, 2"):
+        with pytest.raises(CheckpointError, match=message):
+            Checkpointer(copy, report=lambda line: None).restore(_like(_state()))
+
+
 def test_save_replaces_a_step_whose_saving_was_interrupted(copy):
     (copy / "2" / "commit_success.txt").unlink()
     (copy / "9").mkdir()
