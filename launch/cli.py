@@ -244,9 +244,14 @@ def _with_objectives(values: ConfigDict, overrides: Sequence[tuple[str, str | No
     values = ConfigDict(values).unlock()
     for path, _ in overrides:
         parts = path.split(".")
-        if parts[0] == "objectives" and len(parts) > 2 and "objectives" in values:
+        if parts[0] == "objectives" and len(parts) > 2:
             known = known or names()
-            if parts[1] in known and parts[1] not in values.objectives:
+            if "objectives" not in values:
+                values.objectives = ConfigDict({"nll": {}})
+            if parts[1] not in known:
+                where = f"--config.objectives.{parts[1]}"
+                raise ConfigError(unknown_name(where, parts[1], known))
+            if parts[1] not in values.objectives:
                 values.objectives[parts[1]] = ConfigDict()
     return values
 

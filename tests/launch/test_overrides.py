@@ -6,6 +6,7 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
+from attention_jax.errors import ConfigError
 from attention_jax.training import config as configs
 from launch import cli
 
@@ -70,6 +71,13 @@ def test_override_of_a_tuple_and_a_bool(override):
 def test_override_of_an_objective(override):
     config = override("--config.objectives.nll.label_smoothing=0.25")
     assert config.objectives["nll"].label_smoothing == 0.25
+
+
+def test_override_adds_an_objective_and_suggests_the_nearest(override):
+    config = override("--config.objectives.coverage_loss.weight=0.5")
+    assert set(config.objectives) == {"nll", "coverage_loss"}
+    with pytest.raises(ConfigError, match="supervised_alignmnt: .* mean 'supervised_alignment'"):
+        override("--config.objectives.supervised_alignmnt.weight=0.5")
 
 
 def test_plain_config_is_json_and_reads_back(override):
