@@ -47,7 +47,6 @@ def train(
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     parts = assemble(config, directory)
-    made_by = origin(config, directory)
     directory.add_to_run(data=parts.task.fingerprint)
 
     # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
@@ -96,7 +95,7 @@ def train(
                 log.training(meter.flush())
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
                 checkpointer.save(
-                    step, state, data=parts.batches.state(), config=made_by,
+                    step, state, data=parts.batches.state(), config=origin(config, directory),
                     host=dataclasses.asdict(watch), metric=metric,
                 )  # fmt: skip
             if told_to_stop:
