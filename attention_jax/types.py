@@ -83,7 +83,8 @@ class Model(Protocol):
 
     A batch maps names to arrays: `source` int32 `B S`, `source_mask` bool `B S`, `target` int32
     `B T` (ending in EOS, without BOS) and `target_mask` bool `B T`. Rows whose masks are all
-    False are padding rows. Searching needs only the first two.
+    False are padding rows. Searching needs only the first two. Where an objective needs them,
+    training batches also hold `links`, bool `B T S`, True where two tokens belong together.
 
     Attributes:
       is_aligning: Whether attention weights say which source tokens were attended to.

@@ -15,7 +15,7 @@ def inherit(
     Of two neighbours at the same distance, the right one.
 
     Source:
-      Devlin et al. (2014), section 2.1, as used by Liu et al. (2016), section 3.1.
+      Devlin et al. (2014), on affiliation, as used by Liu et al. (2016).
     """
     has_link = jnp.any(links, axis=-1)
     place = jnp.arange(links.shape[-2])

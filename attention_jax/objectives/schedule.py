@@ -21,8 +21,8 @@ class WeightSchedule:
       half_life_steps: Steps in which the factor halves; 0 for a constant one.
 
     Source:
-      See et al. (2017), section 5, add their coverage loss to a trained model; Chen et al. (2016),
-      section 4, let the weight of the guiding alignments decay.
+      See et al. (2017), section 5, add their coverage loss to a trained model; Chen et al. (2016)
+      let the weight of the guiding alignments decay.
     """
 
     start_steps: int = setting(0, at_least=0)

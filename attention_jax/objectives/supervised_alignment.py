@@ -72,7 +72,7 @@ class Term:
       smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
 
     Source:
-      Liu et al. (2016), section 3, eq. 5-7; Mi, Wang and Ittycheriah (2016) for smoothing; Chen
+      Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing; Chen
       et al. (2016) for guided alignment.
     """
 

@@ -40,7 +40,7 @@ def coverage(fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) 
         everywhere if not given.
 
     Source:
-      Tu et al. (2016), section 3.1, eq. 6 and 7. Without fertility also See et al. (2017),
+      Tu et al. (2016), on linguistic coverage. Without fertility also See et al. (2017),
       section 2.3, eq. 10, and the local fertility of Cohn et al. (2016), section 3.3.
     """
 
@@ -70,7 +70,7 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
       of a GRU, 3 d, and the memory's `aux["coverage_input"]` `*B S G`: h W_h, computed once.
 
     Source:
-      Tu et al. (2016), section 3.2, eq. 8 and 9.
+      Tu et al. (2016), on coverage by a neural network.
     """
 
     def init(params: Params, memory: Memory) -> Array:

@@ -18,7 +18,7 @@ from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
 
-PAPER = "Tu, Lu, Liu, Liu and Li (2016), section 3.1, eq. 5-7 (linguistic coverage)"
+PAPER = "Tu, Lu, Liu, Liu and Li (2016), on linguistic coverage"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import neural_coverage
 from attention_jax.types import Array, Memory, Params, State
 
-PAPER = "Tu, Lu, Liu, Liu and Li (2016), section 3.2, eq. 8 and 9 (neural coverage)"
+PAPER = "Tu, Lu, Liu, Liu and Li (2016), on coverage by a neural network"
 
 
 @dataclasses.dataclass(frozen=True)
