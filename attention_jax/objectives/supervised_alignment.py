@@ -72,8 +72,8 @@ class Term:
       smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
 
     Source:
-      Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing; Chen
-      et al. (2016) for guided alignment.
+      Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing;
+      Chen et al. (2016) for guided alignment.
     """
 
     weight: float = setting(0.3, at_least=0.0)
