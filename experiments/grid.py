@@ -121,7 +121,8 @@ class Run:
             for path, value in self.overrides.items()
             if path.endswith(".name")
         }
-        values = template(cli.load_config(self.grid.config).to_dict(), names)
+        config = cli.with_objectives(cli.load_config(self.grid.config), self.overrides)
+        values = template(config.to_dict(), names)
         for path, value in self.overrides.items():
             _override(values, path, value)
         return to_plain(from_config_dict(values.to_dict()))

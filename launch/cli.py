@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import app, flags, logging
@@ -55,7 +55,8 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
     values = load_config(location)
     overrides = _overrides(argv, "config")
-    completed = template(_with_objectives(values, overrides), _chosen_names(overrides))
+    paths = [path for path, _ in overrides]
+    completed = template(with_objectives(values, paths), _chosen_names(overrides))
     return define_overrides(argv, "config", completed)
 
 
@@ -134,6 +135,34 @@ def load_config(location: str) -> ConfigDict:
         sys.dont_write_bytecode = old
     if not isinstance(values, ConfigDict):
         raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
+    return values
+
+
+def with_objectives(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
+    """Adds the objectives that only overrides name, by one of their fields.
+
+    Args:
+      values: A config as its file returns it.
+      paths: The overridden fields, such as `objectives.coverage_penalty.weight`.
+
+    Raises:
+      ConfigError: If there is no objective of such a name.
+    """
+    from attention_jax.objectives.compose import names
+
+    known = None
+    values = ConfigDict(values).unlock()
+    for path in paths:
+        parts = path.split(".")
+        if parts[0] == "objectives" and len(parts) > 2:
+            known = known or names()
+            if "objectives" not in values:
+                values.objectives = ConfigDict({"nll": {}})
+            if parts[1] not in known:
+                where = f"--config.objectives.{parts[1]}"
+                raise ConfigError(unknown_name(where, parts[1], known))
+            if parts[1] not in values.objectives:
+                values.objectives[parts[1]] = ConfigDict()
     return values
 
 
@@ -234,26 +263,6 @@ def _chosen_names(overrides: Sequence[tuple[str, str | None]]) -> Mapping[str, s
         for path, text in overrides
         if path.endswith(".name") and text is not None
     }
-
-
-def _with_objectives(values: ConfigDict, overrides: Sequence[tuple[str, str | None]]) -> Any:
-    """Adds the objectives that only an override names, by one of their fields."""
-    from attention_jax.objectives.compose import names
-
-    known = None
-    values = ConfigDict(values).unlock()
-    for path, _ in overrides:
-        parts = path.split(".")
-        if parts[0] == "objectives" and len(parts) > 2:
-            known = known or names()
-            if "objectives" not in values:
-                values.objectives = ConfigDict({"nll": {}})
-            if parts[1] not in known:
-                where = f"--config.objectives.{parts[1]}"
-                raise ConfigError(unknown_name(where, parts[1], known))
-            if parts[1] not in values.objectives:
-                values.objectives[parts[1]] = ConfigDict()
-    return values
 
 
 def _check_override(values: ConfigDict, name: str, path: str, text: str | None) -> None:

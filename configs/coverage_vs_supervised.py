@@ -1,0 +1,60 @@
+"""Coverage against supervised alignment: what all variants of the comparison share.
+
+Conditional GRU with additive attention, at the size of a small corpus.
+`experiments/coverage_vs_supervised.py` varies `model.attention`, the objectives, where alignments
+come from, and the number of training pairs.
+
+Command:  python -m experiments.coverage_vs_supervised --jobs=2    (all runs, then the tables)
+          python -m launch.train --config=configs/coverage_vs_supervised.py:multi30k \
+              --workdir=runs/base    (one run: the base model)
+          after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
+Expected: see docs/results/coverage_vs_supervised.md
+Time:     about eight minutes a run on one CPU core
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set."""
+    argument = common.choose(argument, "multi30k", ("multi30k", "tatoeba", "parallel", "smoke"))
+    config = ConfigDict()
+    config.seed = 0
+    config.data = common.data_section(argument)
+    if argument != "smoke":
+        config.data.batch_size = 64
+        config.data.num_buckets = 8
+        config.data.subwords.size = 4000
+    config.model = {
+        "name": "rnn_seq2seq",
+        "source_embedding_dim": 128,
+        "target_embedding_dim": 128,
+        "encoder": {"cell": "gru", "hidden_dim": 128, "direction": "bidirectional"},
+        "attention": {"name": "bahdanau", "attention_dim": 128},
+        "decoder": {
+            "name": "conditional_gru",
+            "cell": "gru",
+            "hidden_dim": 256,
+            "bridge": "mean",
+            "readout": "tanh",
+            "readout_dim": 128,
+        },
+        "embedding_dropout": 0.1,
+        "output_dropout": 0.2,
+        "initialization": {"name": "default"},
+    }
+    config.objectives = {"nll": {"label_smoothing": 0.1}}
+    config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 1.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
+    config.training = {
+        "num_steps": 2000,
+        "averaging": {"name": "ema", "decay": 0.998},
+        "log_every_steps": 50,
+        "evaluate_every_steps": 500,
+        "checkpoint_every_steps": 1000,
+    }
+    config.search = {"method": "beam", "beam_size": 5, "min_length_ratio": 0.5}
+    config.evaluation = {"splits": ("validation", "test"), "num_heat_maps": 4}
+    return common.finish(config, argument)

@@ -1,0 +1,112 @@
+"""The variants that coverage and supervised alignment are compared in, and their conditions."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+BASE = "base"
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to train, as overrides of the base model's config.
+
+    Attributes:
+      label: How tables call it.
+      source: The paper that it is from.
+      kind: `coverage`, `supervised` or neither (empty).
+      overrides: Its fields, path -> value.
+    """
+
+    label: str
+    source: str
+    kind: str = ""
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """How much there is to learn from.
+
+    Attributes:
+      label: How tables call it.
+      overrides: Its fields, path -> value.
+    """
+
+    label: str
+    overrides: Mapping[str, Any]
+
+
+def _attention(name: str, **fields: Any) -> dict[str, Any]:
+    group = {f"model.attention.{field}": value for field, value in fields.items()}
+    return {"model.attention.name": name, **group}
+
+
+def _supervised(loss: str, teacher: str) -> dict[str, Any]:
+    return {
+        "objectives.supervised_alignment.loss": loss,
+        "data.alignment.method": teacher,
+    }
+
+
+_TU, _COHN, _LIU = "Tu et al. 2016", "Cohn et al. 2016", "Liu et al. 2016"
+
+VARIANTS: Mapping[str, Variant] = {
+    BASE: Variant("additive attention", "Bahdanau et al. 2015"),
+    "linguistic": Variant(
+        "linguistic coverage", _TU, "coverage", _attention("linguistic_coverage")
+    ),
+    "fertility": Variant(
+        "linguistic coverage, fertility",
+        _TU,
+        "coverage",
+        _attention("linguistic_coverage", max_fertility=2.0),
+    ),
+    "neural": Variant("neural coverage", _TU, "coverage", _attention("neural_coverage")),
+    "biases": Variant("structural biases", _COHN, "coverage", _attention("structural_bias")),
+    "penalty": Variant(
+        "coverage penalty",
+        _COHN,
+        "coverage",
+        {
+            "objectives.coverage_penalty.weight": 0.2,
+            "objectives.coverage_penalty.schedule.warmup_steps": 500,
+        },
+    ),
+    "see_loss": Variant(
+        "coverage vector and loss",
+        "See et al. 2017",
+        "coverage",
+        {
+            **_attention("coverage_vector"),
+            "objectives.coverage_loss.weight": 1.0,
+            "objectives.coverage_loss.schedule.start_steps": 500,
+        },
+    ),
+    **{
+        f"{short}_{teacher}": Variant(
+            f"supervised, {short.upper()}, {teacher}",
+            _LIU,
+            "supervised",
+            _supervised(loss, teacher),
+        )
+        for teacher in ("hmm", "eflomal")
+        for short, loss in (
+            ("ce", "cross_entropy"),
+            ("mse", "squared_error"),
+            ("mul", "multiplication"),
+        )
+    },
+}
+
+CONDITIONS: Mapping[str, Condition] = {
+    "29k": Condition("29,000 training pairs", {}),
+    "4k": Condition(
+        "4,000 training pairs",
+        {
+            "data.max_train_examples": 4000,
+            "data.subwords.size": 2000,
+            "training.num_steps": 1000,
+        },
+    ),
+}
