@@ -12,7 +12,7 @@ from typing import Any
 from attention_jax.plotting.by_length import bleu_by_length_curves
 from attention_jax.plotting.figure import save_figure
 from attention_jax.training.files import replacing, write_text
-from experiments import program, sentence_bleu, tables
+from experiments import program, seeds, sentence_bleu, tables
 from experiments.grid import Grid, Run
 from experiments.joined_sentences import NUMBERS
 from experiments.sentence_bleu import SentenceBleu
@@ -185,7 +185,7 @@ def _main_table(runs: Sequence[Run]) -> str:
     rows = []
     for cell, of_cell in _by_cell(runs).items():
         system, facts = SYSTEMS[cell], of_cell[0].facts()
-        values = sentence_bleu.seed_mean(_sentences(of_cell))
+        values = seeds.seed_mean(_sentences(of_cell))
         rows.append([
             system.label, str(len(of_cell)), tables.with_deviation(values),
             tables.interval(values), _each_bleu(of_cell), f"{facts['num_train_pairs']:,}",
@@ -200,8 +200,8 @@ def _claims(runs: Sequence[Run]) -> list[str]:
     for better, worse in CLAIMS:
         if better not in by_cell or worse not in by_cell:
             continue
-        found = sentence_bleu.compare(_sentences(by_cell[worse]), _sentences(by_cell[better]))
-        p = tables.probability(found.p_value, sentence_bleu.RESAMPLES)
+        found = seeds.compare(_sentences(by_cell[worse]), _sentences(by_cell[better]))
+        p = tables.probability(found.p_value, seeds.RESAMPLES)
         theirs = SYSTEMS[better].bleu - SYSTEMS[worse].bleu
         rows.append([
             f"{SYSTEMS[better].label} – {SYSTEMS[worse].label}", f"{found.difference:+.2f}",
@@ -211,7 +211,7 @@ def _claims(runs: Sequence[Run]) -> list[str]:
     return [
         tables.table(headings, rows),
         "",
-        f"Intervals and p-values: bootstrap of {sentence_bleu.RESAMPLES:,} draws over sentences "
+        f"Intervals and p-values: bootstrap of {seeds.RESAMPLES:,} draws over sentences "
         "(the same for both systems) and over seeds, two-sided. With three seeds it sees little of "
         "the chance in training; the deviations and the pairs of seeds say more of that.",
     ]
@@ -248,7 +248,7 @@ def _joined_table(runs: Sequence[Run]) -> list[str]:
     rows = []
     for cell, of_cell in _by_cell(runs).items():
         scores = [
-            tables.with_deviation(sentence_bleu.seed_mean(_sentences(of_cell, (split,))))
+            tables.with_deviation(seeds.seed_mean(_sentences(of_cell, (split,))))
             for split in ("test", *(f"joined_{number}" for number in NUMBERS))
         ]
         rows.append([SYSTEMS[cell].label, *scores])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.grid import Run
-from experiments.sentence_bleu import Comparison, SeedMean
+from experiments.seeds import Comparison, SeedMean
 
 NOTHING = "–"
 

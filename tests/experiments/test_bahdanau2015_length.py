@@ -9,7 +9,7 @@ import pytest
 from attention_jax.evaluation.bleu import FIELDS
 from attention_jax.training.run_directory import read_json
 from experiments import bahdanau2015_length as experiment
-from experiments import sentence_bleu
+from experiments import seeds, sentence_bleu
 from experiments.joined_sentences import NUMBERS
 from experiments.sentence_bleu import SentenceBleu
 
@@ -24,7 +24,7 @@ def in_repository(repository, monkeypatch):
 @pytest.fixture
 def records(tmp_path, numpy_rng, monkeypatch):
     """Records of all runs, as if every system had got a certain share of the n-grams right."""
-    monkeypatch.setattr(sentence_bleu, "RESAMPLES", 200)
+    monkeypatch.setattr(seeds, "RESAMPLES", 200)
 
     def make(quality, seeds=(0, 1, 2)):
         grid = experiment.make_grid()

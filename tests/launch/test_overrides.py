@@ -27,7 +27,7 @@ def override(monkeypatch):
         )  # fmt: skip
         argv = ["train", *arguments]
         overrides = cli._overrides(argv, "config")
-        values = cli._with_objectives(values, overrides)
+        values = cli.with_objectives(values, [path for path, _ in overrides])
         completed = configs.template(values, cli._chosen_names(overrides))
         argv = cli.define_overrides(argv, "config", completed, flags.FLAGS)
         flags.FLAGS(argv)

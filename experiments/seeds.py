@@ -1,0 +1,126 @@
+"""Means over seeds and comparisons of systems, for any score of sums over sentences.
+
+BLEU, alignment error rate and every rate are functions of counts that add up over sentences, so
+that records which hold the counts of each sentence are enough for intervals and tests.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.evaluation.bleu import bleu_resamples as resample_sums
+
+RESAMPLES = 1000
+
+
+class Sentences(Protocol):
+    """The outputs of a run for some sentences, as a score sees them.
+
+    Attributes:
+      counts: What each sentence adds to the score, `N F`.
+    """
+
+    counts: Float[np.ndarray, "N F"]
+
+    def score(self, sums: Float[np.ndarray, "*R F"]) -> Float[np.ndarray, "*R"]:
+        """Computes the score from sums of counts."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedMean:
+    """The score of a system.
+
+    Attributes:
+      mean: Over seeds.
+      deviation: Standard deviation over seeds (divided by n - 1), nan for a single seed.
+      low: Lower end of the 95 % interval of the mean, by a bootstrap over sentences and seeds.
+      high: Its upper end.
+      sentences: How many there are.
+    """
+
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    sentences: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """How much higher system B scores than system A.
+
+    Attributes:
+      difference: Mean score of B minus mean score of A.
+      low: Lower end of its 95 % interval, by a bootstrap over sentences and seeds.
+      high: Its upper end.
+      p_value: Probability of a difference at least this large, either way, if there were none.
+      wins: Pairs of a seed of A and a seed of B of which B has the higher score.
+      pairs: All of these pairs.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    wins: int
+    pairs: int
+
+
+def corpus_score(sentences: Sentences) -> float:
+    """Computes the score of all sentences together."""
+    return float(sentences.score(sentences.counts.sum(axis=0)))
+
+
+def seed_mean(seeds: Sequence[Sentences]) -> SeedMean:
+    """Summarizes the seeds of one system, all of them on the same sentences."""
+    scores = [corpus_score(seed) for seed in seeds]
+    low, high = np.percentile(_draws(seeds, stream=0), [2.5, 97.5])
+    return SeedMean(
+        mean=float(np.mean(scores)),
+        deviation=float(np.std(scores, ddof=1)) if len(scores) > 1 else float("nan"),
+        low=float(low),
+        high=float(high),
+        sentences=len(seeds[0].counts),
+    )
+
+
+def compare(a: Sequence[Sentences], b: Sequence[Sentences]) -> Comparison:
+    """Tests whether two systems differ, by a paired bootstrap over sentences and over seeds.
+
+    Both systems meet the same draws of sentences; the seeds of each are drawn independently.
+    p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
+
+    Args:
+      a: The seeds of system A.
+      b: The seeds of system B, on the same sentences.
+
+    Source:
+      Koehn 2004, sec. 4; the two-sided p-value as in Riezler and Maxwell 2005.
+    """
+    scores_a, scores_b = ([corpus_score(seed) for seed in seeds] for seeds in (a, b))
+    difference = float(np.mean(scores_b) - np.mean(scores_a))
+    drawn = _draws(b, stream=1) - _draws(a, stream=0)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    extreme = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
+    return Comparison(
+        difference=difference,
+        low=float(low),
+        high=float(high),
+        p_value=float((1 + extreme.sum()) / (1 + RESAMPLES)),
+        wins=sum(score_b > score_a for score_a in scores_a for score_b in scores_b),
+        pairs=len(a) * len(b),
+    )
+
+
+def _draws(seeds: Sequence[Sentences], stream: int) -> Float[np.ndarray, " R"]:
+    """Returns the mean score of seeds drawn with replacement on sentences drawn likewise."""
+    scores = np.stack(
+        [seed.score(resample_sums(seed.counts, RESAMPLES, seed=0)) for seed in seeds]
+    )
+    rng = np.random.default_rng([stream, len(seeds)])
+    chosen = rng.integers(len(seeds), size=scores.shape)
+    return np.take_along_axis(scores, chosen, axis=0).mean(axis=0)
