@@ -1,0 +1,62 @@
+"""Luong, Pham and Manning 2015, tables 1, 4 and 6, at the size of a small corpus.
+
+"Effective approaches to attention-based neural machine translation", EMNLP 2015.
+`experiments/luong2015_ablation.py` varies the attention, input feeding, the reading direction and
+dropout; this file is what all of its runs share. It differs from luong2015.py in size: one LSTM
+layer a side and few updates; and parameters do not start uniformly within 0.1, which is slow in
+so few updates.
+
+Command:  python -m experiments.luong2015_ablation --jobs=2    (all runs, then the tables)
+          python -m launch.train --config=configs/luong2015_ablation.py:multi30k \
+              --workdir=runs/luong    (one run: global attention (general) with input feeding)
+          after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
+Expected: see docs/results/luong2015_ablation.md
+Time:     about five minutes a run on one CPU core
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set."""
+    argument = common.choose(argument, "multi30k", ("multi30k", "tatoeba", "parallel", "smoke"))
+    config = ConfigDict()
+    config.seed = 0
+    config.data = common.data_section(argument)
+    if argument != "smoke":
+        config.data.batch_size = 64
+        config.data.num_buckets = 8
+        config.data.subwords.size = 4000
+    config.model = {
+        "name": "rnn_seq2seq",
+        "source_embedding_dim": 128,
+        "target_embedding_dim": 128,
+        "encoder": {"cell": "lstm", "hidden_dim": 192, "direction": "backward"},
+        "attention": {"name": "luong_general"},
+        "decoder": {
+            "name": "luong",
+            "cell": "lstm",
+            "hidden_dim": 192,
+            "attentional_dim": 192,
+            "input_feeding": True,
+            "bridge": "copy",
+        },
+        "embedding_dropout": 0.2,
+        "output_dropout": 0.2,
+        "initialization": {"name": "default"},
+    }
+    config.objectives = {"nll": {"label_smoothing": 0.1}}
+    config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 5.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
+    config.training = {
+        "num_steps": 1500,
+        "averaging": {"name": "ema", "decay": 0.998},
+        "log_every_steps": 50,
+        "evaluate_every_steps": 500,
+        "checkpoint_every_steps": 1000,
+    }
+    config.search = {"method": "beam", "beam_size": 5}
+    config.evaluation = {"splits": ("test",), "num_heat_maps": 4}
+    return common.finish(config, argument)

@@ -1,0 +1,25 @@
+"""What the papers on coverage and on supervised attention claim, as comparisons of variants."""
+
+from experiments.alignment_variants import BASE
+from experiments.claims import Claim
+
+_TU, _COHN, _SEE = "Tu et al. 2016", "Cohn et al. 2016", "See et al. 2017"
+_LIU, _MI = "Liu et al. 2016", "Mi et al. 2016"
+
+CLAIMS = (
+    Claim(_TU, "linguistic coverage translates better", "bleu", "linguistic", BASE),
+    Claim(_TU, "fertility helps linguistic coverage", "bleu", "fertility", "linguistic"),
+    Claim(_TU, "neural coverage translates better", "bleu", "neural", BASE),
+    Claim(_TU, "neural coverage aligns better", "aer", "neural", BASE),
+    Claim(_TU, "coverage drops fewer words", "missing", "neural", BASE),
+    Claim(_TU, "coverage repeats less", "repeated", "neural", BASE),
+    Claim(_MI, "coverage embeddings translate better", "bleu", "embedding", BASE),
+    Claim(_MI, "coverage embeddings align better", "aer", "embedding", BASE),
+    Claim(_COHN, "structural biases translate better", "bleu", "biases", BASE),
+    Claim(_COHN, "training both directions helps", "bleu", "symmetry", BASE),
+    Claim(_SEE, "the coverage loss repeats less", "repeated", "see_loss", BASE),
+    Claim(_LIU, "supervision aligns better", "aer", "ce_hmm", BASE),
+    Claim(_LIU, "supervision translates better", "bleu", "ce_hmm", BASE),
+    Claim(_LIU, "cross-entropy is better than squared error", "bleu", "ce_hmm", "mse_hmm"),
+    Claim(_LIU, "cross-entropy is better than multiplication", "bleu", "ce_hmm", "mul_hmm"),
+)

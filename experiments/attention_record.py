@@ -1,0 +1,186 @@
+"""Measures the attention and the translations of a trained run, sentence by sentence."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from absl import flags
+from jaxtyping import Float
+
+from attention_jax.data.config import DataConfig
+from attention_jax.data.storage import data_root
+from attention_jax.data.tasks import Split, build_task
+from attention_jax.errors import RunDirectoryError
+from attention_jax.evaluation.aer import LinkCounts, count_links, saer_counts
+from attention_jax.evaluation.alignment import links_from_weights
+from attention_jax.evaluation.attention_alignment import SHIFTS, match, probability_mass, shifted
+from attention_jax.evaluation.bleu import bleu_statistics
+from attention_jax.evaluation.fertility import DROPPED_BELOW, REPEATED_ABOVE, fertility
+from attention_jax.evaluation.over_under import excess_and_missing_counts, repeated_counts, tokenized
+from attention_jax.evaluation.pharaoh import MarkedLinks
+from attention_jax.training.forced_decoding import forced_attention
+from attention_jax.training.gold_links import GoldFiles, GoldLinks, compare_with_gold
+from attention_jax.training.loop import count_parameters
+from attention_jax.training.trained import TrainedRun, load_run
+from attention_jax.training.word_units import covering_weights
+from experiments import disagreement, measure_tables, sentence_measures
+from experiments.grid import Grid, Run
+from launch import cli
+
+USAGE = """
+Measures the attention and the translations of a trained run, sentence by sentence.
+
+usage: python -m experiments.attention_record --workdir=DIRECTORY
+
+Writes sentence_measures.npz, from which tables with intervals are made, and outputs.test.txt.gz
+with sources, references and outputs. Attention is compared with gold links where ATTENTION_JAX_DATA
+has them (multi30k/alignments, English to German).
+"""
+_GOLD = "multi30k/alignments/test_2016_flickr.{}-{}.tsv"
+_WORDS = "multi30k/tok/test_2016_flickr.lc.norm.tok.{}.gz"
+Counts = Float[np.ndarray, "N F"]
+
+flags.DEFINE_string("workdir", None, "The run's directory.")
+
+
+def main() -> None:
+    """Measures the run."""
+    cli.use_compilation_cache()
+    record(load_run(cli.require("workdir")))
+
+
+def record(run: TrainedRun) -> None:
+    """Writes the measures of a run whose test split is evaluated."""
+    task = build_task(run.config.data, run.directory.vocabularies)
+    test, path = task.split("test"), run.directory.path
+    outputs = run_outputs(run, test)
+    gold = gold_links(test, run.config.data)
+    sentence_measures.save(path / sentence_measures.FILE, measure(run, test, outputs, gold))
+    references = [variants[0] for variants in test.references]
+    disagreement.save(path / disagreement.FILE, test.sources, references, outputs)
+    run.directory.add_to_run(
+        num_parameters=count_parameters(run.params), num_train_pairs=len(task.split("train"))
+    )
+
+
+def run_outputs(run: TrainedRun, split: Split) -> list[str]:
+    """Returns what a run has written for a split.
+
+    Raises:
+      RunDirectoryError: If the split has not been evaluated.
+    """
+    path = run.directory.predictions(split.name)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except OSError:
+        raise RunDirectoryError(
+            f"{path}: expected the outputs of {split.name}, found none; launch.evaluate writes them"
+        ) from None
+    return lines[: len(split)]
+
+
+def measure(
+    run: TrainedRun, split: Split, outputs: Sequence[str], gold: GoldLinks | None = None
+) -> dict[str, Counts]:
+    """Counts all measures of a run, sentence by sentence.
+
+    Args:
+      run: The run.
+      split: Sources and references.
+      outputs: What the run has written for them.
+      gold: Links that its attention is compared with.
+    """
+    counts = text_counts(outputs, split.references)
+    if run.model.is_aligning:
+        counts |= coverage_counts(run, split, outputs)
+        if gold is not None:
+            counts |= gold_counts(run, split, gold)
+    return counts
+
+
+def text_counts(
+    outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> dict[str, Counts]:
+    """Counts what the words of outputs tell."""
+    words = tokenized(outputs)
+    excess, missing = excess_and_missing_counts(
+        words, [tokenized(variants) for variants in references]
+    )
+    return {
+        "bleu": bleu_statistics(outputs, references),
+        "repeated": repeated_counts(words, order=2),
+        "excess": excess,
+        "missing": missing,
+    }
+
+
+def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> dict[str, Counts]:
+    """Counts how often each source word is attended to while an output is written."""
+    written = split.with_targets(outputs)
+    found = []
+    for index, forced in enumerate(forced_attention(run, written)):
+        tokens = (
+            split.source_vocabulary.tokens(written.source_ids[index]),
+            split.target_vocabulary.tokens(written.target_ids[index]),
+        )
+        found.append(fertility(covering_weights(forced.weights, *tokens)))
+    return {
+        "unattended": np.array([[np.sum(f < DROPPED_BELOW), len(f)] for f in found], float),
+        "overattended": np.array([[np.sum(f > REPEATED_ABOVE), len(f)] for f in found], float),
+        "deviation": np.array([[np.abs(1 - f).sum(), len(f)] for f in found], float),
+    }
+
+
+def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Counts]:
+    """Counts how well the attention to known targets agrees with gold links."""
+    comparison = compare_with_gold(run, split, gold)
+    numbers = sorted(gold.links)
+    pairs = [(comparison.forward[number].weights, gold.links[number]) for number in numbers]
+    counts = {
+        "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in pairs],
+        "saer": [_row(saer_counts([w], [links])) for w, links in pairs],
+        "probability_mass": [_mean_of(probability_mass, w, links) for w, links in pairs],
+    }
+    for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):
+        counts[f"match{suffix}"] = [
+            _mean_of(match, shifted(w, shift), links) for w, links in pairs
+        ]
+    return {name: np.array(rows, float) for name, rows in counts.items()}
+
+
+def gold_links(split: Split, data_config: DataConfig) -> GoldLinks | None:
+    """Returns the gold links of the test split; None where there are none for its data."""
+    root = data_root()
+    if root is None or data_config.name != "multi30k":
+        return None
+    languages = (data_config.source_language, data_config.target_language)
+    links = root / _GOLD.format(*languages)
+    if not links.exists():
+        return None
+    words = (str(root / _WORDS.format(language)) for language in languages)
+    return GoldFiles(str(links), "0", *words).read([split])
+
+
+def by_cell(grid: Grid, runs: Sequence[Run]) -> measure_tables.Found:
+    """Reads the measures of finished runs, by cell in the grid's order."""
+    found = {
+        cell: [
+            sentence_measures.load(run.record / sentence_measures.FILE)
+            for run in runs
+            if run.cell == cell
+        ]
+        for cell in grid.cells
+    }
+    return {cell: seeds for cell, seeds in found.items() if seeds}
+
+
+def _row(counts: LinkCounts) -> list[float]:
+    return [counts.links, counts.sure, counts.sure_hits, counts.possible_hits]
+
+
+def _mean_of(measure, weights: np.ndarray, links: MarkedLinks) -> list[float]:
+    """Returns a sentence's value and 1, or zeros if nothing is linked there."""
+    return [measure(weights, links.possible), 1.0] if links.possible else [0.0, 0.0]
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE)

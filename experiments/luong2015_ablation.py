@@ -1,0 +1,277 @@
+"""Luong's ablation of attention; see `USAGE`.
+
+Reproduces: Luong, Pham and Manning, "Effective approaches to attention-based neural machine
+translation", EMNLP 2015, tables 1, 4 and 6.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attention_jax.training.files import write_text
+from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
+from experiments.grid import Grid, Run
+
+NAME = "luong2015_ablation"
+USAGE = """
+Reproduces tables 1, 4 and 6 of Luong et al. 2015 at a small scale, on Multi30k from English to
+German: the steps from no attention to local attention, every score with global and with local
+attention, with and without input feeding, and alignment error rates; three seeds each. 81 runs,
+about three hours on two CPU cores.
+
+usage: python -m experiments.luong2015_ablation [--OPTION=VALUE ...]
+"""
+HALF_WIDTH = 5
+PLACES = ("global", "local_m", "local_p")
+SCORES = ("location", "dot", "general", "concat")
+_DIM = 192
+_MEASURES = ("bleu", "aer", "match", "missing", "repeated")
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A row of the tables.
+
+    Attributes:
+      label: How tables call it.
+      overrides: Its config.
+      perplexity: In the paper, table 1 or 4; None where it has no such row.
+      bleu: Likewise, before unknown words are replaced.
+      aer: In the paper's table 6.
+    """
+
+    label: str
+    overrides: Mapping[str, Any]
+    perplexity: float | None = None
+    bleu: float | None = None
+    aer: float | None = None
+
+
+_NO_ATTENTION = {
+    "model.attention.name": "none",
+    "model.attention.conditioning": "initial_state",
+    "model.decoder.input_feeding": False,
+}
+_NO_DROPOUT = {"model.embedding_dropout": 0.0, "model.output_dropout": 0.0}
+
+# (perplexity, BLEU, AER) in the paper.
+_PAPER: Mapping[str, tuple[float | None, float | None, float | None]] = {
+    "global_location": (7.3, 16.8, None),
+    "global_location_feed": (6.4, 18.1, 39.0),
+    "global_dot_feed": (6.1, 18.6, None),
+    "global_general_feed": (6.1, 17.3, None),
+    "global_concat_feed": (6.7, None, None),
+    "local_m_general_feed": (6.2, 18.6, 34.0),
+    "local_m_concat_feed": (7.1, None, None),
+    "local_p_dot_feed": (6.6, 18.0, None),
+    "local_p_general_feed": (5.9, 19.0, 36.0),
+    "local_p_concat_feed": (7.1, None, None),
+}
+STEPS = (
+    "base", "reverse", "dropout", "global_location", "global_location_feed", "local_p_general_feed",
+)  # fmt: skip
+
+
+def _attention(place: str, score: str) -> dict[str, Any]:
+    """Returns the overrides of a mechanism."""
+    prefix = "model.attention." if place == "global" else "model.attention.score."
+    fields: dict[str, Any] = {f"{prefix}name": f"luong_{score}"}
+    if score == "concat":
+        fields[f"{prefix}attention_dim"] = _DIM
+    if place != "global":
+        fields |= {"model.attention.name": place, "model.attention.half_width": HALF_WIDTH}
+        if score == "location":
+            fields[f"{prefix}max_positions"] = 2 * HALF_WIDTH + 1
+    if place == "local_p":
+        fields["model.attention.prediction_dim"] = _DIM
+    return fields
+
+
+def systems() -> dict[str, System]:
+    """Returns all systems by name, those of the paper's tables first."""
+    found = {
+        "base": System(
+            "base", {**_NO_ATTENTION, **_NO_DROPOUT, "model.encoder.direction": "forward"},
+            10.6, 11.3,
+        ),
+        "reverse": System("+ reverse", {**_NO_ATTENTION, **_NO_DROPOUT}, 9.9, 12.6),
+        "dropout": System("+ dropout", _NO_ATTENTION, 8.1, 14.0),
+    }  # fmt: skip
+    names = {}
+    for feeding in (True, False):
+        for place in PLACES:
+            for score in SCORES:
+                name = f"{place}_{score}{'_feed' if feeding else ''}"
+                label = f"{place.replace('_', '-')} ({score}){'' if feeding else ', no feeding'}"
+                overrides = {
+                    **_attention(place, score), "model.decoder.input_feeding": feeding
+                }  # fmt: skip
+                names[name] = System(label, overrides, *_PAPER.get(name, ()))
+    published = {name: system for name, system in names.items() if name in _PAPER}
+    return {**found, **published, **names}
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a few tiny ones on made-up data."""
+    chosen = systems()
+    overrides: Mapping[str, Any] = {}
+    if smoke:
+        chosen = {name: chosen[name] for name in STEPS}
+        overrides = {
+            "training.num_steps": 4,
+            "training.evaluate_every_steps": 0,
+            "data.num_buckets": 1,
+            "data.eval_batch_size": 128,
+            "search.method": "greedy",
+            "evaluation.num_heat_maps": 0,
+        }
+    return Grid(
+        name=f"{NAME}_smoke" if smoke else NAME,
+        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
+        overrides=overrides,
+        cells={name: system.overrides for name, system in chosen.items()},
+        seeds=(0,) if smoke else (0, 1, 2),
+        after=("experiments.attention_record",),
+        kept=(sentence_measures.FILE,),
+    )
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page.
+
+    Args:
+      grid: The experiment.
+      runs: Its finished runs.
+      out: Where to write.
+
+    Returns:
+      The paths written.
+    """
+    found = attention_record.by_cell(grid, runs)
+    page = out / f"{grid.name}.md"
+    sections = [
+        *_opening(grid, runs),
+        "## From no attention to local attention (table 1)",
+        "",
+        _main_table(grid, runs, found, STEPS),
+        "",
+        "## Scores and places, with input feeding (table 4, and AER of table 6)",
+        "",
+        _main_table(grid, runs, found, [name for name in found if name.endswith("_feed")]),
+        "",
+        "## Without input feeding",
+        "",
+        _main_table(
+            grid, runs, found, [name for name in found if name.startswith(PLACES) and
+                                not name.endswith("_feed")]
+        ),
+        "",
+        "## What input feeding changes",
+        "",
+        _feeding_table(found),
+        "",
+        measure_tables.LEGEND,
+        "",
+        "## How it was made",
+        "",
+        tables.provenance(runs),
+        "",
+    ]  # fmt: skip
+    write_text(page, "\n".join(sections))
+    return [page]
+
+
+def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+    total = len(grid.cells) * len(grid.seeds)
+    partial = [] if len(runs) == total else [f"**Only {len(runs)} of {total} runs are finished.**"]
+    config = runs[0].resolved()
+    data, model, training = config["data"], config["model"], config["training"]
+    words = (
+        f"{data['name']}, {data['source_language']} to {data['target_language']}, "
+        f"{data['subwords']['size']:,} {data['subwords']['kind']} subwords a side"
+        if "source_language" in data
+        else data["name"]
+    )
+    return [
+        "# Luong's ablation: where to attend, with which score, and input feeding",
+        "",
+        f"Generated by `python -m experiments.{NAME}` from the records in `{grid.name}/runs`.",
+        *partial,
+        "",
+        "Luong, Pham and Manning (EMNLP 2015), tables 1, 4 and 6. What differs here, so that the "
+        "paper's numbers are to be compared in order and not in size:",
+        "",
+        f"- data: {words}; the paper: WMT'14 English to German, 4.5 M sentence pairs, 50,000 words "
+        "a side, BLEU of tokenised newstest2014, and AER on 508 sentences of Europarl;",
+        f"- size: one LSTM layer of {model['encoder']['hidden_dim']} a side, embeddings of "
+        f"{model['source_embedding_dim']}; in the paper four layers and embeddings of 1,000;",
+        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
+        f"{config['optimizer']['name']}, the same for every system; in the paper 10 or 12 epochs "
+        "of SGD with halving, parameters started within 0.1;",
+        f"- windows of local attention: D = {HALF_WIDTH} instead of 10, for sentences that are "
+        "about half as long;",
+        "- perplexities are of subwords, the paper's of words: only their order can be compared;",
+        "- reading the source backward stands for a reversed source: annotations are the same, "
+        "but stay in the order of the text, so that local-m follows its diagonal;",
+        f"- seeds: {len(grid.seeds)}; the paper has one run of each system.",
+        "",
+        "AER: forced decoding of the references, the most attended source word of each target "
+        "word, against the hand-made links of 100 test sentences.",
+        "",
+    ]
+
+
+def _main_table(
+    grid: Grid, runs: Sequence[Run], found: measure_tables.Found, names: Sequence[str]
+) -> str:
+    known = systems()
+    rows = []
+    for name in (name for name in names if name in found):
+        system = known[name]
+        perplexities = [run.results()["test"]["perplexity"] for run in runs if run.cell == name]
+        spread = f" ± {np.std(perplexities, ddof=1):.2f}" if len(perplexities) > 1 else ""
+        measured = [
+            tables.with_deviation(seeds.seed_mean([run[measure] for run in found[name]]))
+            if all(measure in run for run in found[name])
+            else tables.NOTHING
+            for measure in _MEASURES
+        ]
+        rows.append([
+            system.label, str(len(found[name])), f"{np.mean(perplexities):.2f}{spread}", *measured,
+            *map(_number, (system.perplexity, system.bleu, system.aer)),
+        ])  # fmt: skip
+    headings = [sentence_measures.MEASURES[measure].label for measure in _MEASURES]
+    return tables.table(
+        ["system", "seeds", "perplexity", *headings, "perplexity there", "BLEU there", "AER there"],
+        rows,
+    )
+
+
+def _feeding_table(found: measure_tables.Found) -> str:
+    known, rows = systems(), []
+    for name in found:
+        fed = f"{name}_feed"
+        if fed not in found:
+            continue
+        cells = []
+        for measure in ("bleu", "aer"):
+            result = seeds.compare(
+                [run[measure] for run in found[name]], [run[measure] for run in found[fed]]
+            )
+            p = tables.probability(result.p_value, seeds.RESAMPLES)
+            cells += [f"{result.difference:+.2f}", tables.interval(result), p]
+        rows.append([known[fed].label, *cells])
+    return tables.table(
+        ["feeding against none", "BLEU", "95 % interval", "p", "AER", "95 % interval", "p"], rows
+    )
+
+
+def _number(value: float | None) -> str:
+    return tables.NOTHING if value is None else f"{value:g}"
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)

@@ -1,0 +1,102 @@
+"""What a translation model is measured by beyond BLEU, kept as counts of each sentence."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.evaluation.bleu import bleu_from_statistics
+from attention_jax.training.files import replacing
+
+FILE = "sentence_measures.npz"
+
+Sums = Float[np.ndarray, "*R F"]
+Scores = Float[np.ndarray, "*R"]
+
+
+def error_rate(sums: Sums) -> Scores:
+    """Computes 100 (1 - (hits_S + hits_P) / (|A| + |S|)) from |A|, |S|, hits_S and hits_P."""
+    links, sure, sure_hits, possible_hits = np.moveaxis(sums, -1, 0)
+    return 100 * (1 - (sure_hits + possible_hits) / np.maximum(links + sure, 1e-12))
+
+
+def share(sums: Sums) -> Scores:
+    """Computes 100 a / b from sums of a and b."""
+    return 100 * sums[..., 0] / np.maximum(sums[..., 1], 1e-12)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A score.
+
+    Attributes:
+      label: How tables call it.
+      score: From sums of counts to the score.
+      is_better: `high`, `low`, or empty where neither is.
+    """
+
+    label: str
+    score: Callable[[Sums], Scores]
+    is_better: str
+
+
+MEASURES: Mapping[str, Measure] = {
+    "bleu": Measure("BLEU", bleu_from_statistics, "high"),
+    "aer": Measure("AER", error_rate, "low"),
+    "saer": Measure("SAER", error_rate, "low"),
+    "match": Measure("match", share, "high"),
+    "probability_mass": Measure("mass", share, "high"),
+    "match_before": Measure("match, row before", share, ""),
+    "match_after": Measure("match, row after", share, ""),
+    "repeated": Measure("repeated bigrams", share, "low"),
+    "excess": Measure("excess words", share, "low"),
+    "missing": Measure("missing words", share, "low"),
+    "unattended": Measure("fertility < 0.5", share, "low"),
+    "overattended": Measure("fertility > 1.5", share, "low"),
+    "deviation": Measure("coverage deviation", share, "low"),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SentenceMeasure:
+    """What each sentence adds to a measure; a `seeds.Sentences`.
+
+    Attributes:
+      measure: The measure's name.
+      counts: Of each sentence, `N F`.
+    """
+
+    measure: str
+    counts: Float[np.ndarray, "N F"]
+
+    def score(self, sums: Sums) -> Scores:
+        """Computes the score from sums of counts."""
+        return MEASURES[self.measure].score(sums)
+
+
+def save(path: Path, counts: Mapping[str, Float[np.ndarray, "_ _"]]) -> None:
+    """Writes the counts of several measures to a file."""
+    with replacing(path) as temporary:
+        np.savez_compressed(
+            temporary, **{name: np.asarray(rows, np.float32) for name, rows in counts.items()}
+        )
+
+
+def load(path: Path) -> dict[str, SentenceMeasure]:
+    """Reads the measures of a file.
+
+    Raises:
+      RunDirectoryError: If there is no such file, or it holds something else.
+    """
+    try:
+        with np.load(path) as file:
+            counts = {name: file[name].astype(np.float64) for name in file.files}
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path}: expected the counts of measures, {error}") from None
+    unknown = sorted(counts.keys() - MEASURES.keys())
+    if unknown:
+        raise RunDirectoryError(f"{path}: expected measures, found {', '.join(unknown)}")
+    return {name: SentenceMeasure(name, rows) for name, rows in counts.items()}

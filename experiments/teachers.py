@@ -1,0 +1,115 @@
+"""How good the aligners are that supervise attention: their own error rate on the test pairs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from absl import flags
+
+from attention_jax.data.alignment.aligners import align
+from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.text.tokenization import JOINER, tokenize
+from attention_jax.errors import UserError
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.pharaoh import MarkedLinks
+from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.training.config import from_config_dict
+from attention_jax.training.files import write_json
+from experiments import attention_record, tables
+from experiments.grid import Run
+from launch import cli
+
+USAGE = """
+Measures the aligners that supervise attention on the test pairs that have gold links.
+
+usage: python -m experiments.teachers [--out=docs/results]
+
+Writes coverage_vs_supervised/teachers.json below --out, which the experiment's page shows. Needs
+ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm and 4,000 pairs, minutes for all.
+"""
+FILE = "teachers.json"
+SYMMETRIZATION = "grow-diag-final-and"
+Words = Sequence[Sequence[str]]
+
+flags.DEFINE_string("out", "docs/results", "Where records and tables are written.")
+
+
+def main() -> None:
+    """Measures every teacher in every condition."""
+    from experiments import coverage_vs_supervised as experiment
+
+    grid = experiment.make_grid()
+    path = Path(cli.require("out")) / grid.name / FILE
+    found = {}
+    for run in grid.runs(Path("runs"), Path(cli.require("out"))):
+        if run.seed == grid.seeds[0] and "_ce_" in run.cell:
+            found[run.cell.replace("_ce", "")] = _measured(run)
+            print(run.cell, found[run.cell.replace("_ce", "")], flush=True)
+            write_json(path, found)
+
+
+def teacher_scores(
+    method: str,
+    train: tuple[Words, Words],
+    test: tuple[Words, Words],
+    golds: Mapping[int, MarkedLinks],
+) -> dict[str, float]:
+    """Aligns training and test pairs together and scores the links of the test pairs.
+
+    Args:
+      method: An aligner.
+      train: Sources and targets of the training pairs, as words.
+      test: Those of the test pairs.
+      golds: Gold links of some test pairs, by their number.
+
+    Returns:
+      AER in percent: `forward`, where a target word has at most one link, as attention has where
+      the most attended word counts; `reverse`; `symmetrized`, by grow-diag-final-and, which is
+      what attention is taught.
+    """
+    sides = [[*first, *second] for first, second in zip(train, test, strict=True)]
+    forward, reverse = (links[len(train[0]) :] for links in align(*sides, method))
+    joined = [symmetrize(*pair, SYMMETRIZATION) for pair in zip(forward, reverse, strict=True)]
+    alignments = {"forward": forward, "reverse": reverse, "symmetrized": joined}
+    numbers = sorted(golds)
+    return {
+        name: count_links([links[n] for n in numbers], [golds[n] for n in numbers]).aer
+        for name, links in alignments.items()
+    }
+
+
+def table(scores: Mapping[str, Mapping[str, float]], condition: str) -> str:
+    """Returns the teachers of a condition as a table.
+
+    Args:
+      scores: What `main` has written.
+      condition: The beginning of the names that count.
+    """
+    rows = [
+        [name.removeprefix(f"{condition}_"), *(f"{its[part]:.1f}" for part in its)]
+        for name, its in scores.items()
+        if name.startswith(f"{condition}_")
+    ]
+    return tables.table(["AER of the teacher", "forward", "reverse", SYMMETRIZATION], rows)
+
+
+def _measured(run: Run) -> dict[str, float]:
+    config = from_config_dict(run.resolved())
+    task = build_task(config.data)
+    train, test = task.split("train"), task.split("test")
+    gold = attention_record.gold_links(test, config.data)
+    if gold is None:
+        raise UserError("ATTENTION_JAX_DATA: expected a folder with multi30k/alignments, has none")
+    words = (gold.source_words, gold.target_words)
+    return teacher_scores(config.data.alignment.method, _words(train), words, gold.links)
+
+
+def _words(split: Split) -> tuple[Words, Words]:
+    sources, targets = (
+        [[word.replace(JOINER, "") for word in tokenize(text)] for text in side]
+        for side in (split.sources, split.targets)
+    )
+    return sources, targets
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE)

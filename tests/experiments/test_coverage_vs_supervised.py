@@ -1,0 +1,102 @@
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import coverage_vs_supervised as experiment
+from experiments import disagreement, seeds, sentence_measures, teachers
+from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
+from tests.experiments.measured import alignments, shares, translations, write_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+@pytest.fixture
+def records(tmp_path, numpy_rng, monkeypatch):
+    """Records of some runs, where supervision aligns better and nothing translates better."""
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    chosen = [f"29k_{variant}" for variant in (BASE, "neural", "ce_hmm")]
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell in chosen]
+    for run in runs:
+        rate = 0.9 if run.cell.endswith("hmm") else 0.6
+        names = (*experiment.TRANSLATION, *experiment.ALIGNMENT, *experiment.COVERAGE)
+        measures = {name: shares(numpy_rng, name, 0.3) for name in names}
+        measures["bleu"] = translations(numpy_rng, 0.7)
+        measures["aer"] = measures["saer"] = alignments(numpy_rng, rate)
+        write_record(run, measures)
+    return grid, runs
+
+
+def test_every_variant_runs_in_every_condition():
+    grid = experiment.make_grid()
+    assert len(grid.cells) == len(VARIANTS) * len(CONDITIONS)
+    configs = [run.resolved() for run in grid.runs(Path(), Path()) if run.seed == 0]
+    texts = {json.dumps(config, sort_keys=True) for config in configs}
+    assert len(texts) == len(configs)
+
+
+def test_write_report_compares_with_the_base_and_judges_claims(records, tmp_path):
+    grid, runs = records
+    page, sentences, plot = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert f"Only 9 of {len(grid.cells) * 3} runs" in text
+    assert "4,000 training pairs\n" not in text
+    (held,) = [line for line in text.splitlines() if "supervision aligns better" in line]
+    assert held.endswith("| held |")
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert f"({plot.relative_to(tmp_path)})" in text
+    assert "29k\\_neural target" in sentences.read_text()
+
+
+def test_write_report_shows_teachers_and_a_reading_where_there_are_some(records, tmp_path):
+    grid, runs = records
+    folder = tmp_path / grid.name
+    scores = {"29k_hmm": {"forward": 11.11, "reverse": 12.0, "symmetrized": 7.0},
+              "4k_hmm": {"forward": 33.33, "reverse": 12.0, "symmetrized": 7.0}}  # fmt: skip
+    (folder / teachers.FILE).write_text(json.dumps(scores))
+    (folder / "reading.md").write_text("What this means.\n")
+    text = experiment.write_report(grid, runs, tmp_path)[0].read_text()
+    assert "| hmm | 11.1 | 12.0 | 7.0 |" in text and "33.3" not in text
+    assert "## Reading\n\nWhat this means.\n" in text
+
+
+def test_committed_page_is_what_the_committed_records_give(tmp_path):
+    out = Path("docs/results")
+    grid = experiment.make_grid()
+    committed = out / f"{grid.name}.md"
+    runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
+    if not runs or not committed.exists():
+        pytest.skip("no results are committed")
+    for name in (teachers.FILE, "reading.md"):
+        if (out / grid.name / name).exists():
+            (tmp_path / grid.name).mkdir(exist_ok=True)
+            shutil.copy(out / grid.name / name, tmp_path / grid.name)
+    page, *_ = experiment.write_report(grid, runs, tmp_path)
+    assert page.read_text() == committed.read_text()
+
+
+def test_smoke_program_trains_measures_and_tabulates(repository, python_environment, tmp_path):
+    command = [sys.executable, "-m", f"experiments.{experiment.NAME}", "--smoke",
+               "--only=29k_base,29k_penalty", f"--runs={tmp_path}"]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=repository, env=python_environment, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    grid = experiment.make_grid(smoke=True)
+    runs = [run for run in grid.runs(tmp_path, tmp_path / "smoke_results") if run.is_finished()]
+    assert [run.cell for run in runs] == ["29k_base", "29k_penalty"]
+    for run in runs:
+        measures = sentence_measures.load(run.record / sentence_measures.FILE)
+        assert {*experiment.TRANSLATION, *experiment.COVERAGE} == measures.keys()
+        bleu = seeds.corpus_score(measures["bleu"])
+        assert bleu == pytest.approx(run.results()["test"]["bleu"], abs=1e-6)
+        assert len(disagreement.load(run.record / disagreement.FILE)) == len(measures["bleu"].counts)
+    page = (tmp_path / "smoke_results" / f"{grid.name}.md").read_text()
+    assert "Only 2 of 3 runs" in page

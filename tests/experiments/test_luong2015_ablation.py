@@ -1,0 +1,85 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments import luong2015_ablation as experiment
+from experiments import seeds
+from tests.experiments.measured import alignments, shares, translations, write_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+@pytest.fixture
+def records(tmp_path, numpy_rng, monkeypatch):
+    """Records of all runs, where input feeding is worth something."""
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
+    for run in runs:
+        rate = 0.8 if run.cell.endswith("_feed") else 0.6
+        measures = {"bleu": translations(numpy_rng, rate)}
+        for name in ("missing", "repeated"):
+            measures[name] = shares(numpy_rng, name, 0.3)
+        if run.cell.startswith(experiment.PLACES):
+            measures |= {"aer": alignments(numpy_rng, rate), "match": shares(numpy_rng, "match", rate)}
+        write_record(run, measures, perplexity=5.0 if run.cell == "base" else 4.0)
+    return grid, runs
+
+
+def rows_of(section):
+    return {line.split(" | ")[0].strip("| "): line for line in section.splitlines() if "|" in line}
+
+
+def test_every_score_is_tried_in_every_place_with_and_without_feeding():
+    cells = experiment.systems()
+    assert len(cells) == 3 + 2 * len(experiment.PLACES) * len(experiment.SCORES)
+    configs = {run.cell: run.resolved() for run in experiment.make_grid().runs(Path(), Path())}
+    attentions = {str(config["model"]["attention"]) for config in configs.values()}
+    assert len(attentions) == 1 + len(experiment.PLACES) * len(experiment.SCORES)
+    for name, config in configs.items():
+        assert config["model"]["decoder"]["input_feeding"] == name.endswith("_feed")
+
+
+def test_steps_change_one_thing_at_a_time():
+    runs = experiment.make_grid().runs(Path(), Path())
+    configs = {run.cell: run.resolved()["model"] for run in runs if run.seed == 0}
+    base, reverse, dropout = (configs[name] for name in experiment.STEPS[:3])
+    assert base["encoder"].pop("direction") == "forward"
+    assert reverse["encoder"].pop("direction") == "backward"
+    assert base == reverse
+    assert dropout.pop("embedding_dropout") and dropout.pop("output_dropout")
+    assert dropout["attention"]["name"] == "none"
+
+
+def test_write_report_has_our_numbers_beside_the_papers(records, tmp_path):
+    grid, runs = records
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert "Only 54 of 81 runs" in text
+    sections = re.split("^## ", text, flags=re.MULTILINE)
+    steps = rows_of(sections[1])
+    assert len(steps) == 2 + len(experiment.STEPS)
+    assert "5.00 ± 0.00" in steps["base"] and steps["base"].endswith("| 10.6 | 11.3 | – |")
+    assert "| – | – |" in steps["base"]  # no alignment without attention
+    fed = rows_of(sections[2])
+    assert fed["local-p (general)"].endswith("| 5.9 | 19 | 36 |")
+    assert len(fed) == 2 + 12
+    assert len(rows_of(sections[3])) == 2 + 12
+    feeding = rows_of(sections[4])
+    assert len(feeding) == 2 + 12
+    assert "| +" in feeding["global (dot)"] and "| -" in feeding["global (dot)"]
+
+
+def test_committed_page_is_what_the_committed_records_give(tmp_path):
+    out = Path("docs/results")
+    grid = experiment.make_grid()
+    committed = out / f"{grid.name}.md"
+    runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
+    if not runs or not committed.exists():
+        pytest.skip("no results are committed")
+    page, *_ = experiment.write_report(grid, runs, tmp_path)
+    assert page.read_text() == committed.read_text()
