@@ -114,6 +114,18 @@ class Split(Texts):
         """Target ids, int32, ending in EOS."""
         return _encoded(self.target_vocabulary, self.targets)
 
+    def with_target_ids(self, ids: Sequence[np.ndarray]) -> "Split":
+        """Returns the same sources with other targets, such as outputs.
+
+        Args:
+          ids: int32, ending in EOS. They are kept as they are, though encoding their texts may
+            give others.
+        """
+        texts = [self.target_vocabulary.decode(each) for each in ids]
+        changed = dataclasses.replace(self, targets=texts)
+        vars(changed)["target_ids"] = list(ids)  # where a cached property keeps its value
+        return changed
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:

@@ -94,6 +94,12 @@ def links_from_weights(weights: Weights) -> Links:
     )
 
 
+def links_above(weights: Weights, threshold: float) -> Links:
+    """Links every target position with all source positions of at least so much weight."""
+    chosen = np.argwhere(np.asarray(weights) >= threshold)
+    return sorted((int(source), int(target)) for target, source in chosen)
+
+
 def to_pharaoh(links: Iterable[tuple[int, int]]) -> str:
     """Writes links as `0-0 1-2`, source first."""
     return " ".join(f"{source}-{target}" for source, target in links)

@@ -1,7 +1,7 @@
-"""How far a BLEU score could be chance, and whether two systems differ."""
+"""How far a score could be chance, and whether two systems differ."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -9,13 +9,15 @@ from jaxtyping import Float
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_resamples, bleu_statistics
 from attention_jax.evaluation.error_rates import check_parallel
 
+Score = Callable[[Float[np.ndarray, "*R F"]], Float[np.ndarray, "*R"]]
+
 
 @dataclasses.dataclass(frozen=True)
 class PairedBootstrap:
     """How much better system B is than system A on the same sentences.
 
     Attributes:
-      difference: BLEU of B minus BLEU of A.
+      difference: Score of B minus score of A.
       low: Lower end of the 95 % interval of the difference.
       high: Its upper end.
       p_value: Probability of a difference at least this large, either way, if there were none.
@@ -46,23 +48,41 @@ def paired_bootstrap(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> PairedBootstrap:
-    """Tests whether two systems' BLEU scores differ, on the same resampled sentences.
-
-    p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
-
-    Source:
-      Koehn 2004, sec. 4; the two-sided p-value as in Riezler and Maxwell 2005 and sacrebleu.
-    """
+    """Tests whether two systems' BLEU scores differ; see `paired_difference`."""
     check_parallel(hypotheses_a, references)
     check_parallel(hypotheses_b, references)
     statistics = [
         bleu_statistics(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
         for hypotheses in (hypotheses_a, hypotheses_b)
     ]
-    score_a, score_b = (float(bleu_from_statistics(rows.sum(axis=0))) for rows in statistics)
-    drawn_a, drawn_b = (
-        bleu_from_statistics(bleu_resamples(rows, resamples, seed)) for rows in statistics
-    )
+    return paired_difference(*statistics, bleu_from_statistics, resamples=resamples, seed=seed)
+
+
+def paired_difference(
+    statistics_a: Float[np.ndarray, "N F"],
+    statistics_b: Float[np.ndarray, "N F"],
+    score: Score,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> PairedBootstrap:
+    """Tests whether two systems' scores differ, on the same resampled sentences.
+
+    p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
+
+    Args:
+      statistics_a: What the score needs of each sentence of system A, such as `bleu_statistics`.
+      statistics_b: The same of system B.
+      score: Computes the score of sums of rows.
+      resamples: Draws of the bootstrap.
+      seed: Its seed.
+
+    Source:
+      Koehn 2004, sec. 4; the two-sided p-value as in Riezler and Maxwell 2005 and sacrebleu.
+    """
+    both = (statistics_a, statistics_b)
+    score_a, score_b = (float(score(rows.sum(axis=0))) for rows in both)
+    drawn_a, drawn_b = (score(bleu_resamples(rows, resamples, seed)) for rows in both)
     differences = drawn_b - drawn_a
     low, high = np.percentile(differences, [2.5, 97.5])
     extreme = np.abs(differences - differences.mean()) >= abs(score_b - score_a) - 1e-12

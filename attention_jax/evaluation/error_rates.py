@@ -2,6 +2,9 @@
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+from jaxtyping import Float
+
 
 def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Counts the fewest insertions, deletions and substitutions that turn one into the other."""
@@ -41,15 +44,28 @@ def error_rates(
     Raises:
       ValueError: If the lists are empty or of unequal length, or an example has no reference.
     """
+    edits, symbols, wrong, number = error_counts(predictions, references).sum(axis=0)
+    return float(100 * edits / max(symbols, 1)), float(100 * wrong / number)
+
+
+def error_counts(
+    predictions: Sequence[Sequence[Hashable]],
+    references: Sequence[Sequence[Sequence[Hashable]]],
+) -> Float[np.ndarray, "N 4"]:
+    """Counts what `error_rates` needs of each example; sums of rows give its rates.
+
+    Returns:
+      Edits to the nearest variant, symbols of that, whether there are edits, and 1.
+    """
     check_parallel(predictions, references)
-    edits = symbols = wrong = 0
+    rows = []
     for prediction, variants in zip(predictions, references, strict=True):
         distance, length = min(
             ((edit_distance(prediction, variant), len(variant)) for variant in variants),
             key=lambda pair: pair[0],
         )
-        edits, symbols, wrong = edits + distance, symbols + length, wrong + (distance > 0)
-    return 100 * edits / max(symbols, 1), 100 * wrong / len(predictions)
+        rows.append((distance, length, distance > 0, 1))
+    return np.array(rows, np.float64)
 
 
 def pronunciation_scores(

@@ -59,6 +59,7 @@ class ViewerSentence:
       sure: Gold links that must be there, (source, target) pairs from 0 as in Pharaoh format.
       possible: Gold links that may be there; those that are sure need not be repeated.
       scores: Finite numbers by name, whatever the view; the page sorts by them.
+      text: The source as text, without signs such as that of its end; empty for its tokens joined.
     """
 
     source: Sequence[str]
@@ -68,6 +69,7 @@ class ViewerSentence:
     sure: Iterable[Link] = ()
     possible: Iterable[Link] = ()
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    text: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +185,7 @@ def _sentence(
     return {
         "key": one.key or str(index),
         "source": list(one.source),
+        "text": one.text,
         "target": list(one.target),
         "reference": one.reference,
         "sure": sorted(sure),

@@ -1,6 +1,7 @@
 """Evaluating a trained run: perplexity, outputs, their scores, alignments and pictures."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 from attention_jax.configuration import plain
 from attention_jax.data.tasks import Split, Task
@@ -10,13 +11,35 @@ from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
 from attention_jax.training.progress import Counter
 from attention_jax.training.run_directory import RunDirectory, read_json
-from attention_jax.training.scoring import Scores, score_by_length, score_outputs
+from attention_jax.training.scoring import (
+    Scores,
+    score_attention_of_outputs,
+    score_by_length,
+    score_outputs,
+    score_over_under,
+)
 from attention_jax.training.trained import TrainedRun
 from attention_jax.training.validation import Measurement, batches_of_process, output_texts
 
 # The metrics that are worth a look, in the order in which they are shown.
 _SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",
-          "aer", "match", "perplexity", "accuracy")  # fmt: skip
+          "dropped_words", "aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match",
+          "perplexity", "accuracy")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outputs:
+    """What a run puts out for a split.
+
+    Attributes:
+      split: The split.
+      found: The hypotheses for each source, best first.
+      texts: The best of each as text.
+    """
+
+    split: Split
+    found: Sequence[Sequence[Hypothesis]]
+    texts: Sequence[str]
 
 
 class Evaluation:
@@ -37,49 +60,79 @@ class Evaluation:
         )
 
     def evaluate(self, name: str) -> dict[str, float]:
-        """Evaluates a split.
-
-        Writes `predictions.NAME.txt`, `alignments.NAME.txt`, `plots/attention.NAME.png` and the
-        split's metrics in `results.json`.
-
-        Args:
-          name: The split.
+        """Evaluates a split: decodes it, scores the outputs and writes everything.
 
         Returns:
           The metrics.
         """
-        run, split = self._run, self._task.split(name)
-        counter = Counter(f"decoding {name}", len(split))
-        measured = self._measure(run.params, batches_of_process(split, run.config))
-        found = self._decode(run.params, split, run.config.data, progress=counter.update)
-        counter.close()
-        outputs = output_texts(self._task, found)
-        scores = score_outputs(self._task.kind, split, outputs)
-        scores |= score_by_length(self._task.kind, split, outputs)
-        self._write(split, outputs, found)
-        signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
-        metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
-        run.directory.add_results(name, {"step": run.step, **metrics})
-        self._record(name, signatures)
+        outputs = self.decode(name)
+        metrics = self.write(outputs)
+        if self.is_aligning:
+            # Matplotlib takes a second to import, which no start should wait for.
+            from attention_jax.training.viewing import DecodedRun, write_run_viewer
+
+            name = self._run.directory.path.name
+            write_run_viewer(DecodedRun(name, self._run, outputs.split, outputs.found))
         return metrics
 
-    def _write(
-        self, split: Split, outputs: Sequence[str], found: Sequence[Sequence[Hypothesis]]
-    ) -> None:
-        run, directory = self._run, self._run.directory
-        directory.write_lines(directory.predictions(split.name), outputs)
-        if not getattr(run.model, "is_aligning", True):
+    @property
+    def is_aligning(self) -> bool:
+        """Whether there is attention to be shown."""
+        return getattr(self._run.model, "is_aligning", True)
+
+    def decode(self, name: str) -> Outputs:
+        """Searches the outputs of a split; writes nothing."""
+        run, split = self._run, self._task.split(name)
+        counter = Counter(f"decoding {name}", len(split))
+        found = self._decode(run.params, split, run.config.data, progress=counter.update)
+        counter.close()
+        return Outputs(split, found, output_texts(self._task, found))
+
+    def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Scores outputs and writes the files of the split, but for the viewer.
+
+        These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`,
+        `plots/attention.SPLIT.png` and the split's metrics in `results.json`.
+
+        Args:
+          outputs: Of a split.
+          more: Further metrics of the split.
+
+        Returns:
+          The metrics.
+        """
+        run, split, kind = self._run, outputs.split, self._task.kind
+        measured = self._measure(run.params, batches_of_process(split, run.config))
+        scores = score_outputs(kind, split, outputs.texts)
+        scores |= score_by_length(kind, split, outputs.texts)
+        scores |= score_over_under(kind, split, outputs.texts)
+        if self.is_aligning:
+            scores |= score_attention_of_outputs(kind, split, outputs.found)
+        self._write_outputs(outputs)
+        signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
+        metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
+        metrics |= more or {}
+        run.directory.add_results(split.name, {"step": run.step, **metrics})
+        self._record(split.name, signatures)
+        return metrics
+
+    def _write_outputs(self, outputs: Outputs) -> None:
+        run, directory, split = self._run, self._run.directory, outputs.split
+        directory.write_lines(directory.predictions(split.name), outputs.texts)
+        rows = zip(split.sources, outputs.texts, split.references, strict=True)
+        table = [("source", "output", "reference")]
+        table += [(source, text, references[0]) for source, text, references in rows]
+        directory.write_table(directory.prediction_table(split.name), table)
+        if not self.is_aligning:
             return
         lines = [
             pharaoh_line(best[0], ids, run.source_vocabulary, run.target_vocabulary) if best else ""
-            for best, ids in zip(found, split.source_ids, strict=True)
+            for best, ids in zip(outputs.found, split.source_ids, strict=True)
         ]
         directory.write_lines(directory.alignments(split.name), lines)
-        # Matplotlib takes a second to import, which no start should wait for.
-        from attention_jax.training import pictures, viewing
+        from attention_jax.training import pictures
 
-        pictures.draw_attention(run, split, found)
-        viewing.write_run_viewer(run, split, found)
+        pictures.draw_attention(run, split, outputs.found)
 
     def _record(self, name: str, signatures: Scores) -> None:
         """Notes how the results of a split came about."""

@@ -1,8 +1,10 @@
 """A run is a directory with the same files everywhere, so that every tool can read any run.
 
 `config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
-`results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line;
-`alignments.SPLIT.txt` in Pharaoh format; `checkpoints/`, `vocab/` and `plots/`.
+`results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and
+`predictions.SPLIT.tsv` with the columns source, output and (first) reference;
+`alignments.SPLIT.txt` in Pharaoh format; `viewer.SPLIT.html`, attention to look at;
+`comparison.SPLIT.json`, differences from another run; `checkpoints/`, `vocab/` and `plots/`.
 """
 
 import contextlib
@@ -44,6 +46,10 @@ class RunDirectory:
         """Returns the file with the best output for every example of a split."""
         return self.path / f"predictions.{split}.txt"
 
+    def prediction_table(self, split: str) -> pathlib.Path:
+        """Returns the table of a split's sources, outputs and references."""
+        return self.path / f"predictions.{split}.tsv"
+
     def alignments(self, split: str) -> pathlib.Path:
         """Returns the file with the alignment of every output of a split."""
         return self.path / f"alignments.{split}.txt"
@@ -51,6 +57,10 @@ class RunDirectory:
     def viewer(self, split: str) -> pathlib.Path:
         """Returns the page that shows the attention of a split's outputs."""
         return self.path / f"viewer.{split}.html"
+
+    def comparison(self, split: str) -> pathlib.Path:
+        """Returns the file that says how a split's outputs differ from another run's."""
+        return self.path / f"comparison.{split}.json"
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
@@ -118,6 +128,14 @@ class RunDirectory:
         if self.writes:
             with _writing(path):
                 write_text(path, "".join(f"{line}\n" for line in lines))
+
+    def write_table(self, path: pathlib.Path, rows: Iterable[Iterable[str]]) -> None:
+        """Writes rows to one of the run's files, tabs between columns and spaces for others."""
+        self.write_lines(path, ("\t".join(" ".join(c.split("\t")) for c in row) for row in rows))
+
+    def write_comparison(self, split: str, comparison: Mapping[str, Any]) -> None:
+        """Writes `comparison.SPLIT.json`."""
+        self._write(self.comparison(split), comparison)
 
     def plot(self, name: str) -> contextlib.AbstractContextManager[pathlib.Path]:
         """Returns a context manager that yields a path to draw to, then moved to `plots/`."""

@@ -1,46 +1,117 @@
-"""The attention viewer of a run: one HTML file for each split."""
+"""The attention viewer of a run: one HTML file for each split, with a view for all that there is.
+
+A run by itself is shown token by token. Beside gold links or another run everything is shown
+between words and without EOS, which is what all of them share; then the references, written by
+force, are views too.
+"""
 
 from collections.abc import Sequence
 
-from attention_jax.data.tasks import Split
-from attention_jax.evaluation.attention_statistics import normalized_entropy
-from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
-from attention_jax.training.decode import Hypothesis
+from attention_jax.plotting.viewer import ViewerSentence, write_viewer
+from attention_jax.training.gold_links import GoldComparison
 from attention_jax.training.trained import TrainedRun
+from attention_jax.training.views import (
+    DecodedRun,
+    ForcedView,
+    Views,
+    output_tokens,
+    output_words,
+)
+from attention_jax.training.word_units import SplitWords, forced_words, split_words
 
-_MOST_SHOWN = 1000
+MOST_SHOWN = 1000
 
 
 def write_run_viewer(
-    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
+    shown: DecodedRun,
+    *,
+    gold: GoldComparison | None = None,
+    reverse_name: str = "",
+    against: DecodedRun | None = None,
 ) -> None:
-    """Writes the attention of the first outputs to `viewer.SPLIT.html`.
+    """Writes `viewer.SPLIT.html` of a run: the pairs with gold links and the first of the others.
 
     Args:
-      run: The trained model.
-      split: The sources.
-      found: The outputs for each of them, best first.
+      shown: The run, whose model has attention.
+      gold: Its references and their gold links.
+      reverse_name: What the run of the opposite direction in `gold` is called.
+      against: Another run for the same sources; without attention it has no views.
     """
-    shown = [index for index, best in enumerate(found) if best][:_MOST_SHOWN]
-    if not shown or not run.directory.writes:
+    if against is not None and not against.run.model.is_aligning:
+        against = None
+    runs = [shown] if against is None else [shown, against]
+    chosen = _chosen(runs, gold)
+    directory, split = shown.run.directory, shown.split
+    if not chosen or not directory.writes:
         return
-    sentences, views = [], []
-    for index in shown:
-        best = found[index][0]
-        sentences.append(
-            ViewerSentence(
-                run.source_vocabulary.tokens(split.source_ids[index]),
-                key=str(index),
-                reference=(split.references[index] or [""])[0],
-            )
-        )
-        views.append(
-            ViewedAttention(
-                best.weights,
-                run.target_vocabulary.tokens(best.tokens),
-                run.target_vocabulary.decode(best.tokens),
-                {"entropy": float(normalized_entropy(best.weights).mean())},
-            )
-        )
-    path, name = run.directory.viewer(split.name), run.directory.path.name
-    write_viewer(path, f"{name}, {split.name}", sentences, {name: views})
+    if gold is None and against is None:
+        words, views = None, output_tokens(shown, chosen)
+    else:
+        words = split_words(split) if gold is None else gold.words
+        views = _between_words(runs, words, chosen, gold, reverse_name)
+    sentences = [_sentence(shown, index, words, gold) for index in chosen]
+    write_viewer(directory.viewer(split.name), f"{shown.name}, {split.name}", sentences, views)
+
+
+def distinct_names(*runs: TrainedRun) -> list[str]:
+    """Returns the shortest ends of the runs' paths that differ; equal paths are numbered."""
+    paths = [run.directory.path.parts for run in runs]
+    for length in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(parts[-length:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{run.directory.path.name} ({number})" for number, run in enumerate(runs, start=1)]
+
+
+def _chosen(runs: Sequence[DecodedRun], gold: GoldComparison | None) -> list[int]:
+    """Returns pairs of which every run has an output, at most `MOST_SHOWN`."""
+    usable = [i for i in range(len(runs[0].split)) if all(one.found[i] for one in runs)]
+    if gold is not None:
+        usable.sort(key=lambda index: index not in gold.links)
+    return sorted(usable[:MOST_SHOWN])
+
+
+def _between_words(
+    runs: Sequence[DecodedRun],
+    words: SplitWords,
+    chosen: Sequence[int],
+    gold: GoldComparison | None,
+    reverse_name: str,
+) -> Views:
+    """Returns the outputs of all runs, then their references."""
+    golds = {} if gold is None else gold.links
+    outputs, references = {}, {}
+    for number, one in enumerate(runs):
+        known = gold is not None and number == 0
+        attention = gold.forward if known else forced_words(one.run, one.split, words)
+        forced = ForcedView.forward(f"{one.name}, references", attention)
+        outputs[one.name] = [
+            # So that outputs, too, can be sorted by how well the run aligns the pair.
+            output_words(one, words, index, forced[0].aer(index, golds))
+            for index in chosen
+        ]
+        references |= {view.name: view.attentions(chosen, golds) for view in forced}
+    if gold is not None and gold.reverse is not None:
+        view = ForcedView.reverse(f"{reverse_name}, reversed", gold.reverse)
+        references[view.name] = view.attentions(chosen, golds)
+    return {**outputs, **references}
+
+
+def _sentence(
+    shown: DecodedRun, index: int, words: SplitWords | None, gold: GoldComparison | None
+) -> ViewerSentence:
+    split = shown.split
+    links = None if gold is None else gold.links.get(index)
+    if words is None:
+        source, target = shown.run.source_vocabulary.tokens(split.source_ids[index]), ()
+    else:
+        source, target = words.sources[index], words.targets[index]
+    return ViewerSentence(
+        source,
+        target,
+        str(index),
+        (split.references[index] or [""])[0],
+        sure=() if links is None else links.sure,
+        possible=() if links is None else links.possible,
+        text=split.sources[index],
+    )

@@ -33,7 +33,6 @@ function drawRows() {
 
 function row(index, place, all) {
   const sentence = data.sentences[index];
-  const target = sentence.views[state.view].target ?? sentence.target;
   return element(
     "div",
     {
@@ -47,9 +46,9 @@ function row(index, place, all) {
       style: { top: `${place * ROW}px` },
     },
     element("span", { class: "row-key", text: sentence.key, dir: "auto", title: sentence.key }),
-    element("span", { class: "row-source", text: textOf(sentence.source), dir: "auto" }),
+    element("span", { class: "row-source", text: sourceText(sentence), dir: "auto" }),
     element("span", { class: "row-value", text: sortValue(index) }),
-    element("span", { class: "row-target", text: textOf(target), dir: "auto" }),
+    element("span", { class: "row-target", text: targetText(sentence, state.view), dir: "auto" }),
   );
 }
 

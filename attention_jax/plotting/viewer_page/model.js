@@ -64,6 +64,18 @@ function textOf(tokens) {
   return tokens.map(printable).join(single > 0.75 * tokens.length ? "" : " ");
 }
 
+/** The source as text: as it was given, else its tokens. */
+function sourceText(sentence) {
+  return sentence.text || textOf(sentence.source);
+}
+
+/** What a view writes, as text: its output, the reference that it is forced to, else its tokens. */
+function targetText(sentence, view) {
+  const { output, target } = sentence.views[view];
+  if (output) return output;
+  return (target === null && sentence.reference) || textOf(target ?? sentence.target);
+}
+
 const RIGHT_TO_LEFT =
   /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/gu;
 

@@ -90,9 +90,9 @@ const texts = [];
 /** All that a sentence can be found by. */
 function searchable(index) {
   if (texts[index] === undefined) {
-    const { key, source, target, reference, views } = data.sentences[index];
+    const { key, source, target, reference, text, views } = data.sentences[index];
     const rows = [source, target, ...views.map((view) => view.target ?? [])];
-    const parts = [key, reference, ...views.map((view) => view.output)];
+    const parts = [key, text, reference, ...views.map((view) => view.output)];
     for (const row of rows) parts.push(row.join(" "), textOf(row));
     texts[index] = folded(parts.join("\n"));
   }
@@ -110,5 +110,5 @@ function moveBy(places) {
   const from = listed.indexOf(state.sentence);
   const to = from < 0 ? 0 : Math.min(Math.max(from + places, 0), listed.length - 1);
   update({ sentence: listed[to] });
-  announce(`Sentence ${to + 1} of ${listed.length}: ${textOf(data.sentences[listed[to]].source)}`);
+  announce(`Sentence ${to + 1} of ${listed.length}: ${sourceText(data.sentences[listed[to]])}`);
 }

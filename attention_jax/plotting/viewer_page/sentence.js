@@ -30,7 +30,7 @@ function isEmpty() {
 
 function drawHeading() {
   const sentence = data.sentences[state.sentence];
-  const source = textOf(shown.attention.source);
+  const source = sourceText(sentence);
   byId("heading").replaceChildren(
     element(
       "p",

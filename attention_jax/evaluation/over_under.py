@@ -1,0 +1,150 @@
+"""Over- and under-translation, as far as words tell: repeated, too many, missing, dropped.
+
+Counts are pooled over all sentences before they are divided, and shares are in percent.
+"""
+
+import collections
+from collections.abc import Collection, Hashable, Iterable, Sequence
+
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from attention_jax.evaluation.error_rates import check_parallel
+from attention_jax.evaluation.pharaoh import Link
+
+Words = Sequence[Hashable]
+
+ORDERS = (1, 2, 3, 4)
+# Without a tagger, the most frequent words stand in for those without content of their own.
+FUNCTION_WORDS = 100
+
+
+def repeated_ngrams(sentences: Iterable[Words], order: int) -> float:
+    """Computes which share of the n-grams has occurred before in the same sentence.
+
+    rate = 100 (1 - sum_i distinct_i / sum_i total_i)
+
+    Args:
+      sentences: Sentences as words.
+      order: n.
+
+    Returns:
+      Percent; 0 where no sentence is as long as n.
+
+    Source:
+      The share of distinct n-grams of Li et al. (2016), turned around and taken within sentences.
+    """
+    total = distinct = 0
+    for words in sentences:
+        ngrams = [tuple(words[start : start + order]) for start in range(len(words) - order + 1)]
+        total, distinct = total + len(ngrams), distinct + len(set(ngrams))
+    return 100 * (1 - distinct / total) if total else 0.0
+
+
+def excess_and_missing(
+    hypotheses: Sequence[Words], references: Sequence[Sequence[Words]]
+) -> tuple[float, float]:
+    """Counts the words that a reference has not, and those that only the reference has.
+
+    excess  = 100 sum_w max(count_hyp(w) - count_ref(w), 0) / |hyp|
+    missing = 100 sum_w max(count_ref(w) - count_hyp(w), 0) / |ref|
+
+    Order does not count. Of several references the one with the fewest words of either kind is
+    taken, of equals the first.
+
+    Args:
+      hypotheses: Outputs as words.
+      references: The references of each, as words.
+
+    Returns:
+      (excess, missing) in percent.
+
+    Raises:
+      ValueError: If the lists are empty or of unequal length, or an example has no reference.
+    """
+    check_parallel(hypotheses, references)
+    sums = collections.Counter()
+    for hypothesis, variants in zip(hypotheses, references, strict=True):
+        written = collections.Counter(hypothesis)
+        more, fewer, length = min(
+            (
+                ((written - wanted).total(), (wanted - written).total(), wanted.total())
+                for wanted in map(collections.Counter, variants)
+            ),
+            key=lambda counts: counts[0] + counts[1],
+        )
+        sums.update(excess=more, missing=fewer, written=len(hypothesis), wanted=length)
+    return (
+        100 * sums["excess"] / max(sums["written"], 1),
+        100 * sums["missing"] / max(sums["wanted"], 1),
+    )
+
+
+def over_under_scores(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Computes what texts tell of over- and under-translation.
+
+    Args:
+      hypotheses: One detokenised translation for each source.
+      references: The references of each.
+
+    Returns:
+      In percent, of words as BLEU counts them (tokenizer `13a`, case kept): `repeated_1gram` to
+      `repeated_4gram`, `excess_words` and `missing_words`. Text repeats words by nature, so rates
+      of different systems are compared, or with `reference_repeated_1gram` to `_4gram`, those of
+      the first references.
+
+    Raises:
+      ValueError: As `excess_and_missing`.
+    """
+    check_parallel(hypotheses, references)
+    words = _tokenized(hypotheses)
+    wanted = [_tokenized(variants) for variants in references]
+    scores = {}
+    for prefix, sentences in (("", words), ("reference_", [each[0] for each in wanted])):
+        for order in ORDERS:
+            scores[f"{prefix}repeated_{order}gram"] = repeated_ngrams(sentences, order)
+    scores["excess_words"], scores["missing_words"] = excess_and_missing(words, wanted)
+    return scores
+
+
+def function_words(sentences: Iterable[Sequence[str]], number: int = FUNCTION_WORDS) -> set[str]:
+    """Returns the most frequent words of a text in lower case; of equals those met first."""
+    counts = collections.Counter(word.lower() for words in sentences for word in words)
+    return {word for word, _ in counts.most_common(number)}
+
+
+def dropped_words(
+    sources: Sequence[Sequence[str]],
+    links: Sequence[Collection[Link]],
+    ignored: Collection[str] = frozenset(),
+) -> float:
+    """Computes which share of the source's content words an aligner links to nothing.
+
+    Args:
+      sources: Sources as words.
+      links: (source, target) links of each between its words and those of its output.
+      ignored: Words in lower case that are not counted, such as `function_words`; nor are words
+        without a letter or digit.
+
+    Returns:
+      Percent; 0 where no word counts.
+
+    Raises:
+      ValueError: If there are not as many of one as of the other.
+
+    Source:
+      Tu et al. (2016), on under-translation; an aligner stands in for their annotators.
+    """
+    dropped = counted = 0
+    for words, its_links in zip(sources, links, strict=True):
+        linked = {source for source, _ in its_links}
+        for place, word in enumerate(words):
+            if word.lower() not in ignored and any(map(str.isalnum, word)):
+                counted, dropped = counted + 1, dropped + (place not in linked)
+    return 100 * dropped / counted if counted else 0.0
+
+
+def _tokenized(texts: Iterable[str]) -> list[list[str]]:
+    tokenize = Tokenizer13a()
+    return [tokenize(text).split() for text in texts]

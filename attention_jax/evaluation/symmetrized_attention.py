@@ -1,0 +1,81 @@
+"""Alignments from the attention of a model and of one of the opposite direction.
+
+A weight matrix here is between words and without EOS. Forward ones are `T S`; reverse ones are
+`S T`, a row for each word of the source, which the opposite model writes.
+"""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.alignment import links_above, links_from_weights
+from attention_jax.evaluation.pharaoh import Link, MarkedLinks
+from attention_jax.evaluation.symmetrization import METHODS, symmetrize
+
+Weights = Float[np.ndarray, "_T _S"]
+Links = list[Collection[Link]]
+
+
+def extract_links(matrices: Sequence[Weights], threshold: float | None = None) -> Links:
+    """Makes links (source, target) of the weights of each sentence pair.
+
+    Args:
+      matrices: Weights, `T S`.
+      threshold: Links are what has at least this weight; None links every target word with the
+        source word that it attends to most.
+    """
+    if threshold is None:
+        return [links_from_weights(weights) for weights in matrices]
+    return [links_above(weights, threshold) for weights in matrices]
+
+
+def score_threshold(
+    matrices: Sequence[Weights], golds: Sequence[MarkedLinks], threshold: float
+) -> dict[str, float]:
+    """Compares the links of at least so much weight with gold alignments.
+
+    Returns:
+      `aer_threshold`, `alignment_precision_threshold`, `alignment_recall_threshold` in percent.
+    """
+    counts = count_links(extract_links(matrices, threshold), golds)
+    return {
+        "aer_threshold": counts.aer,
+        "alignment_precision_threshold": counts.precision,
+        "alignment_recall_threshold": counts.recall,
+    }
+
+
+def score_both_directions(
+    forward: Sequence[Weights],
+    reverse: Sequence[Weights],
+    golds: Sequence[MarkedLinks],
+    threshold: float | None = None,
+) -> dict[str, float]:
+    """Compares the opposite model's attention, and both together, with gold alignments.
+
+    Args:
+      forward: Weights of each sentence pair, `T S`.
+      reverse: Those of the opposite direction, `S T`.
+      golds: The gold links of each, (source, target).
+      threshold: See `extract_links`; used for both directions.
+
+    Returns:
+      In percent `aer_reverse` and, for each way of symmetrising, `aer_intersection`, `aer_union`,
+      `aer_grow_diag`, ...; with a threshold `aer_threshold_reverse` and so on.
+
+    Source:
+      Koehn, Och and Marcu 2003, for attention in place of an aligner's links.
+    """
+    prefix = "aer" if threshold is None else "aer_threshold"
+    one = extract_links(forward, threshold)
+    other = [
+        [(source, target) for target, source in links]
+        for links in extract_links(reverse, threshold)
+    ]
+    scores = {f"{prefix}_reverse": count_links(other, golds).aer}
+    for method in METHODS:
+        both = [symmetrize(*pair, method) for pair in zip(one, other, strict=True)]
+        scores[f"{prefix}_{method.replace('-', '_')}"] = count_links(both, golds).aer
+    return scores

@@ -1,0 +1,162 @@
+"""Forced attention compared with gold links, alone or with a run of the other direction."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from attention_jax.data.lines import read_lines
+from attention_jax.data.tasks import Split
+from attention_jax.errors import UserError
+from attention_jax.evaluation.attention_alignment import score_attention
+from attention_jax.evaluation.pharaoh import MarkedLinks, parse_gold
+from attention_jax.evaluation.symmetrized_attention import score_both_directions, score_threshold
+from attention_jax.training.other_runs import OtherRun
+from attention_jax.training.trained import TrainedRun
+from attention_jax.training.word_units import (
+    Matrix,
+    SplitWords,
+    WordAttention,
+    forced_words,
+    split_words,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class GoldLinks:
+    """Gold links of some pairs of a split.
+
+    Attributes:
+      links: By the number of the pair.
+      source_words: The words that the links count, for each source of the split; None where they
+        are its texts, split at spaces. Case and entities such as `&apos;` may differ.
+      target_words: Likewise for the targets.
+    """
+
+    links: Mapping[int, MarkedLinks]
+    source_words: Sequence[Sequence[str]] | None = None
+    target_words: Sequence[Sequence[str]] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class GoldFiles:
+    """Where gold links come from: the paths of the command line.
+
+    Attributes:
+      links: A file as `parse_gold` reads it; None for no comparison.
+      base: The number of a sentence's first word in it.
+      source: A file of the words that the links count, split at spaces, or None.
+      target: Likewise for the targets.
+    """
+
+    links: str | None = None
+    base: str = "0"
+    source: str | None = None
+    target: str | None = None
+
+    def read(self, splits: Sequence[Split]) -> GoldLinks | None:
+        """Reads what is there.
+
+        Raises:
+          UserError: If there is not one split, or a file cannot be read or does not fit it.
+        """
+        if not self.links:
+            return None
+        if len(splits) != 1:
+            names = ", ".join(split.name for split in splits)
+            raise UserError(f"--alignment: expected one --split beside it, found {names}")
+        (split,) = splits
+        golds = parse_gold(read_lines(self.links), self.links, base=int(self.base))
+        if max(golds, default=-1) >= len(split):
+            raise UserError(
+                f"{self.links}: expected pairs of {split.name}, below {len(split)}, "
+                f"found {max(golds)}"
+            )
+        return GoldLinks(golds, *(_words(path, len(split)) for path in (self.source, self.target)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GoldComparison:
+    """Forced attention between the words of a split, of which some pairs have gold links.
+
+    Attributes:
+      links: Gold links by the number of their pair.
+      words: The words of every pair.
+      forward: Attention of the run for every pair.
+      reverse: Likewise of a run of the opposite direction, or None.
+    """
+
+    links: Mapping[int, MarkedLinks]
+    words: SplitWords
+    forward: Sequence[WordAttention]
+    reverse: Sequence[WordAttention] | None = None
+
+    def scores(self, threshold: float | None = None) -> dict[str, float]:
+        """Returns what is compared; see `score_attention` and `score_both_directions`.
+
+        Args:
+          threshold: Also scores the links that have at least this weight.
+        """
+        golds = [self.links[number] for number in sorted(self.links)]
+        forward = self._with_links(self.forward)
+        scores = score_attention(forward, golds)
+        if threshold is not None:
+            scores |= score_threshold(forward, golds, threshold)
+            scores["alignment_threshold"] = threshold
+        if self.reverse is not None:
+            reverse = self._with_links(self.reverse)
+            for each in dict.fromkeys((None, threshold)):
+                scores |= score_both_directions(forward, reverse, golds, each)
+        return scores
+
+    def _with_links(self, attention: Sequence[WordAttention]) -> list[Matrix]:
+        return [attention[number].weights for number in sorted(self.links)]
+
+
+def compare_with_gold(
+    run: TrainedRun, split: Split, gold: GoldLinks, reverse: OtherRun | None = None
+) -> GoldComparison:
+    """Writes the references of a split with a run, to compare its attention with gold links.
+
+    Args:
+      run: The run.
+      split: Its split.
+      gold: The links of some of its pairs.
+      reverse: A run of the opposite direction.
+
+    Raises:
+      UserError: If a model has no attention to words, words are not those of the text, a link
+        lies outside of them, or the other run is not of the opposite direction.
+    """
+    _check_aligning(run, "--alignment")
+    words = split_words(split, gold.source_words, gold.target_words, required=gold.links)
+    for number, links in gold.links.items():
+        _check_inside(links, words, number)
+    backward = None
+    if reverse is not None:
+        _check_aligning(reverse.run, "--reverse")
+        opposite = reverse.opposite_split(split)
+        backward = forced_words(reverse.run, opposite, words.swapped())
+    return GoldComparison(gold.links, words, forced_words(run, split, words), backward)
+
+
+def _check_aligning(run: TrainedRun, flag: str) -> None:
+    if not run.model.is_aligning:
+        raise UserError(f"{flag}: expected a model with attention to the source, found none")
+
+
+def _check_inside(gold: MarkedLinks, words: SplitWords, number: int) -> None:
+    sources, targets = len(words.sources[number]), len(words.targets[number])
+    outside = [link for link in gold.possible if link[0] >= sources or link[1] >= targets]
+    if outside:
+        raise UserError(
+            f"--alignment: pair {number}: expected links within {sources} and {targets} words, "
+            f"found {outside[0][0]}-{outside[0][1]}"
+        )
+
+
+def _words(path: str | None, count: int) -> list[list[str]] | None:
+    if path is None:
+        return None
+    lines = read_lines(path)
+    if len(lines) != count:
+        raise UserError(f"{path}: expected {count} lines, one for each pair, found {len(lines)}")
+    return [line.split() for line in lines]

@@ -1,0 +1,85 @@
+"""Another run beside the one that is evaluated: an opponent, or one of the opposite direction."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from attention_jax.data.tasks import Split, Task, build_task
+from attention_jax.errors import UserError
+from attention_jax.training.trained import TrainedRun, load_run
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherRun:
+    """A run and its task.
+
+    Attributes:
+      flag: How the command line names it, for messages.
+      run: The run, which is only read.
+      task: Its task.
+    """
+
+    flag: str
+    run: TrainedRun
+    task: Task
+
+    @classmethod
+    def load(cls, flag: str, path: str) -> "OtherRun":
+        """Loads a run.
+
+        Raises:
+          UserError: As `load_run` and `build_task`, with the flag's name before it.
+        """
+        try:
+            run = load_run(path)
+            return cls(flag, run, build_task(run.config.data, run.directory.vocabularies))
+        except UserError as error:
+            raise UserError(f"{flag}: {error}") from None
+
+    def same_split(self, split: Split) -> Split:
+        """Returns this run's split of the same name.
+
+        Raises:
+          UserError: If its sources or references are others.
+        """
+        other = self.task.split(split.name)
+        self._check("sources", split.name, split.sources, other.sources)
+        self._check("references", split.name, split.references, other.references)
+        return other
+
+    def opposite_split(self, split: Split) -> Split:
+        """Returns this run's split of the same name, its sources the targets of `split`.
+
+        Raises:
+          UserError: If that is not so, but for case.
+        """
+        other = self.task.split(split.name)
+        if _lower(other.sources) == _lower(split.sources):
+            raise UserError(
+                f"{self.flag}: expected a run of the opposite direction, found one of the same"
+            )
+        sides = ((split.targets, other.sources), (split.sources, other.targets))
+        for name, (expected, found) in zip(("sources", "targets"), sides, strict=True):
+            self._check(name, split.name, _lower(expected), _lower(found))
+        return other
+
+    def _check(self, what: str, split: str, expected: Sequence, found: Sequence) -> None:
+        if len(expected) != len(found):
+            raise UserError(
+                f"{self.flag}: expected {len(expected)} {what} in {split}, found {len(found)} in "
+                f"{self.run.directory.path}"
+            )
+        for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+            if one != other:
+                raise UserError(
+                    f"{self.flag}: expected the {what} {_brief(one)} in pair {number} of {split}, "
+                    f"found {_brief(other)} in {self.run.directory.path}"
+                )
+
+
+def _lower(texts: Iterable[str]) -> list[str]:
+    return [text.lower() for text in texts]
+
+
+def _brief(texts: str | Sequence[str]) -> str:
+    text = texts if isinstance(texts, str) else " | ".join(texts)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -1,0 +1,152 @@
+"""What the attention viewer shows of a run: its outputs, its heads, references written by force."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from attention_jax.data.tasks import Split
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.alignment import Links, links_from_weights
+from attention_jax.evaluation.attention_alignment import between_words
+from attention_jax.evaluation.attention_statistics import normalized_entropy
+from attention_jax.evaluation.fertility import coverage_deviation, fertility
+from attention_jax.evaluation.pharaoh import MarkedLinks
+from attention_jax.plotting.viewer import ViewedAttention
+from attention_jax.training.decode import Hypothesis
+from attention_jax.training.forced_decoding import forced_attention, has_heads
+from attention_jax.training.trained import TrainedRun
+from attention_jax.training.word_units import (
+    Matrix,
+    SplitWords,
+    WordAttention,
+    covering_weights,
+    tokens_of_words,
+    words_of_tokens,
+)
+
+Views = dict[str, list[ViewedAttention]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DecodedRun:
+    """A run with its outputs for a split.
+
+    Attributes:
+      name: What its views are called.
+      run: The run.
+      split: Its split, with its vocabularies.
+      found: The outputs for each source, best first.
+    """
+
+    name: str
+    run: TrainedRun
+    split: Split
+    found: Sequence[Sequence[Hypothesis]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForcedView:
+    """References as a view, whichever direction they were written in.
+
+    Attributes:
+      name: What it is called.
+      matrices: Weights of every pair between words, `T S`.
+      links: The links that are made of them.
+      is_forward: Whether rows are distributions over source words.
+    """
+
+    name: str
+    matrices: Sequence[Matrix]
+    links: Sequence[Links]
+    is_forward: bool = True
+
+    @classmethod
+    def forward(cls, name: str, attention: Sequence[WordAttention]) -> "list[ForcedView]":
+        """Makes a view of the attention of a run, and one of each head where there are several."""
+        heads = len(attention[0].heads) if attention else 0
+        named = {name: [each.weights for each in attention]}
+        for head in range(heads):
+            named[f"{name}, head {head + 1}"] = [each.heads[head] for each in attention]
+        return [cls(*view, [*map(links_from_weights, view[1])]) for view in named.items()]
+
+    @classmethod
+    def reverse(cls, name: str, attention: Sequence[WordAttention]) -> "ForcedView":
+        """Turns the attention of a run of the opposite direction into a view."""
+        links = [
+            sorted((source, target) for target, source in links_from_weights(each.weights))
+            for each in attention
+        ]
+        return cls(name, [each.weights.T for each in attention], links, is_forward=False)
+
+    def aer(self, index: int, golds: Mapping[int, MarkedLinks]) -> dict[str, float]:
+        """Returns the alignment error rate of a pair, if it has gold links."""
+        if index not in golds:
+            return {}
+        return {"AER": count_links([self.links[index]], [golds[index]]).aer}
+
+    def attentions(
+        self, chosen: Sequence[int], golds: Mapping[int, MarkedLinks]
+    ) -> list[ViewedAttention]:
+        """Returns what is seen of each of these pairs."""
+        views = []
+        for index in chosen:
+            weights = self.matrices[index]
+            scores = _scores(weights, weights) if self.is_forward else {}
+            views.append(ViewedAttention(weights, scores={**scores, **self.aer(index, golds)}))
+        return views
+
+
+def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
+    """Shows outputs token by token, and each head where there are several."""
+    best = [one.found[index][0] for index in chosen]
+    vocabulary, views = one.run.target_vocabulary, []
+    for index, hypothesis in zip(chosen, best, strict=True):
+        source = one.run.source_vocabulary.tokens(one.split.source_ids[index])
+        target = vocabulary.tokens(hypothesis.tokens)
+        scores = _scores(hypothesis.weights, covering_weights(hypothesis, source, target))
+        output = vocabulary.decode(hypothesis.tokens)
+        views.append(ViewedAttention(hypothesis.weights, target, output, scores))
+    if not has_heads(one.run, one.split):
+        return {one.name: views}
+    written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
+    heads = [forced.heads for forced in forced_attention(one.run, written)]
+    found = {one.name: views}
+    for number in range(len(heads[0])):
+        found[f"{one.name}, head {number + 1}"] = [
+            dataclasses.replace(
+                view, weights=each[number], scores={"entropy": _entropy(each[number])}
+            )
+            for view, each in zip(views, heads, strict=True)
+        ]
+    return found
+
+
+def output_words(
+    one: DecodedRun, words: SplitWords, index: int, more: Mapping[str, float]
+) -> ViewedAttention:
+    """Shows an output between words and without EOS.
+
+    Args:
+      one: The run.
+      words: Those of the sources are used.
+      index: The pair.
+      more: Scores of the pair beside its own.
+    """
+    best, split = one.found[index][0], one.split
+    source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
+    tokens = split.target_vocabulary.tokens(best.tokens)
+    target, members = words_of_tokens(tokens[:-1])
+    weights = between_words(np.asarray(best.weights, np.float64), source, members)
+    pieces = split.source_vocabulary.tokens(split.source_ids[index])
+    scores = {**_scores(weights, covering_weights(best, pieces, tokens)), **more}
+    return ViewedAttention(weights, target, split.target_vocabulary.decode(best.tokens), scores)
+
+
+def _scores(weights: Matrix, covering: Matrix) -> dict[str, float]:
+    deviation = coverage_deviation(fertility(covering))
+    return {"entropy": _entropy(weights), "coverage deviation": deviation}
+
+
+def _entropy(weights: Matrix) -> float:
+    return float(normalized_entropy(weights).mean()) if len(weights) else 0.0

@@ -1,0 +1,183 @@
+"""Attention between words: where the words of texts and of outputs are among their tokens."""
+
+import dataclasses
+import html
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.data.tasks import Split
+from attention_jax.data.text.spans import overlaps
+from attention_jax.data.text.vocabulary import Vocabulary
+from attention_jax.errors import UserError
+from attention_jax.evaluation.alignment import merge_pieces, word_groups
+from attention_jax.evaluation.attention_alignment import between_words
+from attention_jax.training.decode import Hypothesis
+from attention_jax.training.forced_decoding import ForcedAttention, forced_attention
+from attention_jax.training.trained import TrainedRun
+
+Words = Sequence[str]
+Matrix = Float[np.ndarray, "_T _S"]
+_SPACE = "▁"
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitWords:
+    """The words of both sides of every pair of a split.
+
+    Attributes:
+      sources: Of each source.
+      targets: Of each target.
+    """
+
+    sources: Sequence[Words]
+    targets: Sequence[Words]
+
+    def swapped(self) -> "SplitWords":
+        """Returns the words for the opposite direction."""
+        return SplitWords(self.targets, self.sources)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WordAttention:
+    """Forced attention between the words of a pair, as `between_words` makes it.
+
+    Attributes:
+      weights: A row for each target word, a column for each source word.
+      heads: The same of each head; empty where the mechanism has one.
+    """
+
+    weights: Matrix
+    heads: Sequence[Matrix]
+
+
+def split_words(
+    split: Split,
+    sources: Sequence[Words] | None = None,
+    targets: Sequence[Words] | None = None,
+    *,
+    required: Collection[int] = (),
+) -> SplitWords:
+    """Cuts the pairs of a split into words.
+
+    Args:
+      split: Sources and targets.
+      sources: The words to be used for each source; None for what spaces separate in the pairs
+        that are required, and the words of the vocabulary in others.
+      targets: Likewise for the targets.
+      required: Pairs whose words must be those of their texts; in others words that are not give
+        way to those of the vocabulary.
+
+    Raises:
+      UserError: If the words of a required pair are not those of its texts.
+    """
+    sides = (
+        (split.source_vocabulary, split.sources, sources),
+        (split.target_vocabulary, split.targets, targets),
+    )
+    return SplitWords(*(_side_words(*side, required) for side in sides))
+
+
+def tokens_of_words(vocabulary: Vocabulary, text: str, words: Words) -> list[list[int]]:
+    """Finds the tokens of each word; case and entities such as `&apos;` may differ from the text.
+
+    Raises:
+      ValueError: If the words are not those of the text.
+    """
+    plain = [html.unescape(word.replace("@-@", "-")).lower() for word in words]
+    return overlaps(plain, [token.lower() for token in vocabulary.surfaces(text)])
+
+
+def words_of_tokens(tokens: Sequence[str]) -> tuple[list[str], list[list[int]]]:
+    """Joins subwords to words, and says which tokens each has; other symbols stay apart.
+
+    Args:
+      tokens: Pieces of a vocabulary, without EOS.
+    """
+    words: list[str] = []
+    members: list[list[int]] = []
+    for place, (token, group) in enumerate(zip(tokens, word_groups(tokens), strict=True)):
+        if group == len(words):
+            words.append("")
+            members.append([])
+        words[group] += token
+        members[group].append(place)
+    return [word.removeprefix(_SPACE) for word in words], members
+
+
+def forced_words(run: TrainedRun, split: Split, words: SplitWords) -> list[WordAttention]:
+    """Returns the attention with which the targets of a split are written, between words.
+
+    Args:
+      run: A trained model with attention.
+      split: Its sources and targets.
+      words: Those of `split_words`, of this direction.
+    """
+    found = []
+    for index, forced in enumerate(forced_attention(run, split)):
+        tokens = (
+            tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index]),
+            tokens_of_words(split.target_vocabulary, split.targets[index], words.targets[index]),
+        )
+        found.append(_merged(forced, *tokens))
+    return found
+
+
+def covering_weights(hypothesis: Hypothesis, source_tokens: Words, target_tokens: Words) -> Matrix:
+    """Returns how much of a source word each word of an output covers.
+
+    Subwords are joined to words; the step that writes EOS, and what falls on the source's EOS, are
+    left out, and rows are not made to sum to 1.
+
+    Args:
+      hypothesis: An output with its attention.
+      source_tokens: The pieces of its source, EOS included.
+      target_tokens: Its own, EOS included.
+    """
+    weights = np.asarray(hypothesis.weights, np.float64)[:-1, :-1]
+    if 0 in weights.shape:
+        # Without words on one side the others are covered by nothing.
+        sides = (target_tokens[:-1], source_tokens[:-1])
+        return np.zeros([max(word_groups(side), default=-1) + 1 for side in sides])
+    return merge_pieces(weights, word_groups(source_tokens[:-1]), word_groups(target_tokens[:-1]))
+
+
+def _side_words(
+    vocabulary: Vocabulary,
+    texts: Sequence[str],
+    given: Sequence[Words] | None,
+    required: Collection[int],
+) -> list[Words]:
+    found: list[Words] = []
+    for index, text in enumerate(texts):
+        own, _ = words_of_tokens(_pieces(vocabulary, text))
+        if given is None and index not in required:
+            found.append(own)
+            continue
+        words = text.split() if given is None else given[index]
+        try:
+            tokens_of_words(vocabulary, text, words)
+        except ValueError as error:
+            if index in required:
+                raise UserError(f"--alignment: words of pair {index}: {error}") from None
+            words = own
+        found.append(words)
+    return found
+
+
+def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
+    """Returns the parts of a text, each with the sign of a beginning word where it begins one."""
+    pieces = vocabulary.tokens(vocabulary.encode(text))
+    surfaces = vocabulary.surfaces(text)
+    return [
+        (_SPACE if piece.startswith(_SPACE) else "") + surface.strip()
+        for piece, surface in zip(pieces, surfaces, strict=True)
+    ]
+
+
+def _merged(forced: ForcedAttention, *tokens: list[list[int]]) -> WordAttention:
+    heads = () if forced.heads is None else forced.heads
+    return WordAttention(
+        between_words(forced.weights, *tokens), [between_words(head, *tokens) for head in heads]
+    )
