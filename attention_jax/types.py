@@ -71,10 +71,13 @@ class ModelOutput:
     Attributes:
       logits: `B T V`, float32, of the target token at each position given those before it.
       attention: Attention at each target position, or None where the model has none.
+      reverse: What the model of the other direction returns for `swap_sides(batch)`, so logits
+        `B S V` and weights `B S T`; None where there is no such model.
     """
 
     logits: Leaf
     attention: AttentionOutput | None
+    reverse: "ModelOutput | None" = None
 
 
 @runtime_checkable
@@ -120,6 +123,33 @@ class Model(Protocol):
           (logits, weights, state): `B K V` float32, `B K S` float32, and the new state.
         """
         ...
+
+
+@runtime_checkable
+class BidirectionalModel(Protocol):
+    """A `Model` from source to target with a second one, from target to source, inside.
+
+    Its outputs have a `reverse`, and `params["reverse"]` are the parameters of the second model.
+
+    Attributes:
+      reverse: The second model.
+    """
+
+    reverse: Model
+
+
+def swap_sides(batch: Batch) -> Batch:
+    """Returns the same pairs in the other direction: what was the source is the target.
+
+    Both sides are written alike, ending in EOS and without BOS, so that nothing has to be shifted.
+    Only the four arrays that every batch has are kept.
+    """
+    other = {"source": "target", "target": "source"}
+    return {
+        f"{side}{suffix}": batch[f"{other[side]}{suffix}"]
+        for side in other
+        for suffix in ("", "_mask")
+    }
 
 
 class SpecialIds:

@@ -7,6 +7,8 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
                    lines counted from 0
   --alignments     adds ` ||| 0-0 1-2 ...`, source-target positions of words, counted from 0
   --plot=FILE      draws the attention of the first lines as PNG
+  --direction=reverse
+                   from the target's language to the source's, with a model of both directions
   --search.FIELD   another way to search, such as --search.beam_size=10
 
 for example:
@@ -25,6 +27,7 @@ flags.DEFINE_string("workdir", None, "The run's directory.")
 flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", lower_bound=0)
 flags.DEFINE_boolean("alignments", False, "Whether to add alignments.")
 flags.DEFINE_string("plot", None, "Where to draw the attention.")
+flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which side to which.")
 
 
 def main() -> None:
@@ -32,11 +35,14 @@ def main() -> None:
     workdir = cli.require("workdir")
     nbest, plot = flags.FLAGS["nbest"].value, flags.FLAGS["plot"].value
     from attention_jax.data.lines import read_lines
+    from attention_jax.training.reverse import reverse_run
     from attention_jax.training.trained import load_run
     from attention_jax.training.translate import Translator
 
     cli.use_compilation_cache()
     run = load_run(workdir, cli.overridden("search"))
+    if flags.FLAGS["direction"].value == "reverse":
+        run = reverse_run(run)
     translator = Translator(run, nbest=nbest)
     lines = read_lines("/dev/stdin")
     translations = translator.translate(lines)  # all of them, so that bad input prints nothing

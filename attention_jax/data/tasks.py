@@ -198,10 +198,12 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
     return Task(kind, source, target, splits, num_training_pairs)
 
 
-def prepare_text(text: str, data_config: DataConfig) -> str:
-    """Brings a text of the user into the form of the data set's sources."""
-    # Dictionary words are listed in lower case only.
-    text = text.strip().lower() if isinstance(data_config, CmudictConfig) else text.strip()
+def prepare_text(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
+    """Brings a text of the user into the form of the data set's sources, or of its targets."""
+    text = text.strip()
+    # Dictionary words are listed in lower case only; phonemes are not.
+    if is_source and isinstance(data_config, CmudictConfig):
+        return text.lower()
     return _cased(text, data_config)
 
 

@@ -14,9 +14,10 @@ from attention_jax.configuration import plain, typed, unknown_name
 from attention_jax.errors import ConfigError
 from attention_jax.objectives.metrics import Pairs, Totals, means, token_metrics
 from attention_jax.objectives.schedule import WeightSchedule
-from attention_jax.types import Batch, Model, ModelOutput
+from attention_jax.types import Batch, BidirectionalModel, Model, ModelOutput, swap_sides
 
 _PACKAGE = "attention_jax.objectives"
+_REVERSE_NLL = "reverse_nll"
 
 
 @runtime_checkable
@@ -27,6 +28,7 @@ class Term(Protocol):
     schedule: WeightSchedule
     needs_alignment: ClassVar[bool]
     needs_links: ClassVar[bool]
+    needs_reverse: ClassVar[bool]
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns what the sum is divided by, from the batch alone."""
@@ -48,13 +50,28 @@ class Objective:
     terms: Mapping[str, Term]
 
     def check(self, model: Model) -> None:
-        """Raises `ConfigError` if a term needs attention to source positions and there is none."""
+        """Checks that the model has what the terms need, and the terms what the model needs.
+
+        Raises:
+          ConfigError: If a term needs attention to source positions or a reverse direction and
+            there is none, or if nothing teaches a reverse direction to write.
+        """
         for name, term in self.terms.items():
+            if term.needs_reverse and not isinstance(model, BidirectionalModel):
+                raise ConfigError(
+                    f"config.objectives.{name}: expected a model of both directions, as with "
+                    "config.model.name='bidirectional', found one from source to target only"
+                )
             if term.needs_alignment and not model.is_aligning:
                 raise ConfigError(
                     f"config.objectives.{name}: expected a model that attends to source positions, "
                     "found one whose config.model.attention does not"
                 )
+        if isinstance(model, BidirectionalModel) and _REVERSE_NLL not in self.terms:
+            raise ConfigError(
+                f"config.objectives: expected {_REVERSE_NLL} for a model of both directions, since "
+                f"nothing else teaches the reverse one to write, found {', '.join(self.terms)}"
+            )
 
     @property
     def needs_links(self) -> bool:
@@ -90,12 +107,15 @@ class Objective:
         Returns:
           (loss, metrics): a scalar, and (sum, count) pairs that add up over batches: each term
           as `loss/NAME`, its weight as `weight/NAME` where that changes, and the metrics of
-          `token_metrics`.
+          `token_metrics`, those of a reverse direction as `reverse/NAME`.
         """
         own_counts = self.counts(batch)
         counts = own_counts if counts is None else counts
         loss = jnp.zeros((), jnp.float32)
         metrics = token_metrics(output, batch)
+        if output.reverse is not None:
+            reverse = token_metrics(output.reverse, swap_sides(batch))
+            metrics |= {f"reverse/{name}": pair for name, pair in reverse.items()}
         for name, term in self._measurable(batch).items():
             total, weight = term.total(output, batch), term.weight
             if step is not None and not term.schedule.is_constant:

@@ -33,6 +33,7 @@ class Term:
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = False
+    needs_reverse: ClassVar[bool] = False
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""

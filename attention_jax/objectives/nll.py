@@ -35,6 +35,7 @@ class Term:
     reduction: str = setting("per_token", choices=("per_token", "per_sentence"))
     needs_alignment: ClassVar[bool] = False
     needs_links: ClassVar[bool] = False
+    needs_reverse: ClassVar[bool] = False
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens, or of real sentences."""

@@ -83,6 +83,7 @@ class Term:
     smoothing: float = setting(0.0, at_least=0.0)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = True
+    needs_reverse: ClassVar[bool] = False
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""

@@ -152,5 +152,5 @@ def format_results(directory: RunDirectory) -> str:
     lines = []
     for split, metrics in (read_json(directory.results) or {}).items():
         shown = [f"{name} {metrics[name]:.2f}" for name in _SHOWN if name in metrics]
-        lines.append(f"{split:<12}{'  '.join(shown)}")
+        lines.append(f"{split:<11} {'  '.join(shown)}")
     return "\n".join([*lines, f"Everything is in {directory.path}"])

@@ -40,6 +40,7 @@ class TrainedRun:
       step: The update after which they were saved.
       mesh: The devices.
       shardings: Placement of the training state on them.
+      is_reverse: Whether sources are the targets of the config's data; see `reverse_run`.
     """
 
     directory: RunDirectory
@@ -51,6 +52,7 @@ class TrainedRun:
     step: int
     mesh: Mesh
     shardings: TrainState
+    is_reverse: bool = False
 
 
 def load_run(

@@ -70,7 +70,8 @@ class Translator:
                     f"found {len(line)}"
                 )
         run = self._run
-        texts = [prepare_text(line, run.config.data) for line in lines]
+        is_source = not run.is_reverse
+        texts = [prepare_text(line, run.config.data, is_source=is_source) for line in lines]
         full = [number for number, text in enumerate(texts) if text]
         split = sources_only(
             [texts[number] for number in full], run.source_vocabulary, run.target_vocabulary

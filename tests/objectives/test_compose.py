@@ -28,6 +28,7 @@ class Term:
     height: float = setting(1.0)
     needs_alignment: ClassVar[bool] = False
     needs_links: ClassVar[bool] = False
+    needs_reverse: ClassVar[bool] = False
 
     def count(self, batch):
         return jnp.sum(batch["target_mask"].any(-1), dtype=jnp.float32)

@@ -1,0 +1,87 @@
+"""Two recurrent encoder-decoders of opposite directions, trained on the same pairs.
+
+Objectives see the outputs of both. Search and evaluation take the model for its forward one.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+
+from attention_jax.configuration import setting
+from attention_jax.layers.dropout import fold
+from attention_jax.models import rnn_seq2seq
+from attention_jax.types import Array, Batch, Model, ModelOutput, Params, swap_sides
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(rnn_seq2seq.Config):
+    """Two recurrent encoder-decoders of one config, whose fields are those of `rnn_seq2seq`.
+
+    The models share no parameters. The source of the reverse one, whose embeddings are of depth
+    `source_embedding_dim` in it, is the target of the task.
+
+    Attributes:
+      name: The model.
+    """
+
+    name: str = setting("bidirectional")
+
+
+def build(
+    config: Config, source_vocabulary_size: int, target_vocabulary_size: int
+) -> "Bidirectional":
+    """Builds both models; raises `ConfigError` if parts of the config do not fit."""
+    return Bidirectional(
+        forward=rnn_seq2seq.build(config, source_vocabulary_size, target_vocabulary_size),
+        reverse=rnn_seq2seq.build(config, target_vocabulary_size, source_vocabulary_size),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Bidirectional:
+    """Both models as one; see `types.Model` and `types.BidirectionalModel`.
+
+    Attributes:
+      forward: From source to target; its parameters are `params["forward"]`.
+      reverse: From target to source; its parameters are `params["reverse"]`.
+
+    Source:
+      Cohn et al. (2016), on bilingual symmetry.
+    """
+
+    forward: Model
+    reverse: Model
+
+    @property
+    def is_aligning(self) -> bool:
+        """Whether attention weights say which source tokens were attended to."""
+        return self.forward.is_aligning and self.reverse.is_aligning
+
+    def init(self, rng: Array) -> Params:
+        """Draws the parameters of both models."""
+        forward_rng, reverse_rng = jax.random.split(rng)
+        return {
+            "forward": self.forward.init(forward_rng),
+            "reverse": self.reverse.init(reverse_rng),
+        }
+
+    def apply(
+        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
+    ) -> ModelOutput:
+        """Runs both models on known targets; the output of the reverse one is `reverse`."""
+        forward = self.forward.apply(params["forward"], batch, rng=fold(rng, 0), train=train)
+        reverse = self.reverse.apply(
+            params["reverse"], swap_sides(batch), rng=fold(rng, 1), train=train
+        )
+        return dataclasses.replace(forward, reverse=reverse)
+
+    def start(self, params: Params, batch: Batch) -> tuple[Any, Any]:
+        """Encodes sources for the forward model."""
+        return self.forward.start(params["forward"], batch)
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis of the forward model."""
+        return self.forward.step(params["forward"], memory, state, tokens)

@@ -1,0 +1,30 @@
+"""Maximum likelihood of the other direction: the cross-entropy of the source given the target."""
+
+import dataclasses
+from typing import ClassVar
+
+from jaxtyping import Array, Float
+
+from attention_jax.objectives import nll
+from attention_jax.types import Batch, ModelOutput, swap_sides
+
+
+@dataclasses.dataclass(frozen=True)
+class Term(nll.Term):
+    """Config and computation of the objective `reverse_nll`, whose fields are those of `nll`.
+
+    loss = -sum_s log p(source[s] | source[< s], target), over the real source tokens, EOS included
+
+    Source:
+      Cohn et al. (2016), on bilingual symmetry: the second term of the joint loss.
+    """
+
+    needs_reverse: ClassVar[bool] = True
+
+    def count(self, batch: Batch) -> Float[Array, ""]:
+        """Returns the number of real source tokens, or of real sentences."""
+        return super().count(swap_sides(batch))
+
+    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
+        """Returns the cross-entropy summed over the real source tokens, in nats."""
+        return super().total(output.reverse, swap_sides(batch))

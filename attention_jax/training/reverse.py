@@ -1,0 +1,68 @@
+"""The reverse direction of a run whose model goes both ways, as a run and a task of their own.
+
+Whatever takes a run then works from target to source. The attention of both directions to the
+same pairs is `forced_attention(run, split)`, `T S` each, and
+`forced_attention(reverse_run(run), reverse_split(split))`, `S T` each.
+"""
+
+import dataclasses
+
+from attention_jax.data.tasks import Split, Task
+from attention_jax.errors import UserError
+from attention_jax.training.trained import TrainedRun
+from attention_jax.types import BidirectionalModel
+
+
+def reverse_run(run: TrainedRun) -> TrainedRun:
+    """Returns the run of the reverse model, with its share of the parameters.
+
+    Of the objectives, those remain that are of a single direction.
+
+    Raises:
+      UserError: If the run's model goes from source to target only.
+    """
+    if not isinstance(run.model, BidirectionalModel):
+        raise UserError(
+            f"{run.directory.path}: expected a run with a reverse direction, as with "
+            f"config.model.name='bidirectional', found {run.config.model.name!r}"
+        )
+    terms = run.config.objectives.items()
+    single = {name: term for name, term in terms if not term.needs_reverse}
+    params = run.shardings.params["reverse"]
+    return dataclasses.replace(
+        run,
+        config=dataclasses.replace(run.config, objectives=single),
+        source_vocabulary=run.target_vocabulary,
+        target_vocabulary=run.source_vocabulary,
+        model=run.model.reverse,
+        params=run.params["reverse"],
+        shardings=dataclasses.replace(run.shardings, params=params),
+        is_reverse=True,
+    )
+
+
+def reverse_split(split: Split) -> Split:
+    """Returns the pairs of a split from target to source, named `NAME.reverse`.
+
+    The only reference of each target is its source.
+    """
+    return Split(
+        sources=split.targets,
+        targets=split.sources,
+        references=[[source] for source in split.sources],
+        numbers=split.numbers,
+        name=f"{split.name}.reverse",
+        source_vocabulary=split.target_vocabulary,
+        target_vocabulary=split.source_vocabulary,
+    )
+
+
+def reverse_task(task: Task) -> Task:
+    """Returns a task whose splits are those of `reverse_split`, by their new names."""
+    splits = map(reverse_split, task.splits.values())
+    return dataclasses.replace(
+        task,
+        source_vocabulary=task.target_vocabulary,
+        target_vocabulary=task.source_vocabulary,
+        splits={split.name: split for split in splits},
+    )

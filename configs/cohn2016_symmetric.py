@@ -1,0 +1,32 @@
+"""Symmetric training: Cohn, Hoang, Vymolova, Yao, Dyer and Haffari 2016, at small size.
+
+"Incorporating structural alignment biases into an attentional neural translation model", NAACL
+2016.
+
+Two models of `configs/cohn2016.py`, from source to target and back, which are rewarded for
+agreeing on what belongs together. As in the paper they first learn by themselves, for half of the
+training; here that is part of the same run, with one learning rate and one clipping for both.
+Symmetry from the start is --config.objectives.bilingual_symmetry.schedule.start_steps=0, two models
+that do not know of each other --config.objectives.bilingual_symmetry.weight=0.
+
+Command:  python -m launch.train --config=configs/cohn2016_symmetric.py:multi30k \
+              --workdir=runs/cohn2016_symmetric
+          python -m launch.translate --workdir=runs/cohn2016_symmetric --direction=reverse
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+Expected: not measured yet
+Time:     about an hour and a half on two CPU cores for multi30k
+"""
+
+from ml_collections import ConfigDict
+
+from configs import cohn2016
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set."""
+    config = cohn2016.get_config(argument)
+    config.model.name = "bidirectional"
+    config.objectives.reverse_nll = dict(config.objectives.nll)
+    start = 200 if argument == "smoke" else 1800
+    config.objectives.bilingual_symmetry = {"weight": 1.0, "schedule": {"start_steps": start}}
+    return config
