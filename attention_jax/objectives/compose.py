@@ -48,12 +48,30 @@ class Objective:
     terms: Mapping[str, Term]
 
     def check(self, model: Model) -> None:
-        """Raises `ConfigError` if a term needs attention to source positions and there is none."""
+        """Raises `ConfigError` if a term needs what the model has not, or the other way round.
+
+        A term may say with `needs_output` which optional field of the model's output it reads,
+        and which config fills it.
+        """
+        offered, needed = getattr(model, "optional_outputs", {}), set()
         for name, term in self.terms.items():
+            field, remedy = getattr(term, "needs_output", (None, ""))
+            needed.add(field)
+            if field is not None and field not in offered:
+                raise ConfigError(
+                    f"config.objectives.{name}: expected {remedy} beside it, "
+                    "found a model without"
+                )
             if term.needs_alignment and not model.is_aligning:
                 raise ConfigError(
                     f"config.objectives.{name}: expected a model that attends to source positions, "
                     "found one whose config.model.attention does not"
+                )
+        for field, path in offered.items():
+            if path is not None and field not in needed:
+                raise ConfigError(
+                    f"{path}: expected config.objectives.{' or '.join(_readers(field))} beside "
+                    f"it, found {', '.join(self.terms)}"
                 )
 
     @property
@@ -144,6 +162,11 @@ def names() -> list[str]:
     package = importlib.import_module(_PACKAGE)
     found = (module.name for module in pkgutil.iter_modules(package.__path__))
     return sorted(name for name in found if _term(name) is not None)
+
+
+def _readers(field: str) -> list[str]:
+    """Lists the objectives that read an optional field of a model's output."""
+    return [name for name in names() if field in getattr(_term(name), "needs_output", ())]
 
 
 def _group(value: Any, where: str) -> dict[str, Any]:
