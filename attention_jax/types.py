@@ -16,7 +16,7 @@ to scores. Layouts are batch-major.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
@@ -63,6 +63,18 @@ class AttentionOutput:
     aux: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
 
+class Fertility(NamedTuple):
+    """A normal distribution of the attention that each source token gets in all.
+
+    Attributes:
+      mean: `B S`, float32.
+      log_variance: `B S`, float32.
+    """
+
+    mean: Leaf
+    log_variance: Leaf
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ModelOutput:
@@ -73,10 +85,17 @@ class ModelOutput:
       attention: Attention at each target position, or None where the model has none.
       reverse: What the model of the other direction returns for `swap_sides(batch)`, so logits
         `B S V` and weights `B S T`; None where there is no such model.
+=======
+      coverage: `B S C`, what is left to translate of each source token after the last real
+        target token, or None where the model keeps no such account.
+      fertility: How much attention each source token is expected to get, or None.
+>>>>>>> wt-mi
     """
 
     logits: Leaf
     attention: AttentionOutput | None
+    coverage: Leaf | None = None
+    fertility: Fertility | None = None
     reverse: "ModelOutput | None" = None
 
 
@@ -88,6 +107,9 @@ class Model(Protocol):
     `B T` (ending in EOS, without BOS) and `target_mask` bool `B T`. Rows whose masks are all
     False are padding rows. Searching needs only the first two. Where an objective needs them,
     training batches also hold `links`, bool `B T S`, True where two tokens belong together.
+
+    A model may also have `optional_outputs`, a mapping of the optional fields of `ModelOutput`
+    that it fills: each to the config field whose parameters an objective alone can teach, or None.
 
     Attributes:
       is_aligning: Whether attention weights say which source tokens were attended to.

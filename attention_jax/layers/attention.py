@@ -2,6 +2,12 @@
 
 A mechanism file in `layers/mechanisms` holds `PAPER`, a frozen dataclass `Config`, and
 `build(config, query_dim, key_dim) -> MechanismParts`. Its file name is its name in configs.
+
+A mechanism that depends on more of its model than these two depths names it in `NEEDS`, and its
+`build` takes it by keyword:
+
+  source_vocabulary_size  how many source ids there are; the memory's `aux["source_ids"]` holds them
+  word_dim                depth of an embedded target word; `observed["written_word"]` is one
 """
 
 import dataclasses
@@ -31,12 +37,15 @@ class MechanismParts(NamedTuple):
       parameters: Its parameters, for one head.
       is_alignment: Whether its weights say which source positions were attended to.
       context_dim: Depth of its contexts, where that is not the values' depth.
+      remaining: Name of the tracked value `*B S C` that says how much of each slot is left to
+        translate, if there is one.
     """
 
     spec: attention.AttentionSpec
     parameters: Mapping[str, Parameter]
     is_alignment: bool = True
     context_dim: int | None = None
+    remaining: str | None = None
 
 
 def mechanism_names() -> list[str]:
@@ -60,6 +69,25 @@ def find_config(name: str) -> type:
     return find_mechanism(name).Config
 
 
+def build_parts(
+    config: Any, query_dim: int, key_dim: int, sizes: Mapping[str, int]
+) -> MechanismParts:
+    """Builds one head of the mechanism that `config.name` names.
+
+    Raises:
+      ValueError: If `sizes` lacks something that the mechanism needs.
+    """
+    module = find_mechanism(config.name)
+    needs = getattr(module, "NEEDS", ())
+    missing = [name for name in needs if name not in sizes]
+    if missing:
+        raise ValueError(
+            f"attention.name: expected a model with {' and '.join(missing)} for {config.name!r}, "
+            "found none"
+        )
+    return module.build(config, query_dim, key_dim, **{name: sizes[name] for name in needs})
+
+
 def check_window_score(config: Any, half_width: int) -> None:
     """Raises `ValueError` unless a mechanism's config can score the slots of a window."""
     size = 2 * half_width + 1
@@ -70,7 +98,8 @@ def check_window_score(config: Any, half_width: int) -> None:
             f"score.num_heads: expected 1, for the window's own num_heads count, "
             f"found {config.num_heads}"
         )
-    carried = [name for name, _ in find_mechanism(config.name).build(config, 1, 1).spec.trackers]
+    sizes = dict.fromkeys(getattr(find_mechanism(config.name), "NEEDS", ()), 1)
+    carried = [name for name, _ in build_parts(config, 1, 1, sizes).spec.trackers]
     if carried:
         raise ValueError(
             f"score.name: expected a score that carries nothing from query to query, found "
@@ -102,7 +131,9 @@ class Mechanism:
     context_dim: int
 
     @classmethod
-    def build(cls, config: Any, query_dim: int, key_dim: int, value_dim: int) -> "Mechanism":
+    def build(
+        cls, config: Any, query_dim: int, key_dim: int, value_dim: int, **sizes: int
+    ) -> "Mechanism":
         """Builds the mechanism that `config.name` names.
 
         Args:
@@ -110,9 +141,10 @@ class Mechanism:
           query_dim: Depth of the queries.
           key_dim: Depth of the keys.
           value_dim: Depth of the values.
+          **sizes: What some mechanisms need beside these; see above.
 
         Raises:
-          ValueError: If a depth cannot be split into the heads.
+          ValueError: If a depth cannot be split into the heads, or a size is missing.
         """
         num_heads = getattr(config, "num_heads", 1)
         for name, depth in (("query", query_dim), ("key", key_dim), ("value", value_dim)):
@@ -121,8 +153,7 @@ class Mechanism:
                     f"attention.num_heads: expected a divisor of the {name} depth {depth}, "
                     f"found {num_heads}"
                 )
-        module = find_mechanism(config.name)
-        parts = module.build(config, query_dim // num_heads, key_dim // num_heads)
+        parts = build_parts(config, query_dim // num_heads, key_dim // num_heads, sizes)
         context_dim = value_dim if parts.context_dim is None else parts.context_dim
         return cls(parts, num_heads, context_dim)
 
@@ -163,6 +194,36 @@ class Mechanism:
         axis = memory.keys.ndim - 3
         return jax.vmap(init, in_axes=(0, axis), out_axes=axis)(params, memory)
 
+    @property
+    def observes(self) -> bool:
+        """Whether it is to be told what happens between queries."""
+        return self.parts.spec.observes
+
+    def observe(
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        observed: Mapping[str, Array],
+        where: Bool[Array, "*B"] | None = None,
+    ) -> State:
+        """Tells what became known since the last query; see `ops.attend.observe`."""
+        tell = functools.partial(attention.observe, self.parts.spec, observed=observed, where=where)
+        if self.num_heads == 1:
+            return tell(params, memory, state)
+        axis = memory.keys.ndim - 3
+        return jax.vmap(tell, in_axes=(0, axis, axis), out_axes=axis)(params, memory, state)
+
+    def remaining(self, state: State) -> Float[Array, "*B S C"] | None:
+        """Returns how much of each slot is left to translate, the heads' side by side."""
+        if self.parts.remaining is None:
+            return None
+        left = state[self.parts.remaining]
+        if self.num_heads == 1:
+            return left
+        left = jnp.moveaxis(left, -3, -2)
+        return left.reshape(*left.shape[:-2], -1)
+
     def attend(
         self,
         params: Params,
@@ -202,10 +263,12 @@ class Attention(nn.Module):
     Attributes:
       config: A mechanism's config, such as `mechanisms.bahdanau.Config(attention_dim=64)`.
       initialization: How its parameters start.
+      sizes: What some mechanisms need to know beside the depths of their arrays; see above.
     """
 
     config: Any
     initialization: Initialization = Initialization()
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @nn.compact
     def __call__(
@@ -216,6 +279,8 @@ class Attention(nn.Module):
         state: State | None = None,
         *,
         keys: Float[Array, "*B S Dk"] | None = None,
+        aux: Mapping[str, Array] | None = None,
+        observed: Mapping[str, Array] | None = None,
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Attends from `query` (`*B T Dq`) over `values` (`*B S Dv`).
@@ -226,14 +291,25 @@ class Attention(nn.Module):
           mask: `*B S`, True where a slot may be attended to.
           state: What an earlier call returned, for mechanisms that carry something.
           keys: `*B S Dk`, what is compared with the queries.
+          aux: Arrays that the memory holds beside these, such as `source_ids` `*B S`.
+          observed: What came before each query, such as `written_word` `*B T E`, for mechanisms
+            that observe it.
           **call: See `ops.attend.attend`.
 
         Returns:
           (output, state).
+
+        Raises:
+          ValueError: If something is missing that the mechanism needs.
         """
         keys = values if keys is None else keys
         depths = query.shape[-1], keys.shape[-1], values.shape[-1]
-        mechanism = Mechanism.build(self.config, *depths)
+        mechanism = Mechanism.build(self.config, *depths, **self.sizes)
+        if mechanism.observes and observed is None:
+            raise ValueError(
+                f"observed: expected what comes between queries, for {self.config.name!r}, found "
+                "none"
+            )
         params = declare(self, mechanism.parameters, self.initialization)
-        memory = mechanism.make_memory(params, keys, values, mask)
-        return mechanism.attend(params, query, memory, state, **call)
+        memory = mechanism.make_memory(params, keys, values, mask, **(aux or {}))
+        return mechanism.attend(params, query, memory, state, observed=observed, **call)

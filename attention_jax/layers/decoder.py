@@ -22,7 +22,10 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.encoders import Encoded
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+_Run = tuple[Array, AttentionOutput, State]
 
 
 class DecoderSizes(NamedTuple):
@@ -32,11 +35,20 @@ class DecoderSizes(NamedTuple):
       embedding_dim: Depth of an embedded target token.
       annotation_dim: Depth of a source annotation.
       encoder: The encoder's config, whose final states may start the decoder.
+      vocabulary_size: How many source ids there are, or None where sources are not symbols.
     """
 
     embedding_dim: int
     annotation_dim: int
     encoder: Any
+    vocabulary_size: int | None = None
+
+    def mechanism(self, config: Any, query_dim: int) -> Mechanism:
+        """Builds the mechanism that asks the annotations with queries of the given depth."""
+        depth, sizes = self.annotation_dim, {"word_dim": self.embedding_dim}
+        if self.vocabulary_size is not None:
+            sizes["source_vocabulary_size"] = self.vocabulary_size
+        return Mechanism.build(config, query_dim, depth, depth, **sizes)
 
 
 class RecurrentDecoder(abc.ABC):
@@ -82,15 +94,27 @@ class RecurrentDecoder(abc.ABC):
         """Draws what is dropped inside the recurrence, constant through a sequence."""
         return None
 
-    def memory(self, params: Params, encoded: Encoded) -> Memory:
-        """Prepares the source for attention."""
+    def memory(self, params: Params, encoded: Encoded, **aux: Array) -> Memory:
+        """Prepares the source for attention; `aux` is what the memory holds beside it."""
         return self.mechanism.make_memory(
             params["attention"],
             encoded.annotations,
             encoded.annotations,
             encoded.mask,
             summary=encoded.summary,
+            **aux,
         )
+
+    def observe(
+        self, params: Params, memory: Memory, state: State, word: Array, where: Array | None = None
+    ) -> State:
+        """Tells the mechanism which embedded word `*B E` has been written, where there is one."""
+        if not self.mechanism.observes:
+            return state
+        attention = self.mechanism.observe(
+            params["attention"], memory, state["attention"], {"written_word": word}, where
+        )
+        return {**state, "attention": attention}
 
     def attend(
         self, params: Params, query: Array, memory: Memory, state: State
@@ -113,28 +137,48 @@ class RecurrentDecoder(abc.ABC):
         state: State,
         embedded: Array,
         *,
+        mask: Array | None = None,
         rng: Array | None = None,
         train: bool = False,
-    ) -> tuple[Array, AttentionOutput]:
-        """Decodes with known targets `B T E`; returns features `B T F` and the attention."""
+    ) -> _Run:
+        """Decodes with known targets.
+
+        Args:
+          params: The decoder's parameters.
+          memory: The source.
+          state: The state before the first token.
+          embedded: `B T E`, the words before each target token, BOS first.
+          mask: `B T`, True at real target tokens; the others are not observed.
+          rng: Key for dropout.
+          train: Whether dropout is on.
+
+        Returns:
+          Features `B T F`, the attention, and the state after the last step.
+        """
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
         # Time-major throughout, so that only the narrow ends are transposed.
         by_time = _swap(embedded)
+        words = None
+        if self.mechanism.observes:  # each step the word before it; BOS has not been written
+            words = (by_time, None if mask is None else _swap(shift_right(mask, False)))
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
-            return self.advance(*constants, state, inputs)
+            projected, words = inputs
+            if words is not None:
+                state = self.observe(*constants[:2], state, *words)
+            return self.advance(*constants, state, projected)
 
-        _, outputs = deferred_scan(
-            step, (params, memory, dropout), state, self.inputs(params, by_time)
-        )
+        inputs = (self.inputs(params, by_time), words)
+        state, outputs = deferred_scan(step, (params, memory, dropout), state, inputs)
         features = self.readout(params, outputs, by_time)
-        return _swap(features), jax.tree.map(_swap, outputs["attention"])
+        return _swap(features), jax.tree.map(_swap, outputs["attention"]), state
 
     def step(
         self, params: Params, memory: Memory, state: State, embedded: Array
     ) -> tuple[Array, Array, State]:
         """Decodes one token `*B E`; returns features, weights `*B S` and the state."""
         inputs = self.inputs(params, embedded)
+        state = self.observe(params, memory, state, embedded)
         state, outputs = self.advance(params, memory, None, state, inputs)
         return self.readout(params, outputs, embedded), outputs["attention"].weights, state
 
@@ -185,18 +229,38 @@ class Decoder(nn.Module):
         """Declares the parameters."""
         self.weights = declare(self, self.decoder.parameters, self.initialization)
 
-    def start(self, encoded: Encoded) -> tuple[Memory, State]:
-        """Returns the memory and the state before the first token."""
-        memory = self.decoder.memory(self.weights, encoded)
+    def start(self, encoded: Encoded, **aux: Array) -> tuple[Memory, State]:
+        """Returns the memory, `aux` beside the source, and the state before the first token."""
+        memory = self.decoder.memory(self.weights, encoded, **aux)
         state = self.decoder.start(self.weights, encoded)
         attention = self.decoder.mechanism.init_state(self.weights.get("attention", {}), memory)
         return memory, {**state, "attention": attention}
 
     def run(
-        self, memory: Memory, state: State, embedded: Array, *, rng: Array | None, train: bool
-    ) -> tuple[Array, AttentionOutput]:
+        self,
+        memory: Memory,
+        state: State,
+        embedded: Array,
+        *,
+        mask: Array,
+        rng: Array | None,
+        train: bool,
+    ) -> _Run:
         """Decodes known targets; see `RecurrentDecoder.run`."""
-        return self.decoder.run(self.weights, memory, state, embedded, rng=rng, train=train)
+        options = dict(mask=mask, rng=rng, train=train)
+        return self.decoder.run(self.weights, memory, state, embedded, **options)
+
+    def remaining(self, memory: Memory, state: State, word: Array, where: Array) -> Array | None:
+        """Returns what is left to translate of each slot once the last word has been written.
+
+        Args:
+          memory: The source.
+          state: The state that asked for that word.
+          word: `B E`, embedded.
+          where: `B`, False where the state has observed its last word already.
+        """
+        state = self.decoder.observe(self.weights, memory, state, word, where)
+        return self.decoder.mechanism.remaining(state["attention"])
 
     def step(self, memory: Memory, state: State, embedded: Array) -> tuple[Array, Array, State]:
         """Decodes one token; see `RecurrentDecoder.step`."""

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
 from attention_jax.layers.dropout import fold
 from attention_jax.models import rnn_seq2seq
 from attention_jax.types import Array, Batch, Model, ModelOutput, Params, swap_sides
@@ -32,6 +33,11 @@ def build(
     config: Config, source_vocabulary_size: int, target_vocabulary_size: int
 ) -> "Bidirectional":
     """Builds both models; raises `ConfigError` if parts of the config do not fit."""
+    if config.fertility is not None:
+        raise ConfigError(
+            "config.model.fertility: expected none for a model of both directions, of which "
+            "objectives see the forward one's only"
+        )
     return Bidirectional(
         forward=rnn_seq2seq.build(config, source_vocabulary_size, target_vocabulary_size),
         reverse=rnn_seq2seq.build(config, target_vocabulary_size, source_vocabulary_size),
@@ -52,6 +58,11 @@ class Bidirectional:
 
     forward: Model
     reverse: Model
+
+    @property
+    def optional_outputs(self) -> dict[str, str | None]:
+        """The optional outputs of the forward model, which objectives see."""
+        return getattr(self.forward, "optional_outputs", {})
 
     @property
     def is_aligning(self) -> bool:

@@ -15,7 +15,8 @@ from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers import attention, decoder
 from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.encoders import Encoder, EncoderConfig
+from attention_jax.layers.encoders import Encoded, Encoder, EncoderConfig
+from attention_jax.layers.fertility import fertility_parameters, predict_fertility
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.layers.readouts import logits_of
 from attention_jax.ops.masks import shift_right
@@ -40,6 +41,8 @@ class Config:
       tie_embeddings: `target` uses the target embedding as output matrix too, `all` also as
         source embedding (joint vocabularies only).
       initialization: How parameters start.
+      fertility_dim: Depth of the hidden layer that predicts how much attention each source token
+        gets in all, for the objective `global_fertility`; 0 for no prediction.
       dtype: Of activations; parameters, softmax and losses are float32 always.
     """
 
@@ -53,6 +56,7 @@ class Config:
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     tie_embeddings: str = setting("none", choices=_TYINGS)
     initialization: Initialization = dataclasses.field(default_factory=Initialization)
+    fertility_dim: int = setting(0, at_least=0)
     dtype: str = setting("float32", choices=("float32", "bfloat16"))
 
 
@@ -71,7 +75,7 @@ def build(config: Config, source_vocabulary_size: int, target_vocabulary_size: i
             )
     try:
         _check_parts(config)
-        functions = build_decoder(config)
+        functions = build_decoder(config, source_vocabulary_size)
         functions.parameters  # noqa: B018  (rejects parts that do not fit)
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
@@ -97,10 +101,13 @@ def _check_parts(config: Config) -> None:
         )
 
 
-def build_decoder(config: Config) -> decoder.RecurrentDecoder:
+def build_decoder(config: Config, source_vocabulary_size: int) -> decoder.RecurrentDecoder:
     """Builds the decoder's pure functions."""
     sizes = decoder.DecoderSizes(
-        config.target_embedding_dim, config.encoder.output_dim, config.encoder
+        config.target_embedding_dim,
+        config.encoder.output_dim,
+        config.encoder,
+        source_vocabulary_size,
     )
     module = decoder.find_decoder(config.decoder.name)
     return module.build(config.decoder, sizes, config.attention)
@@ -128,6 +135,16 @@ class RnnSeq2Seq:
         return self.decoder.mechanism.parts.is_alignment
 
     @property
+    def optional_outputs(self) -> dict[str, str | None]:
+        """Optional fields of its output, and which part of the config only objectives teach."""
+        outputs: dict[str, str | None] = {}
+        if self.decoder.mechanism.parts.remaining is not None:
+            outputs["coverage"] = None
+        if self.config.fertility_dim:
+            outputs["fertility"] = "config.model.fertility_dim"
+        return outputs
+
+    @property
     def module(self) -> "Seq2SeqModule":
         """The Linen module that declares the parameters."""
         return Seq2SeqModule(
@@ -140,6 +157,7 @@ class RnnSeq2Seq:
             "source": jnp.zeros((1, 2), jnp.int32),
             "source_mask": jnp.ones((1, 2), bool),
             "target": jnp.zeros((1, 2), jnp.int32),
+            "target_mask": jnp.ones((1, 2), bool),
         }
         return self.module.init(rng, batch, rng=None, train=False)["params"]
 
@@ -182,11 +200,14 @@ class Seq2SeqModule(nn.Module):
     target_vocabulary_size: int
 
     def setup(self) -> None:
-        """Declares embeddings, encoder, decoder and output."""
+        """Declares embeddings, encoder, decoder and output, and the prediction of fertility."""
         config = self.config
         self.encoder = Encoder(config.encoder, config.source_embedding_dim, config.initialization)
         self.decoder = decoder.Decoder(self.functions, config.initialization)
         self.tables = declare(self, self._tables(), config.initialization)
+        if config.fertility_dim:
+            tree = fertility_parameters(config.encoder.output_dim, config.fertility_dim)
+            self.fertility = declare(self, {"fertility": tree}, config.initialization)["fertility"]
 
     def _tables(self) -> dict[str, Parameter]:
         config, size = self.config, self.target_vocabulary_size
@@ -206,27 +227,42 @@ class Seq2SeqModule(nn.Module):
 
     def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
         """Runs the model on known targets."""
-        memory, state = self.start(batch, rng=fold(rng, 0), train=train)
-        previous = shift_right(batch["target"], SpecialIds.BOS)
-        embedded = self._embed_target(previous, rng=fold(rng, 1), train=train)
-        features, attended = self.decoder.run(
-            memory, state, embedded, rng=fold(rng, 2), train=train
+        encoded = self._encode(batch, rng=fold(rng, 0), train=train)
+        memory, state = self.decoder.start(encoded, source_ids=batch["source"])
+        target, mask = batch["target"], batch["target_mask"]
+        embedded = self._embed_target(
+            shift_right(target, SpecialIds.BOS), rng=fold(rng, 1), train=train
+        )
+        features, attended, state = self.decoder.run(
+            memory, state, embedded, mask=mask, rng=fold(rng, 2), train=train
         )
         rate = self.config.output_dropout
         kept = dropout_factors(fold(rng, 3), rate, features.shape, features.dtype, train)
-        return ModelOutput(self._logits(scale(features, kept)), attended)
+        last = self._embed_target(target[:, -1], rng=fold(rng, 4), train=train)
+        return ModelOutput(
+            self._logits(scale(features, kept)),
+            attended,
+            coverage=self.decoder.remaining(memory, state, last, mask[:, -1]),
+            fertility=(
+                predict_fertility(self.fertility, encoded.annotations)
+                if self.config.fertility_dim
+                else None
+            ),
+        )
 
-    def start(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Any:
+    def start(self, batch: Batch) -> Any:
         """Encodes the sources; returns the memory and the decoder's first state."""
+        return self.decoder.start(self._encode(batch), source_ids=batch["source"])
+
+    def _encode(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Encoded:
         name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
         embedded = self.tables[name][batch["source"]]
         kept = dropout_factors(
             fold(rng, 0), self.config.embedding_dropout, embedded.shape, embedded.dtype, train
         )
-        encoded = self.encoder(
+        return self.encoder(
             scale(embedded, kept), batch["source_mask"], rng=fold(rng, 1), train=train
         )
-        return self.decoder.start(encoded)
 
     def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
         """Feeds one token to every hypothesis."""

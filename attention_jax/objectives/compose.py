@@ -52,25 +52,43 @@ class Objective:
     def check(self, model: Model) -> None:
         """Checks that the model has what the terms need, and the terms what the model needs.
 
+        A term may say with `needs_output` which optional field of the model's output it reads,
+        and which config fills it.
+
         Raises:
-          ConfigError: If a term needs attention to source positions or a reverse direction and
-            there is none, or if nothing teaches a reverse direction to write.
+          ConfigError: If a term needs attention to source positions, a reverse direction or an
+            output and there is none, or if the model has a part that no term teaches.
         """
         for name, term in self.terms.items():
-            if term.needs_reverse and not isinstance(model, BidirectionalModel):
-                raise ConfigError(
-                    f"config.objectives.{name}: expected a model of both directions, as with "
-                    "config.model.name='bidirectional', found one from source to target only"
-                )
-            if term.needs_alignment and not model.is_aligning:
-                raise ConfigError(
-                    f"config.objectives.{name}: expected a model that attends to source positions, "
-                    "found one whose config.model.attention does not"
-                )
+            self._check_term(name, term, model)
         if isinstance(model, BidirectionalModel) and _REVERSE_NLL not in self.terms:
             raise ConfigError(
                 f"config.objectives: expected {_REVERSE_NLL} for a model of both directions, since "
                 f"nothing else teaches the reverse one to write, found {', '.join(self.terms)}"
+            )
+        read = {getattr(term, "needs_output", (None, ""))[0] for term in self.terms.values()}
+        for field, path in _offered(model).items():
+            if path is not None and field not in read:
+                raise ConfigError(
+                    f"{path}: expected config.objectives.{' or '.join(_readers(field))} beside "
+                    f"it, found {', '.join(self.terms)}"
+                )
+
+    @staticmethod
+    def _check_term(name: str, term: Term, model: Model) -> None:
+        where = f"config.objectives.{name}"
+        if term.needs_reverse and not isinstance(model, BidirectionalModel):
+            raise ConfigError(
+                f"{where}: expected a model of both directions, as with "
+                "config.model.name='bidirectional', found one from source to target only"
+            )
+        field, remedy = getattr(term, "needs_output", (None, ""))
+        if field is not None and field not in _offered(model):
+            raise ConfigError(f"{where}: expected {remedy} beside it, found a model without")
+        if term.needs_alignment and not model.is_aligning:
+            raise ConfigError(
+                f"{where}: expected a model that attends to source positions, "
+                "found one whose config.model.attention does not"
             )
 
     @property
@@ -164,6 +182,15 @@ def names() -> list[str]:
     package = importlib.import_module(_PACKAGE)
     found = (module.name for module in pkgutil.iter_modules(package.__path__))
     return sorted(name for name in found if _term(name) is not None)
+
+
+def _offered(model: Model) -> Mapping[str, str | None]:
+    return getattr(model, "optional_outputs", {})
+
+
+def _readers(field: str) -> list[str]:
+    """Lists the objectives that read an optional field of a model's output."""
+    return [name for name in names() if field in getattr(_term(name), "needs_output", ())]
 
 
 def _group(value: Any, where: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ all at once. Which of the two it is never changes a number.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -34,10 +34,14 @@ class Tracker(NamedTuple):
       init: (params, memory) -> the value before the first query.
       update: (params, value, query, output, memory) -> the value after a query was answered; the
         output's arrays have a query axis of one.
+      observe: (params, value, state, observed, memory) -> the value that the next query finds,
+        given what became known since the last one, such as the word that was written; None where
+        nothing but queries and their answers matters.
     """
 
     init: Callable[[Params, Memory], Array]
     update: Callable[[Params, Array, Array, AttentionOutput, Memory], Array]
+    observe: Callable[[Params, Array, State, Mapping[str, Array], Memory], Array] | None = None
 
 
 def keep_memory(params: Params, memory: Memory) -> Memory:
@@ -55,7 +59,7 @@ class AttentionSpec:
       prepare: (params, memory) -> memory, done once for a source, such as projecting its keys.
       window: Places the window of a local mechanism, or None to attend everywhere.
       trackers: Named trackers of what is carried from query to query.
-      reads: Names of the tracked values that score or normalizer read.
+      reads: Names of the tracked values that score, normalizer or another tracker read.
 
     Raises:
       ValueError: If what is read is not tracked, if what is tracked is never read, or if a
@@ -84,6 +88,11 @@ class AttentionSpec:
     def is_parallel(self) -> bool:
         """Whether queries do not depend on one another."""
         return not self.trackers
+
+    @property
+    def observes(self) -> bool:
+        """Whether something is to be told between queries; see `observe`."""
+        return any(tracker.observe is not None for _, tracker in self.trackers)
 
 
 def make_memory(
@@ -121,6 +130,40 @@ def init_state(spec: AttentionSpec, params: Params, memory: Memory) -> State:
     return {name: tracker.init(params, memory) for name, tracker in spec.trackers}
 
 
+def observe(
+    spec: AttentionSpec,
+    params: Params,
+    memory: Memory,
+    state: State,
+    observed: Mapping[str, Array],
+    where: Bool[Array, "*B"] | None = None,
+) -> State:
+    """Tells the trackers what became known since the last query.
+
+    Args:
+      spec: The mechanism.
+      params: Its parameters.
+      memory: What `make_memory` returned.
+      state: What that query left behind.
+      observed: Named arrays `*B ...`.
+      where: True where there was something to observe; elsewhere the state stays as it is.
+
+    Returns:
+      What the next query finds.
+    """
+
+    def told(name: str, tracker: Tracker) -> Array:
+        old = state[name]
+        if tracker.observe is None:
+            return old
+        new = tracker.observe(params, old, state, observed, memory)
+        if where is None:
+            return new
+        return jnp.where(jnp.expand_dims(where, range(where.ndim, new.ndim)), new, old)
+
+    return {name: told(name, tracker) for name, tracker in spec.trackers}
+
+
 def attend(
     spec: AttentionSpec,
     params: Params,
@@ -128,6 +171,7 @@ def attend(
     memory: Memory,
     state: State | None = None,
     *,
+    observed: Mapping[str, Float[Array, "*#B T _"]] | None = None,
     mask: Bool[Array, "*#B #T S"] | None = None,
     bias: Float[Array, "*#B #T S"] | None = None,
     positions: Int[Array, "T"] | None = None,
@@ -147,6 +191,8 @@ def attend(
       query: Decoder states that ask.
       memory: What `make_memory` returned; its batch axes broadcast against the query's.
       state: What was carried from earlier queries, or None before the first.
+      observed: What became known before each query and since the one before it, for mechanisms
+        that observe; a single query needs none after a call of `observe`.
       mask: Further restricts the memory's own mask, such as to the past.
       bias: Added to the scores.
       positions: Index of every query in its sequence; 0 .. T-1 if not given.
@@ -155,21 +201,55 @@ def attend(
 
     Returns:
       (output, state after the last query).
+
+    Raises:
+      ValueError: If there are several queries and what comes between them is not given.
     """
     num_queries = query.shape[-2]
     state = init_state(spec, params, memory) if state is None else state
     positions = jnp.arange(num_queries) if positions is None else positions
     call = dict(rng=rng, train=train)
-    if spec.is_parallel or num_queries == 1:
-        output = _answer(spec, params, query, memory, state, mask, bias, positions, **call)
-        if not spec.is_parallel:
-            state = {
-                name: tracker.update(params, state[name], query, output, memory)
-                for name, tracker in spec.trackers
-            }
-        return output, state
+    if spec.is_parallel:
+        return _answer(spec, params, query, memory, state, mask, bias, positions, **call), state
+    told = observed if spec.observes else None
+    if num_queries > 1:
+        if spec.observes and told is None:
+            raise ValueError("observed: expected what comes between several queries, found none")
+        steps = (query, told, mask, bias)
+        return _answer_in_turn(spec, params, memory, state, steps, positions, **call)
+    if told is not None:
+        latest = {name: jnp.squeeze(part, -2) for name, part in told.items()}
+        state = observe(spec, params, memory, state, latest)
+    output = _answer(spec, params, query, memory, state, mask, bias, positions, **call)
+    state = {
+        name: tracker.update(params, state[name], query, output, memory)
+        for name, tracker in spec.trackers
+    }
+    return output, state
 
-    query_axis = query.ndim - 2
+
+def _answer_in_turn(
+    spec: AttentionSpec,
+    params: Params,
+    memory: Memory,
+    state: State,
+    steps: tuple[Array, Mapping[str, Array] | None, Array | None, Array | None],
+    positions: Array,
+    **call: Any,
+) -> tuple[AttentionOutput, State]:
+    """Answers several queries, each with what the one before it left behind.
+
+    Args:
+      spec: The mechanism.
+      params: Its parameters.
+      memory: What is attended to.
+      state: What the first query finds.
+      steps: (queries, observed, mask, bias), as `attend` is given them.
+      positions: Index of every query.
+      **call: Key and mode, see `attend`.
+    """
+    query = steps[0]
+    num_queries, query_axis = query.shape[-2], query.ndim - 2
     batch = query.shape[:query_axis]
     state = {  # one source may be shared by several hypotheses
         name: jnp.broadcast_to(value, (*batch, *value.shape[query_axis:]))
@@ -177,29 +257,27 @@ def attend(
     }
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
-        parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), step[:3])
+        parts, position = step
+        query, observed, mask, bias = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
         output, state = attend(
             spec,
             params,
-            parts[0],
+            query,
             memory,
             state,
-            mask=parts[1],
-            bias=parts[2],
-            positions=step[3][None],
+            observed=observed,
+            mask=mask,
+            bias=bias,
+            positions=position[None],
             **call,
         )
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
 
-    def by_query(part: Array | None) -> Array | None:
-        if part is None:
-            return None
-        return jnp.moveaxis(
-            jnp.broadcast_to(part, (*part.shape[:-2], num_queries, part.shape[-1])), -2, 0
-        )
+    def by_query(part: Array) -> Array:
+        full = (*part.shape[:-2], num_queries, part.shape[-1])
+        return jnp.moveaxis(jnp.broadcast_to(part, full), -2, 0)
 
-    steps = (by_query(query), by_query(mask), by_query(bias), positions)
-    state, outputs = jax.lax.scan(one_query, state, steps)
+    state, outputs = jax.lax.scan(one_query, state, (jax.tree.map(by_query, steps), positions))
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
 
 

@@ -24,7 +24,7 @@ def masked_mean(
     return zero_padding(values, mask).sum(-2) / count
 
 
-def shift_right(tokens: Int[Array, "B T"], first: int) -> Int[Array, "B T"]:
+def shift_right(tokens: Shaped[Array, "B T"], first: int) -> Shaped[Array, "B T"]:
     """Returns what precedes every token: `first`, then all tokens but the last."""
     start = jnp.full_like(tokens[:, :1], first)
     return jnp.concatenate([start, tokens[:, :-1]], axis=1)

@@ -5,14 +5,14 @@ Each function returns a `Tracker`, an (init, update) pair of pure functions, to 
 query attended to. Gradients flow back through all earlier weights.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attention_jax.ops.attend import Tracker
 from attention_jax.ops.recurrent import CELLS
-from attention_jax.types import AttentionOutput, Memory, Params
+from attention_jax.types import AttentionOutput, Memory, Params, State
 
 
 def previous_weights() -> Tracker:
@@ -93,6 +93,64 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
         return carry["hidden"]
 
     return Tracker(init, update)
+
+
+def coverage_embedding(update: str, weights: str) -> Tracker:
+    """Carries what is left to translate of each slot, at first all that its word type holds.
+
+    c_0[s] = table[id of s];   c_t[s] = GRU(c_{t-1}[s]; y_t W_y + weights_t[s] w_a), or
+    c_t[s] = c_{t-1}[s] - weights_t[s] (y_t W_y)
+
+    y_t is the embedded word that the decoder wrote after query t, so that the value becomes c_t
+    when the word is observed, before query t + 1. Where nothing has been attended to, as before
+    the first query, an observed word changes nothing.
+
+    Args:
+      update: `gru`, whose gates reset before the product, or `subtract`.
+      weights: Name of the tracker that carries the weights of the query before.
+
+    Returns:
+      A tracker of values `*B S C`. It reads the parameters `coverage_table` `V C`, and
+      `coverage_word` `E G` (W_y) with G = C or, for a GRU, G = 3 C beside `coverage_weight` `G`
+      (w_a) and `coverage_recurrent` `C G`; the memory's `aux["source_ids"]` `*B S`; and, of what
+      is observed, `written_word` `*B E`.
+
+    Source:
+      Mi, Sankaran, Wang and Ittycheriah (2016), "Coverage embedding models for neural machine
+      translation", EMNLP.
+
+    Deviations:
+      Where exactly the GRU resets, and that it has no biases, is our choice, as for Tu et al.
+    """
+
+    def init(params: Params, memory: Memory) -> Array:
+        if "source_ids" not in memory.aux:
+            raise ValueError(
+                "source_ids: expected in the memory, for coverage embeddings, found "
+                f"{sorted(memory.aux) or 'nothing'}"
+            )
+        return params["coverage_table"][memory.aux["source_ids"]]
+
+    def keep(
+        params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
+    ) -> Array:
+        return value
+
+    def observe(
+        params: Params, value: Array, state: State, observed: Mapping[str, Array], memory: Memory
+    ) -> Array:
+        attended = state[weights][..., None].astype(value.dtype)
+        word = (observed["written_word"] @ params["coverage_word"])[..., None, :]
+        if update == "subtract":
+            return value - attended * word
+        gru = CELLS["gru_reset_before"]
+        gates = gru.split(word + attended * params["coverage_weight"])
+        recurrent = {"recurrent": params["coverage_recurrent"]}
+        new = gru.step(recurrent, {"hidden": value}, gates, None)["hidden"]
+        has_attended = jnp.any(attended > 0, axis=-2, keepdims=True)
+        return jnp.where(has_attended, new, value)
+
+    return Tracker(init, keep, observe)
 
 
 def _no_weights(params: Params, memory: Memory) -> Float[Array, "*B S"]:

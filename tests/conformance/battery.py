@@ -13,6 +13,7 @@ from attention_jax.types import AttentionOutput
 
 B, T, S, D, Dv = 3, 4, 5, 8, 6
 LENGTHS = (5, 3, 4)
+SIZES = {"source_vocabulary_size": 7, "word_dim": 3}
 _SMALL = 8
 _HALF_WIDTH = 2
 _VARIANTS = ((1, "softmax"), (1, "sparsemax"), (2, "entmax15"))
@@ -66,6 +67,18 @@ def configs() -> Iterator:
             yield small_config(name)
 
 
+def source_ids(mask):
+    """Returns a word type for each slot, the same in all rows; two slots may share one."""
+    return jnp.broadcast_to(jnp.arange(mask.shape[-1]) * 3 % 4, mask.shape)
+
+
+def written_words(query):
+    """Returns the embedded word before each query, the same in all rows."""
+    words = np.random.default_rng(2).normal(size=(T, SIZES["word_dim"]))
+    shape = (*query.shape[:-1], SIZES["word_dim"])
+    return {"written_word": jnp.broadcast_to(words[: query.shape[-2]], shape).astype(query.dtype)}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """One mechanism, with its parameters and what has been compiled for it."""
@@ -85,21 +98,27 @@ class Case:
             for name, parameter in sorted(self.mechanism.parameters.items())
         }
 
+    def memory(self, params, keys, values, mask):
+        return self.mechanism.make_memory(params, keys, values, mask, source_ids=source_ids(mask))
+
     def attend(self, params, query, keys, values, mask, **call) -> AttentionOutput:
-        memory = self.mechanism.make_memory(params, keys, values, mask)
-        return self.mechanism.attend(params, query, memory, **call)[0]
+        memory, observed = self.memory(params, keys, values, mask), written_words(query)
+        return self.mechanism.attend(params, query, memory, observed=observed, **call)[0]
 
     def stepwise(self, params, query, keys, values, mask) -> AttentionOutput:
-        memory = self.mechanism.make_memory(params, keys, values, mask)
+        memory = self.memory(params, keys, values, mask)
 
         def step(state, inputs):
-            query, position = inputs
+            query, observed, position = inputs
+            if self.mechanism.observes:
+                state = self.mechanism.observe(params, memory, state, observed)
             output, state = self.mechanism.attend(
                 params, query[:, None], memory, state, positions=position[None]
             )
             return state, jax.tree.map(lambda part: part[:, 0], output)
 
-        steps = (jnp.swapaxes(query, 0, 1), jnp.arange(query.shape[1]))
+        by_time = jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), (query, written_words(query)))
+        steps = (*by_time, jnp.arange(query.shape[1]))
         _, outputs = jax.lax.scan(step, self.mechanism.init_state(params, memory), steps)
         return jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), outputs)
 
@@ -136,7 +155,7 @@ def _label(config):
 
 def build_case(config) -> Case:
     """Builds a case from a mechanism's config."""
-    return Case(_label(config), Mechanism.build(config, D, D, Dv))
+    return Case(_label(config), Mechanism.build(config, D, D, Dv, **SIZES))
 
 
 def all_cases() -> list[Case]:

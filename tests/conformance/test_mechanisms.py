@@ -20,12 +20,15 @@ from tests.conformance.battery import (
     D,
     Dv,
     S,
+    SIZES,
     T,
     all_cases,
     build_case,
     inputs,
     small_config,
     small_score,
+    source_ids,
+    written_words,
 )
 
 CASES = {case.name: case for case in all_cases()}
@@ -33,7 +36,8 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 # What the way of calling must not change is tried on one case of each mechanism, and on heads.
 FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
 HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
-FEW = {*FIRST.values(), *(HEADS[name] for name in ("bahdanau", "local_p", "neural_coverage"))}
+WITH_HEADS = ("bahdanau", "coverage_embedding", "local_p", "neural_coverage")
+FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS)}
 FEW = [name for name in CASES if name in FEW]
 one_case_each = pytest.mark.parametrize("case", [CASES[name] for name in FEW], ids=FEW)
 
@@ -246,17 +250,17 @@ def test_every_field_changes_something(config, changed):
 @pytest.mark.parametrize("name", mechanism_names())
 def test_attention_layer_declares_what_the_mechanism_needs(name):
     config, (query, _, values, mask) = small_config(name), inputs()
-    layer, keys = Attention(config), inputs()[1]
-    variables = jax.jit(functools.partial(layer.init, keys=keys))(
+    layer, keys = Attention(config, sizes=SIZES), inputs()[1]
+    rest = dict(keys=keys, aux={"source_ids": source_ids(mask)}, observed=written_words(query))
+    variables = jax.jit(functools.partial(layer.init, **rest))(
         jax.random.key(0), query, values, mask
     )
     params = variables.get("params", {})
     shapes = {key: leaf.shape for key, leaf in params.items()}
-    mechanism = build_case(config).mechanism
-    assert shapes == {key: p.shape for key, p in mechanism.parameters.items()}
-    found, _ = jax.jit(functools.partial(layer.apply, keys=keys))(variables, query, values, mask)
-    memory = mechanism.make_memory(params, keys, values, mask)
-    close(found, jax.jit(mechanism.attend)(params, query, memory)[0])
+    case = build_case(config)
+    assert shapes == {key: p.shape for key, p in case.mechanism.parameters.items()}
+    found, _ = jax.jit(functools.partial(layer.apply, **rest))(variables, query, values, mask)
+    close(found, jax.jit(case.attend)(params, query, keys, values, mask))
 
 
 @pytest.mark.parametrize("name", mechanism_names())
@@ -265,7 +269,7 @@ def test_depths_that_heads_cannot_share_are_rejected(name):
         pytest.skip("no heads")
     for depths, what in (((7, D, Dv), "query"), ((D, 7, Dv), "key"), ((D, D, 7), "value")):
         with pytest.raises(ValueError, match=rf"num_heads: .* divisor of the {what} depth 7"):
-            Mechanism.build(small_config(name, num_heads=2), *depths)
+            Mechanism.build(small_config(name, num_heads=2), *depths, **SIZES)
 
 
 @pytest.mark.parametrize("name", ["luong_dot", "scaled_dot"])
@@ -290,9 +294,33 @@ def test_arrays_that_do_not_fit_are_rejected(case):
         (lambda: small_config("local_m"), "score.name: .* found 'local_m'"),
         (lambda: small_score("bahdanau", num_heads=2), "score.num_heads: expected 1, .* found 2"),
         (lambda: small_config("coverage_vector"), "score.name: .* which carries coverage"),
+        (lambda: small_config("coverage_embedding"), "score.name: .* which carries coverage and"),
         (lambda: small_config("luong_location"), "score.max_positions: expected 5, .* found 8"),
     ],
 )
 def test_windows_reject_scores_that_cannot_fill_them(name, score, message):
     with pytest.raises(ValueError, match=message):
         small_config(name, score=score())
+
+
+NEEDY = [name for name in mechanism_names() if getattr(find_mechanism(name), "NEEDS", ())]
+
+
+@pytest.mark.parametrize("name", NEEDY)
+def test_what_a_mechanism_needs_is_asked_for(name):
+    config, (query, keys, values, mask) = small_config(name), inputs()
+    aux, observed = {"source_ids": source_ids(mask)}, written_words(query)
+    for given, message in (
+        (dict(aux=aux, observed=observed), f"source_vocabulary_size and word_dim for {name!r}"),
+        (dict(sizes=SIZES, observed=observed), "source_ids: expected in the memory"),
+        (dict(sizes=SIZES, aux=aux), f"observed: expected what .* for {name!r}, found none"),
+    ):
+        layer = Attention(config, sizes=given.pop("sizes", {}))
+        with pytest.raises(ValueError, match=message):
+            jax.eval_shape(
+                functools.partial(layer.init, **given), jax.random.key(0), query, values, mask
+            )
+    case = build_case(config)
+    memory = case.memory(case.params, keys, values, mask)
+    with pytest.raises(ValueError, match="observed: expected what comes between several queries"):
+        case.mechanism.attend(case.params, query, memory)

@@ -95,7 +95,7 @@ class Case:
 
     def run(self, params, encoded, embedded, **options):
         memory, state = self.start(params, encoded)
-        features, attention = self.decoder.run(params, memory, state, embedded, **options)
+        features, attention, _ = self.decoder.run(params, memory, state, embedded, **options)
         return features, attention.weights
 
     def stepwise(self, params, encoded, embedded):

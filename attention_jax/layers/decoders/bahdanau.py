@@ -64,8 +64,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "BahdanauDecoder":
     """Builds the decoder around the mechanism that `attention` configures."""
-    depth = sizes.annotation_dim
-    mechanism = Mechanism.build(attention, config.hidden_dim, depth, depth)
+    mechanism = sizes.mechanism(attention, config.hidden_dim)
     return BahdanauDecoder(config, sizes, mechanism)
 
 

@@ -56,8 +56,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "ConditionalGru":
     """Builds the decoder around the mechanism that `attention` configures."""
-    depth = sizes.annotation_dim
-    mechanism = Mechanism.build(attention, config.hidden_dim, depth, depth)
+    mechanism = sizes.mechanism(attention, config.hidden_dim)
     return ConditionalGru(config, sizes, mechanism)
 
 

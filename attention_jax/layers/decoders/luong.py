@@ -73,8 +73,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "LuongDecoder":
     """Builds the decoder around the mechanism that `attention` configures."""
-    depth = sizes.annotation_dim
-    mechanism = Mechanism.build(attention, config.hidden_dim, depth, depth)
+    mechanism = sizes.mechanism(attention, config.hidden_dim)
     return LuongDecoder(config, sizes, mechanism)
 
 
@@ -117,14 +116,14 @@ class LuongDecoder(RecurrentDecoder):
     def _projects_values(self) -> bool:
         return self.mechanism.num_heads == 1 and self.mechanism.context_dim > 0
 
-    def memory(self, params: Params, encoded: Encoded) -> Memory:
+    def memory(self, params: Params, encoded: Encoded, **aux: Array) -> Memory:
         """Prepares the source, with values already multiplied by W_c where that is the same."""
         values, summary = encoded.annotations, encoded.summary
         if self._projects_values:
             kernel = params["combine"]["context"]
             values, summary = values @ kernel, summary @ kernel
         return self.mechanism.make_memory(
-            params["attention"], encoded.annotations, values, encoded.mask, summary=summary
+            params["attention"], encoded.annotations, values, encoded.mask, summary=summary, **aux
         )
 
     def start(self, params: Params, encoded: Encoded) -> State:
@@ -180,12 +179,13 @@ class LuongDecoder(RecurrentDecoder):
         state: State,
         embedded: Array,
         *,
+        mask: Array | None = None,
         rng: Array | None = None,
         train: bool = False,
-    ) -> tuple[Array, AttentionOutput]:
+    ) -> tuple[Array, AttentionOutput, State]:
         """Decodes known targets, with the attention after the recurrence where it can be."""
         if self.config.input_feeding or not self.mechanism.parts.spec.is_parallel:
-            return super().run(params, memory, state, embedded, rng=rng, train=train)
+            return super().run(params, memory, state, embedded, mask=mask, rng=rng, train=train)
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
         inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
 
@@ -193,10 +193,11 @@ class LuongDecoder(RecurrentDecoder):
             return self._update(*constants, state, inputs)
 
         layers = {name: value for name, value in state.items() if name != "attention"}
-        _, queries = deferred_scan(step, (params, dropout), layers, inputs)
+        layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
         queries = jnp.swapaxes(queries, 0, 1)
-        attention, _ = self.mechanism.attend(params["attention"], queries, memory)
-        return self._combine(params, queries, attention.context), attention
+        attention, after = self.mechanism.attend(params["attention"], queries, memory)
+        state = {**layers, "attention": after}
+        return self._combine(params, queries, attention.context), attention, state
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns h~."""

@@ -1,0 +1,64 @@
+"""Global fertility: the attention that each source word gets, as likely as the word predicts."""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attention_jax.configuration import setting
+from attention_jax.objectives.coverage_penalty import attention_received
+from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.types import Batch, ModelOutput, SpecialIds
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """Config and computation of the objective `global_fertility`.
+
+    loss = -sum_s log Normal(f_s; mu(h_s), sigma^2(h_s)), f_s = sum_t weights[t, s]
+
+    Over the real source tokens, and over all real target tokens in f. It needs a model that
+    predicts mu and sigma from its annotations h: `config.model.fertility_dim`.
+
+    Attributes:
+      weight: Factor of this term in the loss, for each source token; see the deviations.
+      schedule: How the weight changes. The paper adds the objective in a second stage, to a
+        trained model: `start_steps`.
+
+    Source:
+      Cohn et al. (2016), section 3.3, on global fertility.
+
+    Deviations:
+      The sum over sentences is divided by their number of source tokens that count, where the
+      paper adds the sum as it is to that of the negative log-likelihoods. The paper's program
+      leaves out the first and the last token of a source, which are its boundaries; a source has
+      no first boundary here, and EOS, the last one, is left out.
+    """
+
+    weight: float = setting(1.0, at_least=0.0)
+    schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
+    needs_alignment: ClassVar[bool] = True
+    needs_links: ClassVar[bool] = False
+    needs_output: ClassVar[tuple[str, str]] = ("fertility", "config.model.fertility_dim above 0")
+
+    def count(self, batch: Batch) -> Float[Array, ""]:
+        """Returns the number of real source tokens without boundaries."""
+        return jnp.sum(_counts(batch), dtype=jnp.float32)
+
+    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
+        """Returns the negative log-likelihood summed over these tokens."""
+        counts = _counts(batch)
+        mean = jnp.where(counts, output.fertility.mean, 0.0)
+        log_variance = jnp.where(counts, output.fertility.log_variance, 0.0)
+        received = jnp.where(counts, attention_received(output, batch), 0.0)
+        surprise = (received - mean) ** 2 * jnp.exp(-log_variance)
+        negative = 0.5 * (math.log(2.0 * math.pi) + log_variance + surprise)
+        return jnp.sum(jnp.where(counts, negative, 0.0))
+
+
+def _counts(batch: Batch) -> Bool[Array, "B S"]:
+    has_target = jnp.any(batch["target_mask"], axis=-1, keepdims=True)
+    is_boundary = (batch["source"] == SpecialIds.BOS) | (batch["source"] == SpecialIds.EOS)
+    return batch["source_mask"] & has_target & ~is_boundary
