@@ -13,12 +13,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.search.config import SearchConfig
+from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
 from attention_jax.search.largest import largest
 from attention_jax.search.lengths import length_limits, length_penalty
+from attention_jax.search.ngrams import without_repeats
+from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import follow, repeat_state
 from attention_jax.search.vocabulary import end_allowed, end_required, never_generated
 from attention_jax.types import SpecialIds
@@ -27,11 +30,17 @@ from attention_jax.types import SpecialIds
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class _Live:
-    """The unfinished beginnings, `B K`; those that do not exist have log-probability -inf."""
+    """The unfinished beginnings, `B K`; those that do not exist have log-probability -inf.
+
+    Only a search that needs them carries the attention that each source position received and
+    all the tokens so far.
+    """
 
     log_probs: Float[Array, "B K"]
     tokens: Int[Array, "B K"]
     state: Any
+    coverage: Float[Array, "B K S"] | None
+    written: Int[Array, "B K L"] | None
 
 
 @jax.tree_util.register_dataclass
@@ -74,6 +83,10 @@ def beam_search(
     K hypotheses have ended, or no live one can still become one of the N best. An output that
     reaches its longest length must end there.
 
+    Continuations are compared by their log-probabilities; a coverage penalty counts at the end,
+    or everywhere with `config.coverage_stepwise`. As it is never more than zero, a live hypothesis
+    cannot come to score more than its log-probability over the largest length penalty.
+
     Args:
       step: See `dispatch.search`, as for the other arguments.
       state: Leaves `B 1 ...`.
@@ -87,29 +100,39 @@ def beam_search(
     Source:
       Sutskever et al. 2014, sec. 3.2, and Wu et al. 2016, sec. 7, for the normalisation.
     Deviations:
-      The papers let every ended hypothesis narrow the beam; here it keeps its width.
+      The papers let every ended hypothesis narrow the beam; here it keeps its width. OpenNMT-py
+      divides a stepwise penalty by the length penalty, too; here the score is the same with it.
     """
     batch, width = source_lengths.shape[0], config.beam_size
     shortest, longest = length_limits(config, source_lengths, max_length)
     lowest_penalised = length_penalty(config, longest)[:, None]
     live = _first_live(state, longest, batch, width)
     _, weights, _ = jax.eval_shape(step, live.state, live.tokens)
+    live = _with_records(live, config, max_length, weights)
     history = _empty_history(max_length, batch, width, weights)
 
     def advance(carry):
         position, live, finished, history = carry
         logits, weights, state = step(live.state, live.tokens)
-        ended, candidates = _continuations(
-            logits, live.log_probs, config, position, shortest, longest
-        )
-        log_probs, tokens, parents = _best(*candidates, width)
-        finished = _add_ended(finished, ended, log_probs, config, position)
+        ended, candidates = _continuations(logits, live, config, position, shortest, longest)
+        coverage = None if live.coverage is None else live.coverage + weights
+        penalties = None
+        if coverage is not None:
+            words = word_columns(source_lengths, weights.shape[-1])
+            penalties = coverage_penalty(config, coverage, words)
+        handicaps = penalties if config.coverage_stepwise else None
+        ranked, log_probs, tokens, parents = _best(*candidates, width, handicaps)
+        accepted = _among_best(ended, ranked, handicaps)
+        scores = hypothesis_scores(config, ended, position + 1, penalties)
+        finished = _add_ended(finished, ended, scores, accepted, position)
         can_win = log_probs / lowest_penalised > finished.scores[:, -1:]
         open_still = (finished.count < width) & jnp.any(can_win, axis=1)
         live = _Live(
             log_probs=jnp.where(open_still[:, None], log_probs, -jnp.inf),
             tokens=tokens,
             state=follow(state, parents),
+            coverage=follow(coverage, parents),
+            written=_written(live.written, parents, position, tokens),
         )
         history = _History(
             tokens=history.tokens.at[position].set(tokens),
@@ -134,7 +157,30 @@ def _first_live(state: Any, longest: Int[Array, "B"], batch: int, width: int) ->
         log_probs=jnp.where(exists, 0.0, -jnp.inf),
         tokens=jnp.full((batch, width), SpecialIds.BOS, jnp.int32),
         state=repeat_state(state, batch, width),
+        coverage=None,
+        written=None,
     )
+
+
+def _with_records(live: _Live, config: SearchConfig, length: int, weights: Any) -> _Live:
+    """Adds what the config needs to know of a beginning, beside the state of the model."""
+    coverage = written = None
+    if config.coverage_penalty != "none":
+        coverage = jnp.zeros(weights.shape)
+    if config.no_repeat_ngram_size:
+        written = jnp.zeros((*live.tokens.shape, length), jnp.int32)
+    return dataclasses.replace(live, coverage=coverage, written=written)
+
+
+def _written(
+    before: Int[Array, "B K L"] | None,
+    parents: Int[Array, "B K"],
+    position: Int[Array, ""],
+    tokens: Int[Array, "B K"],
+) -> Int[Array, "B K L"] | None:
+    if before is None:
+        return None
+    return follow(before, parents).at[..., position].set(tokens)
 
 
 def _none_finished(batch: int, number: int) -> _Finished:
@@ -151,7 +197,7 @@ def _empty_history(length: int, batch: int, width: int, weights: Any) -> _Histor
 
 def _continuations(
     logits: Float[Array, "B K V"],
-    log_probs: Float[Array, "B K"],
+    live: _Live,
     config: SearchConfig,
     position: Int[Array, ""],
     shortest: Int[Array, "B"],
@@ -163,46 +209,65 @@ def _continuations(
       (ended, (candidates, tokens)): the log-probability of ending each beginning here, and its
       M best other continuations. K of them would do, for the next live set can take no more
       from one beginning; the rest make up for those that may not be generated, which is cheaper
-      than to mask the logits.
+      than to mask the logits. Repetitions, of which there may be many, are masked.
     """
+    log_probs = live.log_probs
     logits = logits.astype(jnp.float32)
     normalizer = jax.nn.logsumexp(logits, axis=-1)
-    ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
-    ended = jnp.where(end_allowed(position, shortest)[:, None], ended, -jnp.inf)
+    if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
+    ended = jnp.where(end_allowed(position, shortest)[:, None], if_ended, -jnp.inf)
 
+    if live.written is not None:
+        logits = without_repeats(logits, live.written, position, config.no_repeat_ngram_size)
     not_live = (SpecialIds.EOS, *never_generated(config))
     number = min(log_probs.shape[1] + len(not_live), logits.shape[-1])
     best, tokens = largest(logits, number)
     forbidden = jnp.isin(tokens, jnp.array(not_live))
     forbidden = forbidden | end_required(position, longest)[:, None, None]
     candidates = log_probs[..., None] + best - normalizer[..., None]
-    return ended, (jnp.where(forbidden, -jnp.inf, candidates), tokens)
+    candidates = jnp.where(forbidden, -jnp.inf, candidates)
+    if live.written is not None:
+        ended = jnp.where(jnp.all(candidates == -jnp.inf, axis=-1), if_ended, ended)
+    return ended, (candidates, tokens)
 
 
 def _best(
-    candidates: Float[Array, "B K M"], tokens: Int[Array, "B K M"], width: int
-) -> tuple[Float[Array, "B K"], Int[Array, "B K"], Int[Array, "B K"]]:
-    """Returns the best of all candidates: (log_probs, tokens, parents)."""
+    candidates: Float[Array, "B K M"],
+    tokens: Int[Array, "B K M"],
+    width: int,
+    handicaps: Float[Array, "B K"] | None,
+) -> tuple[Float[Array, "B K"], Float[Array, "B K"], Int[Array, "B K"], Int[Array, "B K"]]:
+    """Returns the best of all candidates: (what ranked them, log_probs, tokens, parents)."""
     batch, _, number = candidates.shape
-    log_probs, index = lax.top_k(candidates.reshape(batch, -1), width)
+    ranked = candidates if handicaps is None else candidates + handicaps[..., None]
+    ranked, index = lax.top_k(ranked.reshape(batch, -1), width)
     tokens = jnp.take_along_axis(tokens.reshape(batch, -1), index, axis=1)
-    return log_probs, tokens, index // number
+    log_probs = ranked
+    if handicaps is not None:
+        log_probs = jnp.take_along_axis(candidates.reshape(batch, -1), index, axis=1)
+    return ranked, log_probs, tokens, index // number
+
+
+def _among_best(
+    ended: Float[Array, "B K"], others: Float[Array, "B K"], handicaps: Float[Array, "B K"] | None
+) -> Bool[Array, "B K"]:
+    """Tells which endings are among the K best continuations, `others` ranked by `_best`."""
+    ended = ended if handicaps is None else ended + handicaps
+    rivals = jnp.concatenate([ended, others], axis=1)
+    rank = jnp.sum(rivals[:, None, :] > ended[:, :, None], axis=-1)
+    return (rank < ended.shape[1]) & (ended > -jnp.inf)
 
 
 def _add_ended(
     finished: _Finished,
     ended: Float[Array, "B K"],
-    others: Float[Array, "B K"],
-    config: SearchConfig,
+    scores: Float[Array, "B K"],
+    accepted: Bool[Array, "B K"],
     position: Int[Array, ""],
 ) -> _Finished:
-    """Adds the hypotheses that end at `position` with one of the K best continuations of all."""
+    """Adds the accepted ones of the hypotheses that end at `position`."""
     width, number = ended.shape[1], finished.scores.shape[1]
-    rivals = jnp.concatenate([ended, others], axis=1)
-    rank = jnp.sum(rivals[:, None, :] > ended[:, :, None], axis=-1)
-    accepted = (rank < width) & (ended > -jnp.inf)
-    scores = jnp.where(accepted, ended / length_penalty(config, position + 1), -jnp.inf)
-
+    scores = jnp.where(accepted, scores, -jnp.inf)
     scores, index = lax.top_k(jnp.concatenate([finished.scores, scores], axis=1), number)
     slots = jnp.broadcast_to(jnp.arange(width), ended.shape)
 

@@ -29,10 +29,25 @@ class SearchConfig:
         only.
       length_alpha: That alpha, unused with normalization `none`. GNMT uses 0.2; Bahdanau's code
         divides by the length itself, 1.
+      coverage_penalty: What is added to the score of a finished hypothesis for its attention:
+        `none`; `gnmt`, beta for each source word times the log of the attention that it received,
+        if that is less than 1; `summary`, minus beta for all attention to a word beyond 1. It
+        decides as `length_normalization` does, and is refused with `greedy`, which compares
+        nothing, and for models whose attention is not to source words.
+      coverage_beta: That beta, unused with penalty `none`; GNMT uses 0.2.
+      coverage_stepwise: Whether unfinished hypotheses are compared by their log-probability and
+        the penalty so far, instead of the former alone; `beam` only. OpenNMT-py recommends it for
+        `summary`.
       temperature: Divides the logits before sampling; `sample` only.
       top_k: Samples among this many most probable tokens only, 0 for all; `sample` only.
       top_p: Samples among the fewest tokens that together have this probability; `sample` only.
       forbid_unknown: Whether the unknown word may not be generated.
+      no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
+        Where no token is left, the output ends, even before its shortest length.
+      replace_unknown: Whether an unknown word of an output is written as the source word that it
+        attended to most; for vocabularies that have unknown words.
+      unknown_dictionary: A file of `source<TAB>target` lines: such a source word is written as its
+        translation where it has one here.
     """
 
     method: str = setting("beam", choices=("greedy", "beam", "sample"))
@@ -43,10 +58,16 @@ class SearchConfig:
     min_length_ratio: float = setting(0.0, at_least=0)
     length_normalization: str = setting("length", choices=("none", "length", "gnmt"))
     length_alpha: float = setting(1.0, at_least=0)
+    coverage_penalty: str = setting("none", choices=("none", "gnmt", "summary"))
+    coverage_beta: float = setting(0.2, above=0)
+    coverage_stepwise: bool = setting(False)
     temperature: float = setting(1.0, above=0)
     top_k: int = setting(0, at_least=0)
     top_p: float = setting(1.0, above=0, at_most=1)
     forbid_unknown: bool = setting(False)
+    no_repeat_ngram_size: int = setting(0, at_least=0)
+    replace_unknown: bool = setting(False)
+    unknown_dictionary: str = setting("")
 
     def __post_init__(self):
         most = {"greedy": 1, "beam": self.beam_size}.get(self.method, self.num_hypotheses)
@@ -62,6 +83,41 @@ class SearchConfig:
             raise ValueError(
                 "max_length_constant: expected more than 0 where max_length_factor is 0, found 0"
             )
+        self._check_coverage()
+        self._check_unknown()
+
+    def _check_coverage(self) -> None:
+        if self.coverage_penalty != "none" and self.method == "greedy":
+            raise ValueError(
+                "coverage_penalty: expected 'none' with method 'greedy', which compares no "
+                f"hypotheses, found {self.coverage_penalty!r}"
+            )
+        if not math.isfinite(self.coverage_beta):
+            raise ValueError(f"coverage_beta: expected a finite number, found {self.coverage_beta}")
+        if self.coverage_stepwise and (self.method != "beam" or self.coverage_penalty == "none"):
+            raise ValueError(
+                "coverage_stepwise: expected only with method 'beam' and a coverage_penalty, found "
+                f"it with {self.method!r} and {self.coverage_penalty!r}"
+            )
+
+    def _check_unknown(self) -> None:
+        if self.replace_unknown and self.forbid_unknown:
+            raise ValueError(
+                "replace_unknown: expected only without forbid_unknown, which leaves no unknown "
+                "words, found both"
+            )
+        if self.unknown_dictionary and not self.replace_unknown:
+            raise ValueError(
+                "unknown_dictionary: expected only with replace_unknown, found "
+                f"{self.unknown_dictionary!r} without it"
+            )
+
+    @property
+    def needs_alignment(self) -> str | None:
+        """The first field that asks for attention to source positions, None if none does."""
+        if self.coverage_penalty != "none":
+            return "coverage_penalty"
+        return "replace_unknown" if self.replace_unknown else None
 
     def longest(self, source_length: int) -> int:
         """Returns the most tokens that an output of a source of this length may have."""

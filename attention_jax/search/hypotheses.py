@@ -18,7 +18,8 @@ class Hypotheses:
       tokens: `B N L`, EOS included, PAD after it.
       lengths: `B N`, tokens with EOS.
       log_probs: `B N`, log p(tokens | source) under the model.
-      scores: `B N`, `log_probs` with the length normalised away, descending.
+      scores: `B N`, `log_probs` with the length normalised away, and the coverage penalty if
+        there is one, descending.
       weights: `B N L S`, the attention with which each token was predicted; zero after EOS.
     """
 

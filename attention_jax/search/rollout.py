@@ -9,8 +9,10 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from attention_jax.search.config import SearchConfig
+from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.lengths import length_limits, length_penalty
+from attention_jax.search.lengths import length_limits
+from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import repeat_state
 from attention_jax.search.vocabulary import mask_logits
 from attention_jax.types import SpecialIds
@@ -51,7 +53,8 @@ def roll_out(
         position, state, tokens, live, log_probs, lengths, all_tokens, all_weights = carry
         logits, weights, state = step(state, tokens)
         logits = logits.astype(jnp.float32)
-        tokens = choose(mask_logits(logits, config, position, shortest, longest), position)
+        allowed = mask_logits(logits, all_tokens, config, position, shortest, longest)
+        tokens = choose(allowed, position)
         tokens = jnp.where(live, tokens, SpecialIds.PAD).astype(jnp.int32)
         log_prob = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
         log_prob = log_prob - jax.nn.logsumexp(logits, axis=-1)
@@ -80,7 +83,11 @@ def roll_out(
     *_, log_probs, lengths, tokens, weights = lax.while_loop(
         lambda carry: (carry[0] < max_length) & jnp.any(carry[3]), advance, start
     )
-    scores = log_probs / length_penalty(config, lengths)
+    penalties = None
+    if config.coverage_penalty != "none":
+        words = word_columns(source_lengths, weights.shape[-1])
+        penalties = coverage_penalty(config, weights.sum(axis=0), words)
+    scores = hypothesis_scores(config, log_probs, lengths, penalties)
     scores, order = lax.top_k(scores, number)
 
     def sort(values):

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.search.config import SearchConfig
+from attention_jax.search.ngrams import without_repeats
 from attention_jax.types import SpecialIds
 
 
@@ -25,15 +26,35 @@ def end_required(position: Int[Array, ""], longest: Int[Array, "B"]) -> Bool[Arr
 
 def mask_logits(
     logits: Float[Array, "B K V"],
+    written: Int[Array, "L B K"],
     config: SearchConfig,
     position: Int[Array, ""],
     shortest: Int[Array, "B"],
     longest: Int[Array, "B"],
 ) -> Float[Array, "B K V"]:
-    """Sets the logits of the tokens that may not stand at `position` to minus infinity."""
+    """Sets the logits of the tokens that may not stand at `position` to minus infinity.
+
+    Args:
+      logits: Of all tokens.
+      written: The tokens before `position`; what stands beyond does not matter.
+      config: What is never generated, and which repetitions are not.
+      position: The place of the token, from 0.
+      shortest: Fewest tokens of each output.
+      longest: Most tokens of each output.
+
+    Returns:
+      Logits of which at least one is finite: if nothing else may, EOS may follow.
+    """
+    size = config.no_repeat_ngram_size
+    if size:
+        logits = without_repeats(logits, jnp.moveaxis(written, 0, -1), position, size)
     ids = jnp.arange(logits.shape[-1])
     is_end = ids == SpecialIds.EOS
     allowed = ~jnp.isin(ids, jnp.array(never_generated(config)))
     allowed = allowed & (end_allowed(position, shortest)[:, None] | ~is_end)
     allowed = jnp.where(end_required(position, longest)[:, None], is_end, allowed)
-    return jnp.where(allowed[:, None, :], logits, -jnp.inf)
+    logits = jnp.where(allowed[:, None, :], logits, -jnp.inf)
+    if size:
+        nothing = jnp.all(logits == -jnp.inf, axis=-1, keepdims=True)
+        logits = jnp.where(nothing & is_end, 0.0, logits)
+    return logits

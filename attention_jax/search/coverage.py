@@ -1,0 +1,49 @@
+"""How much attention each word of the source has received, and what a hypothesis pays for it."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attention_jax.search.config import SearchConfig
+
+# Attention to a word that received less counts as this, so that a forgotten word costs 23 beta.
+_LEAST = 1e-10
+
+
+def word_columns(source_lengths: Int[Array, "B"], size: int) -> Bool[Array, "B 1 S"]:
+    """Tells which columns of attention belong to words of the source.
+
+    Its EOS is not one of them, and neither is padding: EOS says nothing that has to be said, every
+    output rests on it while it ends, and rows without a counterpart may rest there at no cost.
+
+    Args:
+      source_lengths: Source tokens with EOS.
+      size: S, the columns that there are.
+    """
+    return (jnp.arange(size) < source_lengths[:, None] - 1)[:, None]
+
+
+def coverage_penalty(
+    config: SearchConfig, coverage: Float[Array, "*B S"], words: Bool[Array, "*#B S"]
+) -> Float[Array, "*B"]:
+    """Computes what is added to the score of a hypothesis for its attention, never more than zero.
+
+    gnmt:     beta sum_s log(min(c[s], 1)), for words that were attended to too little
+    summary: -beta sum_s (max(c[s], 1) - 1), for words that were attended to too much
+
+    Args:
+      config: Which of them, not `none`, and beta.
+      coverage: c, the attention to each source position, summed over the tokens of a hypothesis.
+      words: The positions that count.
+
+    Source:
+      gnmt: Wu et al. 2016, Google's Neural Machine Translation System, eq. 14. summary: the
+      coverage penalty of that name in OpenNMT-py.
+    Deviations:
+      c is taken as at least 1e-10 in `gnmt`, or a word without attention would cost infinitely
+      much. The source's EOS does not count; see `word_columns`.
+    """
+    if config.coverage_penalty == "gnmt":
+        terms = jnp.log(jnp.clip(coverage, _LEAST, 1.0))
+    else:
+        terms = 1.0 - jnp.maximum(coverage, 1.0)
+    return config.coverage_beta * jnp.sum(jnp.where(words, terms, 0.0), axis=-1)

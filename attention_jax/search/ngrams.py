@@ -1,0 +1,42 @@
+"""No repetition: tokens that would complete an n-gram for the second time."""
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+
+def without_repeats(
+    logits: Float[Array, "B K V"],
+    written: Int[Array, "B K L"],
+    position: Int[Array, ""],
+    size: int,
+) -> Float[Array, "B K V"]:
+    """Sets the logits of tokens that would complete a repeated n-gram to minus infinity.
+
+    Wherever the last n - 1 tokens stood before, the token that followed them then is ruled out.
+    EOS, which no beginning contains, never is.
+
+    Args:
+      logits: Of the token at `position`.
+      written: The tokens before it; what stands at `position` and beyond does not matter.
+      position: How many there are.
+      size: n, at least 1.
+
+    Source:
+      Paulus, Xiong and Socher 2017, A Deep Reinforced Model for Abstractive Summarization, for
+      n = 3.
+    """
+    batch, hypotheses, vocabulary = logits.shape
+    starts = written.shape[-1] - size + 1
+    if starts < 1:  # there is no room for two of them
+        return logits
+    first = jnp.maximum(position - size + 1, 0)
+    last = lax.dynamic_slice_in_dim(written, first, size - 1, axis=-1)
+    repeats = jnp.arange(starts) + size <= position
+    repeats = jnp.broadcast_to(repeats, (batch, hypotheses, starts))
+    for offset in range(size - 1):
+        repeats &= written[..., offset : offset + starts] == last[..., offset, None]
+    # A token beyond the vocabulary is dropped.
+    ruled_out = jnp.where(repeats, written[..., size - 1 :], vocabulary)
+    rows, columns = jnp.ogrid[:batch, :hypotheses]
+    return logits.at[rows[..., None], columns[..., None], ruled_out].set(-jnp.inf, mode="drop")
