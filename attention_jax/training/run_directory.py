@@ -2,7 +2,8 @@
 
 `config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
 `results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line;
-`alignments.SPLIT.txt` in Pharaoh format; `checkpoints/`, `vocab/` and `plots/`.
+`alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
+is told of, if any; `checkpoints/`, `vocab/` and `plots/`.
 """
 
 import contextlib
@@ -38,6 +39,7 @@ class RunDirectory:
         self.results = self.path / "results.json"
         self.checkpoints = self.path / "checkpoints"
         self.vocabularies = self.path / "vocab"
+        self.links = self.path / "links.train.txt"
         self.plots = self.path / "plots"
 
     def predictions(self, split: str) -> pathlib.Path:
@@ -95,6 +97,7 @@ class RunDirectory:
         """Removes what a training leaves that never began, such as for want of a file."""
         if self.writes:
             shutil.rmtree(self.vocabularies, ignore_errors=True)
+            self.links.unlink(missing_ok=True)
             self.run.unlink(missing_ok=True)
 
     def read_config(self) -> dict[str, Any] | None:
