@@ -67,7 +67,7 @@ def train(
         skipped_in_a_row=int(state.skipped_in_a_row),
     )
     with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
-        log.opening(parts.task, count_parameters(state.params), seconds=watch.seconds)
+        log.opening(parts, count_parameters(state.params), seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
@@ -81,7 +81,7 @@ def train(
             last = step == parts.total_steps
             metric = None
             if last or _is_multiple(step, settings.evaluate_every_steps):
-                log.training(meter.flush())
+                log.training(meter.flush(end=last))
                 values = parts.validation(_evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
@@ -92,7 +92,7 @@ def train(
 
             is_due = _is_multiple(step, settings.checkpoint_every_steps)
             if last or told_to_stop or is_due or watch.stopped or watch.best_step == step:
-                log.training(meter.flush())
+                log.training(meter.flush(end=last or watch.stopped))
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
                 checkpointer.save(
                     step, state, data=parts.batches.state(), config=origin(config, directory),

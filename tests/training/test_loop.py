@@ -53,7 +53,7 @@ def test_intervals_do_not_change_the_parameters(plain_run, tmp_path):
     assert _facts(tmp_path / "run")["parameters"] == _facts(plain_run)["parameters"]
     assert _steps(tmp_path / "run", "train") == [3, 6, 9, 12]
     assert _steps(tmp_path / "run", "validation") == [5, 10, 12]
-    assert _steps(plain_run, "train") == [] and _steps(plain_run, "validation") == [12]
+    assert _steps(plain_run, "train") == _steps(plain_run, "validation") == [12]
     assert any((tmp_path / "run" / "tensorboard").iterdir())
     steps = {int(path.name) for path in (tmp_path / "run" / "checkpoints").iterdir()}
     assert {8, 10, 12} <= steps and 4 not in steps
@@ -84,6 +84,7 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
         (tmp_path / f"run/checkpoints/{steps[-1]}/host/metadata").read_text()
     )  # fmt: skip
     assert host["stopped"] and host["waited"] == 2
+    assert _steps(tmp_path / "run", "train") == steps[-1:]  # the window that was cut short
     run = load_run(tmp_path / "run")
     assert run.step == host["best_step"]
     assert json.loads((tmp_path / "run/results.json").read_text())["test"]["step"] == run.step
