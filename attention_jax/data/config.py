@@ -62,9 +62,12 @@ class AlignmentConfig:
 
     Attributes:
       method: `hmm` and `ibm1` train the aligners of this package on the training text, `eflomal`
-        calls the program of that name; `file` reads links; `none` for no alignments.
+        calls the program of that name; `file` reads links; `none` for no alignments. A text is
+        aligned once: what is found is kept beside the prepared data sets, for all runs.
       symmetrization: How an aligner's two directions are joined.
-      file: A line of links `0-0 2-1` for each training pair, between words split at spaces.
+      file: Links `0-0 2-1` between words split at spaces, a line for each line of the training
+        text, of which those count whose pairs are trained on; for a data set that is no text of
+        the user's, a line for each training pair.
       base: Number of a sentence's first word in the file.
     """
 

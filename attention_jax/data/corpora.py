@@ -1,5 +1,6 @@
 """From the config of a data set to its examples, through its builder."""
 
+import dataclasses
 import importlib
 
 from attention_jax.data.config import (
@@ -10,6 +11,21 @@ from attention_jax.data.config import (
 )
 
 Examples = dict[str, list[tuple[str, tuple[str, ...]]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextLines:
+    """Where in the text files of the user the training pairs stand.
+
+    Attributes:
+      path: The text; of two files, the one of the sources.
+      numbers: The line of every training pair, from 0; lines without one are left out or held out.
+      total: How many lines the text has.
+    """
+
+    path: str
+    numbers: list[int]
+    total: int
 
 
 def load_corpus(data_config: DataConfig) -> Examples:
@@ -23,9 +39,26 @@ def load_corpus(data_config: DataConfig) -> Examples:
     """
     from attention_jax.data.preparation import load_examples
 
-    name = data_config.name
-    builder = importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")
+    builder = _builder_module(data_config)
     return load_examples(builder.Builder, _builder_config(builder, data_config))
+
+
+def training_lines(data_config: DataConfig) -> TextLines | None:
+    """Returns which lines of the user's own text the training pairs are; None for other data.
+
+    Raises:
+      DataError: If the text cannot be read.
+    """
+    if not isinstance(data_config, ParallelConfig):
+        return None
+    builder = _builder_module(data_config)
+    config = _builder_config(builder, data_config)
+    return TextLines(config.train.source, *builder.training_lines(config))
+
+
+def _builder_module(data_config: DataConfig):
+    name = data_config.name
+    return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")
 
 
 def _builder_config(builder, data_config: DataConfig):

@@ -33,10 +33,11 @@ def build(
     config: Config, source_vocabulary_size: int, target_vocabulary_size: int
 ) -> "Bidirectional":
     """Builds both models; raises `ConfigError` if parts of the config do not fit."""
-    if config.fertility is not None:
+    if config.fertility_dim:
         raise ConfigError(
-            "config.model.fertility: expected none for a model of both directions, of which "
-            "objectives see the forward one's only"
+            "config.model.fertility_dim: expected 0 for a model of both directions, of which "
+            "objectives see the forward one's only, "
+            f"found {config.fertility_dim}"
         )
     return Bidirectional(
         forward=rnn_seq2seq.build(config, source_vocabulary_size, target_vocabulary_size),

@@ -70,7 +70,7 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     # ---- Data -----------------------------------------------------------------------------------
     objective = Objective(config.objectives)
     task = build_task(config.data, directory.vocabularies)
-    links = training_links(task, config.data, objective, report=_to_standard_error)
+    links = training_links(task, config.data, objective, directory, _to_standard_error)
     batches = make_train_iterator(
         task, config.data, config.seed, jax.process_index(), jax.process_count(), links
     )

@@ -39,8 +39,10 @@ class MovingAverage:
 class CheckpointAverage:
     """Evaluates the mean of the parameters in the newest checkpoints, once training is over.
 
-    Validations while training measure the last parameters, not the mean: it would change with
-    every checkpoint that an interruption adds, and training with it. So `training.metric`, and
+    A checkpoint that only an interruption asked for is none of them, so that the mean is the same
+    however often a run was cut off; nor is a damaged one, in whose place an older one is taken.
+
+    Validations while training measure the last parameters, not the mean. So `training.metric`, and
     what is called best by it, says nothing about the mean. The best step has no part in choosing
     the checkpoints, and `training.patience`, which would end training past the best, must be 0.
 

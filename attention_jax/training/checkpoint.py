@@ -3,7 +3,8 @@
 A step holds the training state, the position in the data, the resolved config, and the host's
 own state (best metric, patience). Orbax writes and deletes the steps; a manifest of checksums
 is added once a step is committed and verified before it is restored. A damaged step is reported
-in one line, set aside, and the newest good one before it is taken.
+in one line, set aside, and the newest good one before it is taken. An interim step, which only an
+interruption asked for, is kept while it is the newest: it takes no other one's place.
 """
 
 import contextlib
@@ -19,12 +20,12 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
-from orbax.checkpoint import checkpoint_managers
 
 from attention_jax.errors import CheckpointError
-from attention_jax.training import manifest
+from attention_jax.training import manifest, retention
 
 _COMMITTED = "commit_success.txt"
+_INTERIM = "interim.txt"
 _TIMES = "_CHECKPOINT_METADATA"  # changed once more while a step is committed; never read
 _ITEMS = ("state", "data", "config", "host")
 _ASIDE = ".damaged"
@@ -70,7 +71,7 @@ class Checkpointer:
 
         Args:
           directory: Holds one folder per step.
-          keep_latest: Number of newest steps to keep.
+          keep_latest: Number of newest steps to keep, beside an interim one.
           keep_best: Number of steps with the best validation metric to keep.
           mode: Whether the best metric is the "min" or the "max".
           read_only: Whether damaged steps stay where they are.
@@ -84,6 +85,7 @@ class Checkpointer:
         self._report = report
         self._manager: ocp.CheckpointManager | None = None
         self._saving: int | None = None
+        self._interim: set[int] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +106,7 @@ class Checkpointer:
         config: Mapping[str, Any],
         host: Mapping[str, Any],
         metric: float | None = None,
+        interim: bool = False,
     ) -> None:
         """Copies a step off the device and starts writing it.
 
@@ -114,13 +117,16 @@ class Checkpointer:
           config: The resolved config, plain JSON.
           host: The trainer's own state, plain JSON.
           metric: Validation metric of this step, if it has one; decides which steps are best.
+          interim: Whether a run that is not interrupted would not have saved this step.
 
         Raises:
           CheckpointError: If this or the previous save failed.
         """
         self.wait()
         with _one_line(f"checkpoint step {step} in {self.directory} could not be saved"):
-            self._open_for_writing().save(
+            manager = self._open_for_writing()
+            (self._interim.add if interim else self._interim.discard)(step)
+            manager.save(
                 step,
                 args=ocp.args.Composite(
                     state=ocp.args.StandardSave(_by_name(state)),
@@ -166,12 +172,9 @@ class Checkpointer:
         self._mention_unfinished(newer_than=candidates[0] if candidates else -1)
         damage = ""
         for candidate in candidates:
-            found = self._damage(candidate)
-            if found is None:
-                try:
-                    return self._load(candidate, like)
-                except _Unreadable as error:
-                    found = str(error)
+            found = self._attempt(candidate, like)
+            if isinstance(found, Checkpoint):
+                return found
             message = f"checkpoint step {candidate} in {self.directory} is damaged: {found}"
             damage = damage or message
             if jax.process_index() == 0:
@@ -191,6 +194,28 @@ class Checkpointer:
         if step is not None:
             raise CheckpointError(f"{self.directory} has no checkpoint of step {step} or before")
         return None
+
+    def restore_each(self, like: Any, newest: int) -> Iterator[Checkpoint]:
+        """Yields every good checkpoint but the interim ones, newest first.
+
+        Args:
+          like: As for `restore`.
+          newest: The step to begin with.
+
+        Raises:
+          CheckpointError: If they are of another model.
+        """
+        for step in reversed(self.steps()):
+            if step > newest or self._path(step, _INTERIM).exists():
+                continue
+            found = self._attempt(step, like)
+            if isinstance(found, Checkpoint):
+                yield found
+            elif jax.process_index() == 0:
+                self._report(
+                    f"warning: checkpoint step {step} in {self.directory} is damaged: {found}; "
+                    "it is left out"
+                )
 
     def close(self) -> None:
         """Waits for the save under way, checks it, and stops the background threads."""
@@ -222,18 +247,15 @@ class Checkpointer:
             for step in set(self._folders()) - set(self.steps()):
                 shutil.rmtree(self._path(step))  # left by a process killed while it saved
         _barrier("checkpoint_directory")
-        best = dict(get_metric_fn=_metric, reverse=self._mode == "min")
-        policy = checkpoint_managers.AnyPreservationPolicy(
-            [
-                checkpoint_managers.LatestN(self._keep_latest),
-                checkpoint_managers.BestN(
-                    n=self._keep_best, keep_checkpoints_without_metrics=False, **best
-                ),
-            ]
-        )
+        self._interim = {s for s in self.steps() if self._path(s, _INTERIM).exists()}
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=policy,
-            best_fn=_metric,  # without it metrics are not stored, and lost to BestN on resuming
+            preservation_policy=retention.keep(
+                self._keep_latest,
+                self._keep_best,
+                self._mode,
+                counts=lambda step: step not in self._interim,
+            ),
+            best_fn=retention.metric,  # without it metrics are not stored, and lost to BestN on resuming
             best_mode=self._mode,
             # The default counts an empty directory as the latest step.
             atomicity_options=ocp.options.AtomicityOptions(
@@ -249,6 +271,8 @@ class Checkpointer:
         """Runs in the background when a step's files are written, just before it is committed."""
         if jax.process_index() == 0:
             for step in set(self._folders()) - set(self.steps()):
+                if step in self._interim:
+                    self._path(step, _INTERIM).write_text("saved because the run was told to stop\n")
                 manifest.write_manifest(self._path(step), except_for=(_TIMES,))
 
     def _mention_unfinished(self, newer_than: int) -> None:
@@ -258,6 +282,16 @@ class Checkpointer:
                     f"warning: checkpoint step {step} in {self.directory} is passed over: "
                     f"it has no {_COMMITTED}, so its saving was interrupted"
                 )
+
+    def _attempt(self, step: int, like: Any) -> Checkpoint | str:
+        """Returns a checkpoint, or what is wrong with it."""
+        damage = self._damage(step)
+        if damage is not None:
+            return damage
+        try:
+            return self._load(step, like)
+        except _Unreadable as error:
+            return str(error)
 
     def _damage(self, step: int) -> str | None:
         """Returns what is wrong with a step, the same answer on every process."""
@@ -313,10 +347,6 @@ class Checkpointer:
 
 class _Unreadable(Exception):
     """A step passed the checksums, or has none, and still could not be read."""
-
-
-def _metric(metrics: Mapping[str, float]) -> float:
-    return metrics["metric"]
 
 
 def _barrier(name: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoint import Checkpointer
-from attention_jax.training.config import ExperimentConfig
+from attention_jax.training.config import ExperimentConfig, TrainingConfig
 from attention_jax.training.meter import Meter
 from attention_jax.training.origin import check_origin, origin
 from attention_jax.training.preemption import Preemption
@@ -67,7 +67,7 @@ def train(
         skipped_in_a_row=int(state.skipped_in_a_row),
     )
     with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
-        log.opening(parts.task, count_parameters(state.params), seconds=watch.seconds)
+        log.opening(parts, count_parameters(state.params), seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
@@ -81,7 +81,7 @@ def train(
             last = step == parts.total_steps
             metric = None
             if last or _is_multiple(step, settings.evaluate_every_steps):
-                log.training(meter.flush())
+                log.training(meter.flush(end=last))
                 values = parts.validation(_evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
@@ -90,13 +90,13 @@ def train(
                 state = dataclasses.replace(state, plateau=plateau)
                 log.validation(step, values, best=watch.best_step == step)
 
-            is_due = _is_multiple(step, settings.checkpoint_every_steps)
-            if last or told_to_stop or is_due or watch.stopped or watch.best_step == step:
-                log.training(meter.flush())
+            is_due = last or _is_due(step, watch, settings)
+            if is_due or told_to_stop:
+                log.training(meter.flush(end=last or watch.stopped))
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
                 checkpointer.save(
                     step, state, data=parts.batches.state(), config=origin(config, directory),
-                    host=dataclasses.asdict(watch), metric=metric,
+                    host=dataclasses.asdict(watch), metric=metric, interim=not is_due,
                 )  # fmt: skip
             if told_to_stop:
                 checkpointer.wait()
@@ -124,6 +124,12 @@ def count_parameters(params: Params) -> int:
 
 def _is_multiple(step: int, every: int) -> bool:
     return bool(every) and step % every == 0
+
+
+def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
+    """Returns whether a step is saved even if nobody interrupts the training."""
+    wanted = watch.stopped or watch.best_step == step
+    return wanted or _is_multiple(step, settings.checkpoint_every_steps)
 
 
 def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:

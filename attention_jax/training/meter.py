@@ -26,6 +26,7 @@ class Meter:
         self._every = every
         self._limit = max_consecutive_skipped
         self._in_a_row = skipped_in_a_row
+        self._step = 0
         self._pending: tuple[int, Pairs] | None = None
         self._totals: dict[str, tuple[float, float]] = {}
 
@@ -42,21 +43,28 @@ class Meter:
         self._pending = (step, metrics)
         return window
 
-    def flush(self) -> tuple[int, Totals] | None:
-        """Reads what is pending, waiting for it; returns and raises as `add`."""
-        if self._pending is None:
+    def flush(self, *, end: bool = False) -> tuple[int, Totals] | None:
+        """Reads what is pending, waiting for it; returns and raises as `add`.
+
+        Args:
+          end: Whether training ends here, and the window with it, however short it is.
+        """
+        if self._pending is not None:
+            self._read(*self._pending)
+            self._pending = None
+            end = end or self._step % self._every == 0
+        if not (end and self._totals):
             return None
-        step, metrics = self._pending
-        self._pending = None
+        totals, self._totals = self._totals, {}
+        return self._step, totals
+
+    def _read(self, step: int, metrics: Pairs) -> None:
         values = jax.device_get(metrics)
         for name, (total, count) in values.items():
             old_total, old_count = self._totals.get(name, (0.0, 0.0))
             self._totals[name] = (old_total + float(total), old_count + float(count))
+        self._step = step
         self._watch(step, values)
-        if step % self._every:
-            return None
-        totals, self._totals = self._totals, {}
-        return step, totals
 
     def _watch(self, step: int, values: Mapping) -> None:
         self._in_a_row = self._in_a_row + 1 if values["skipped"][0] > 0 else 0

@@ -3,8 +3,9 @@
 `config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
 `results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
-`alignments.SPLIT.txt` in Pharaoh format; `viewer.SPLIT.html`, attention to look at;
-`comparison.SPLIT.json`, differences from another run; `checkpoints/`, `vocab/` and `plots/`.
+`alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
+is told of, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`, differences
+from another run; `checkpoints/`, `vocab/` and `plots/`.
 """
 
 import contextlib
@@ -40,6 +41,7 @@ class RunDirectory:
         self.results = self.path / "results.json"
         self.checkpoints = self.path / "checkpoints"
         self.vocabularies = self.path / "vocab"
+        self.links = self.path / "links.train.txt"
         self.plots = self.path / "plots"
 
     def predictions(self, split: str) -> pathlib.Path:
@@ -105,6 +107,7 @@ class RunDirectory:
         """Removes what a training leaves that never began, such as for want of a file."""
         if self.writes:
             shutil.rmtree(self.vocabularies, ignore_errors=True)
+            self.links.unlink(missing_ok=True)
             self.run.unlink(missing_ok=True)
 
     def read_config(self) -> dict[str, Any] | None:

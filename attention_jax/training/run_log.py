@@ -5,12 +5,13 @@ from typing import Self
 
 import jax
 
-from attention_jax.data.tasks import Task
 from attention_jax.objectives import Objective
 from attention_jax.objectives.metrics import Totals
+from attention_jax.training.assembly import Assembly
 from attention_jax.training.config import TrainingConfig
 from attention_jax.training.metrics_writer import MetricsWriter
-from attention_jax.training.progress import Progress, format_seconds
+from attention_jax.training.opening import opening_lines
+from attention_jax.training.progress import Progress
 from attention_jax.training.run_directory import RunDirectory
 
 _SHOWN = ("perplexity", "accuracy", "wer", "per", "bleu", "chrf")
@@ -32,7 +33,7 @@ class RunLog:
 
         Args:
           directory: The run.
-          config: Its `tensorboard` and `metric` count.
+          config: Its `tensorboard`, `metric` and `log_every_steps` count.
           objective: Turns sums into the values to report.
           total_steps: Length of training in updates.
           step: Updates made so far.
@@ -40,6 +41,7 @@ class RunLog:
         first = jax.process_index() == 0
         self._objective = objective
         self._metric = config.metric
+        self._every = config.log_every_steps
         self._total_steps = total_steps
         self._step = step
         self._progress = Progress(total_steps, step=step, silent=not first)
@@ -56,15 +58,12 @@ class RunLog:
         if self._writer is not None:
             self._writer.close()
 
-    def opening(self, task: Task, parameters: int, *, seconds: float) -> None:
-        """Says what is trained on what."""
-        self.say(
-            f"{len(task.split('train')):,} training examples, vocabularies of "
-            f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
-            f"{parameters:,} parameters, {self._total_steps:,} steps"
-        )
-        if self._step:
-            self.say(f"continuing after step {self._step} ({format_seconds(seconds)} so far)")
+    def opening(self, parts: Assembly, parameters: int, *, seconds: float) -> None:
+        """Says what is trained on what, and what takes the time before the first line."""
+        for line in opening_lines(
+            parts, parameters, step=self._step, seconds=seconds, log_every_steps=self._every
+        ):
+            self.say(line)
 
     def training(self, window: tuple[int, Totals] | None) -> None:
         """Reports the steps of a window, if one has ended."""

@@ -292,6 +292,13 @@ class Schedule:
     learning_rate: float
     clock: Clock
 
+    @property
+    def warmup_steps(self) -> int:
+        """For how many updates the learning rate rises at first."""
+        return self.clock.in_steps(
+            getattr(self.config, "warmup_steps", 0), getattr(self.config, "warmup_epochs", 0.0)
+        )
+
     def __call__(self, step: Step, scale: Float[Array, ""] | float = 1.0) -> Factor:
         """Returns the learning rate of the next update; `scale` is `PlateauState.scale`."""
         factor = self.config.factor(step, self.clock)

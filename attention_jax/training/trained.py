@@ -108,9 +108,8 @@ def best_params(
     check_origin(checkpointer, newest, config, directory)
     averaging = config.training.averaging
     if isinstance(averaging, CheckpointAverage):
-        steps = [step for step in reversed(checkpointer.steps()) if step <= newest.step]
-        older = (checkpointer.restore(like, step) for step in steps)
-        params = (checkpoint.state.params for checkpoint in older if checkpoint is not None)
+        checkpoints = checkpointer.restore_each(like, newest.step)
+        params = (checkpoint.state.params for checkpoint in checkpoints)
         return newest.step, evaluation_params(averaging, newest.state.params, None, params)
     chosen = _best(checkpointer, like, newest)
     return chosen.step, evaluation_params(averaging, chosen.state.params, chosen.state.average)

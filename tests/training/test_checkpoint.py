@@ -36,10 +36,12 @@ def _like(state: dict) -> dict:
     )
 
 
-def _save(checkpointer: Checkpointer, step: int, metric: float | None = None) -> None:
+def _save(
+    checkpointer: Checkpointer, step: int, metric: float | None = None, *, interim: bool = False
+) -> None:
     checkpointer.save(
         step, _state(step), data={"batch": step}, config={"seed": 1}, host={"best": metric},
-        metric=metric,
+        metric=metric, interim=interim,
     )
 
 
@@ -104,6 +106,48 @@ def test_save_keeps_the_largest_where_that_is_best(tmp_path):
         _save(checkpointer, step, metric)
     checkpointer.close()
     assert checkpointer.steps() == [2, 4]
+
+
+def test_interim_steps_take_no_place_of_another(tmp_path):
+    kept = []
+    for step, interim in enumerate([False, False, True, True, False, True], start=1):
+        checkpointer = Checkpointer(tmp_path, keep_latest=2)
+        _save(checkpointer, step, interim=interim)
+        checkpointer.close()
+        kept.append(checkpointer.steps())
+    assert kept == [[1], [1, 2], [1, 2, 3], [1, 2, 4], [2, 5], [2, 5, 6]]
+    assert Checkpointer(tmp_path).restore(_like(_state())).step == 6
+    each = Checkpointer(tmp_path).restore_each(_like(_state()), newest=6)
+    assert [checkpoint.step for checkpoint in each] == [5, 2]
+
+
+def test_interim_step_that_is_reached_again_counts_as_what_it_is_then(copy):
+    checkpointer = Checkpointer(copy)
+    _save(checkpointer, 3, interim=True)
+    checkpointer.wait()
+    _damage(copy / "3" / "manifest.json", "truncated")
+    checkpointer = Checkpointer(copy, report=lambda line: None)
+    assert checkpointer.restore(_like(_state())).step == 2
+    _save(checkpointer, 3)
+    checkpointer.close()
+    assert checkpointer.steps() == [2, 3]
+
+
+def test_restore_each_leaves_a_damaged_step_out(tmp_path):
+    checkpointer = Checkpointer(tmp_path, keep_latest=4)
+    for step in (1, 2, 3, 4):
+        _save(checkpointer, step)
+    checkpointer.close()
+    _damage(tmp_path / "1" / "host" / "metadata", "deleted")
+    _damage(tmp_path / "3" / "host" / "metadata", "zeroed")
+    lines: list[str] = []
+    reader = Checkpointer(tmp_path, read_only=True, report=lines.append)
+    each = list(reader.restore_each(_like(_state()), newest=4))
+    assert [checkpoint.step for checkpoint in each] == [4, 2]
+    _assert_equal(each[1].state, _state(2))
+    assert len(lines) == 2 and "step 3 in" in lines[0] and lines[1].endswith("it is left out")
+    each = reader.restore_each(_like(_state()), newest=3)
+    assert [checkpoint.step for checkpoint in each] == [2]
 
 
 def _files(step: pathlib.Path) -> list[str]:

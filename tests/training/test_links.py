@@ -1,6 +1,7 @@
 """From word alignments to links between tokens."""
 
 import dataclasses
+import tempfile
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from attention_jax.data.tasks import build_task
 from attention_jax.errors import ConfigError, DataError
 from attention_jax.objectives import build_objective
 from attention_jax.training.links import training_links
+from attention_jax.training.run_directory import RunDirectory
 
 SOURCES = ["a small house .", "the house", "a book .", "the small book"]
 TARGETS = ["ein kleines haus .", "das haus", "ein buch .", "das kleine buch"]
@@ -37,8 +39,9 @@ def config(tmp_path, monkeypatch):
 
 
 def links_of(config, tmp_path, objective=GUIDED):
-    task = build_task(config, tmp_path / "vocab")
-    return task, training_links(task, config, objective)
+    with tempfile.TemporaryDirectory(dir=tmp_path) as run:
+        task = build_task(config, tmp_path / "vocab")
+        return task, training_links(task, config, objective, RunDirectory(run))
 
 
 def test_a_link_of_words_links_all_their_tokens_and_the_ends(config, tmp_path):
@@ -90,7 +93,7 @@ def test_own_aligners_find_the_words(config, tmp_path, method):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (LINES[:3], "expected 4 lines, one for each training pair, found 3"),
+        (LINES[:3], "links: expected 4 lines, one for each line of .*train_source, found 3"),
         ([*LINES[:3], "0-0 3-1"], "links:4: expected words of sentences of 3 and 3 words"),
         ([*LINES[:3], "0-0 x"], "links:4: expected links such as 0-1"),
     ],
@@ -102,14 +105,15 @@ def test_a_file_that_does_not_fit_is_rejected(config, tmp_path, lines, message):
 
 
 def test_links_that_nobody_gives_or_nobody_needs_are_rejected(config, tmp_path):
-    task = build_task(config, tmp_path / "vocab")
+    task, run = build_task(config, tmp_path / "vocab"), RunDirectory(tmp_path / "run")
     silent = dataclasses.replace(config, alignment=AlignmentConfig())
     for data in (silent, CmudictConfig()):
         with pytest.raises(ConfigError, match="expected word alignments, which an obj.*'none'"):
-            training_links(task, data, GUIDED)
+            training_links(task, data, GUIDED, run)
     with pytest.raises(ConfigError, match="expected 'none', for no objective.*found 'file'"):
-        training_links(task, config, build_objective({"nll": {}}))
-    assert training_links(task, silent, build_objective({"nll": {}})) is None
+        training_links(task, config, build_objective({"nll": {}}), run)
+    assert training_links(task, silent, build_objective({"nll": {}}), run) is None
+    assert not run.path.exists()
 
 
 @pytest.mark.parametrize(

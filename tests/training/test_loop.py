@@ -11,7 +11,9 @@ from attention_jax.errors import ConfigError, RunDirectoryError, UserError
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoint import Checkpointer
-from attention_jax.training.run import run_experiment
+from attention_jax.training.loop import train
+from attention_jax.training.preemption import Preempted, Preemption
+from attention_jax.training.run import adopt_config, open_checkpoints, run_experiment
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import shard_batch
 from attention_jax.training.trained import load_run
@@ -53,7 +55,7 @@ def test_intervals_do_not_change_the_parameters(plain_run, tmp_path):
     assert _facts(tmp_path / "run")["parameters"] == _facts(plain_run)["parameters"]
     assert _steps(tmp_path / "run", "train") == [3, 6, 9, 12]
     assert _steps(tmp_path / "run", "validation") == [5, 10, 12]
-    assert _steps(plain_run, "train") == [] and _steps(plain_run, "validation") == [12]
+    assert _steps(plain_run, "train") == _steps(plain_run, "validation") == [12]
     assert any((tmp_path / "run" / "tensorboard").iterdir())
     steps = {int(path.name) for path in (tmp_path / "run" / "checkpoints").iterdir()}
     assert {8, 10, 12} <= steps and 4 not in steps
@@ -84,6 +86,7 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
         (tmp_path / f"run/checkpoints/{steps[-1]}/host/metadata").read_text()
     )  # fmt: skip
     assert host["stopped"] and host["waited"] == 2
+    assert _steps(tmp_path / "run", "train") == steps[-1:]  # the window that was cut short
     run = load_run(tmp_path / "run")
     assert run.step == host["best_step"]
     assert json.loads((tmp_path / "run/results.json").read_text())["test"]["step"] == run.step
@@ -103,6 +106,58 @@ def test_average_of_checkpoints_is_what_is_evaluated(tmp_path):
     jax.tree.map(
         lambda mean, a, b: np.testing.assert_allclose(mean, (a + b) / 2, rtol=1e-6, atol=1e-7),
         averaged.params, older, newer,
+    )  # fmt: skip
+
+
+class _StopAt(Preemption):
+    """Tells a training to stop after a step, as a signal does."""
+
+    def __init__(self, step: int):
+        super().__init__()
+        self._step = step
+
+    def requested(self, step: int = 0) -> bool:
+        """Returns whether the step is reached."""
+        return step == self._step
+
+
+def test_average_of_checkpoints_does_not_depend_on_interruptions(tmp_path):
+    config = tiny_config(
+        num_steps=6, checkpoint_every_steps=2, evaluate_every_steps=0, log_every_steps=4,
+        averaging={"name": "checkpoints", "count": 2},
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "whole")
+    directory = RunDirectory(tmp_path / "cut")
+    for step in (3, 5):
+        with pytest.raises(Preempted), directory.claimed():
+            adopt_config(directory, config)
+            with open_checkpoints(directory, config) as checkpointer:
+                train(config, directory, checkpointer, _StopAt(step))
+        assert Checkpointer(directory.checkpoints).steps()[-1] == step
+    run_experiment(config, tmp_path / "cut")
+    whole, cut = (load_run(tmp_path / name).params for name in ("whole", "cut"))
+    jax.tree.map(np.testing.assert_array_equal, cut, whole)
+    assert _steps(tmp_path / "cut", "train") == [4, 6]
+
+
+def test_damaged_checkpoint_has_no_part_in_the_average(tmp_path, capsys):
+    config = tiny_config(
+        num_steps=8, checkpoint_every_steps=2, evaluate_every_steps=0, keep_latest=4,
+        averaging={"name": "checkpoints", "count": 3},
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "run")
+    checkpoints = tmp_path / "run" / "checkpoints"
+    (checkpoints / "6" / "host" / "metadata").unlink()
+    averaged = load_run(tmp_path / "run")
+    assert "checkpoint step 6" in capsys.readouterr().err
+    like = assemble(averaged.config, averaged.directory).like
+    reader = Checkpointer(checkpoints, read_only=True)
+    good = [reader.restore(like, step).state.params for step in (8, 4, 2)]
+    jax.tree.map(
+        lambda mean, *leaves: np.testing.assert_allclose(
+            mean, np.mean(leaves, axis=0), rtol=1e-6, atol=1e-7
+        ),
+        averaged.params, *good,
     )  # fmt: skip
 
 

@@ -22,6 +22,17 @@ def test_add_returns_a_window_one_step_late():
     assert meter.flush() == (4, {"nll": (7.0, 4.0), "skipped": (0.0, 2.0)})
 
 
+def test_flush_ends_a_window_early_where_training_ends():
+    meter = Meter(10, max_consecutive_skipped=3)
+    for step in (1, 2, 3):
+        assert meter.add(step, _metrics(step)) is None
+    assert meter.flush() is None
+    assert meter.flush(end=True) == (3, {"nll": (6.0, 6.0), "skipped": (0.0, 3.0)})
+    assert meter.flush(end=True) is None
+    meter.add(4, _metrics(4.0))
+    assert meter.flush(end=True) == (4, {"nll": (4.0, 2.0), "skipped": (0.0, 1.0)})
+
+
 def test_add_raises_after_too_many_skipped_updates_in_a_row():
     meter = Meter(100, max_consecutive_skipped=3)
     for step, skipped in enumerate([1, 1, 0, 1, 1], start=1):

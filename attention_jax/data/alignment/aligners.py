@@ -1,6 +1,7 @@
 """Every aligner by its name, in either direction."""
 
 import functools
+import importlib.metadata
 from collections.abc import Sequence
 
 from attention_jax.data.alignment import eflomal, hmm, ibm1
@@ -13,6 +14,29 @@ DIRECTIONS = ("forward", "reverse")
 # The time and memory of a pair grow with the product of its lengths; nothing is learnt from a
 # "sentence" as long as this.
 MAX_WORDS = 200
+# To be raised whenever an aligner comes to link the same text otherwise.
+_REVISION = 1
+_SETTINGS = {
+    "ibm1": (ibm1.ITERATIONS, ibm1.SMOOTHING),
+    "hmm": (
+        ibm1.ITERATIONS,
+        ibm1.SMOOTHING,
+        hmm.ITERATIONS,
+        hmm.NULL_PROBABILITY,
+        hmm.UNIFORM_SHARE,
+    ),
+}
+
+
+def signature(method: str) -> str:
+    """Describes all that an aligner's links depend on but the text."""
+    settings = _SETTINGS.get(method, ())
+    if method == "eflomal":
+        try:
+            settings = (importlib.metadata.version("eflomal"),)
+        except importlib.metadata.PackageNotFoundError:
+            pass  # aligning says so
+    return f"{method} {_REVISION} {MAX_WORDS} {settings}"
 
 
 def align(

@@ -94,6 +94,26 @@ def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
     return {"train": train, **heldout}
 
 
+def training_lines(config: ParallelText) -> tuple[list[int], int]:
+    """Returns where in the training text the training pairs stand.
+
+    Returns:
+      (numbers, total): the line of every training pair, from 0, and how many lines there are.
+
+    Raises:
+      DataError: As `read_splits`.
+    """
+    # All pairs of a source line are held out together, so a source tells them apart.
+    sources = {source for source, _ in read_splits(config)["train"]}
+    pairs = config.train.pairs()
+    numbers = [
+        number
+        for number, pair in enumerate(pairs)
+        if pair[0] in sources and _problem(pair) is None
+    ]
+    return numbers, len(pairs)
+
+
 def usable_pairs(corpus: Corpus) -> list[Pair]:
     """Returns the training pairs, leaving out, with a notice, empty and over-long lines."""
     pairs = corpus.pairs()

@@ -1,0 +1,97 @@
+"""Which words of the training text belong together: found once, then kept in the run directory."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import jax
+from jax.experimental import multihost_utils
+
+from attention_jax.data.config import AlignmentConfig, TranslationConfig
+from attention_jax.data.corpora import training_lines
+from attention_jax.data.lines import read_lines
+from attention_jax.data.tasks import Task
+from attention_jax.errors import DataError
+from attention_jax.evaluation.alignment import to_pharaoh
+from attention_jax.evaluation.pharaoh import parse_lines
+from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.training.run_directory import RunDirectory
+
+Sentences = Sequence[Sequence[str]]
+WordLinks = list[tuple[int, int]]
+
+
+def word_links(
+    task: Task,
+    data_config: TranslationConfig,
+    words: tuple[Sentences, Sentences],
+    directory: RunDirectory,
+    report: Callable[[str], None],
+) -> list[WordLinks]:
+    """Returns the (source, target) words that belong together in every training pair.
+
+    The first process of a run looks for them once and writes them to the run directory. There all
+    processes read them, then and whenever the run is continued: some aligners draw samples, and a
+    file may have changed since.
+
+    Args:
+      task: What is trained on.
+      data_config: Its config; the method of its `alignment` is not `none`.
+      words: The words of the sources and of the targets.
+      directory: The run.
+      report: Called with lines that say how far an aligner is.
+
+    Raises:
+      DataError: If a file of links, or the run's own, does not fit the text.
+      UserError: If the aligner fails.
+    """
+    if directory.writes and not directory.links.exists():
+        if data_config.alignment.method == "file":
+            found = _from_file(task, data_config, words)
+        else:
+            found = _aligned(data_config.alignment, words, report)
+        directory.write_lines(directory.links, map(to_pharaoh, found))
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices("word_links")
+    lengths = [(len(source), len(target)) for source, target in zip(*words, strict=True)]
+    try:
+        marked = parse_lines(read_lines(directory.links), str(directory.links), lengths=lengths)
+    except DataError as error:
+        raise DataError(
+            f"{error} (the links of the text that this run was begun with; without the file they "
+            "are found anew)"
+        ) from None
+    return [sorted(links.possible) for links in marked]
+
+
+def _aligned(
+    config: AlignmentConfig, words: tuple[Sentences, Sentences], report: Callable[[str], None]
+) -> list[WordLinks]:
+    from attention_jax.data.alignment.cache import align_once
+
+    forward, reverse = align_once(*words, method=config.method, report=report)
+    return [
+        sorted(symmetrize(*pair, config.symmetrization))
+        for pair in zip(forward, reverse, strict=True)
+    ]
+
+
+def _from_file(
+    task: Task, data_config: TranslationConfig, words: tuple[Sentences, Sentences]
+) -> list[WordLinks]:
+    """Reads the lines of a file, of which only those of the pairs that are trained on count."""
+    path, base = Path(data_config.alignment.file), data_config.alignment.base
+    lines, text = read_lines(path), training_lines(data_config)
+    numbers = task.split("train").numbers
+    if text is None:
+        total, what = task.num_training_pairs, f"training pair of {data_config.name}"
+    else:
+        total, what = text.total, f"line of {text.path}"
+        numbers = [text.numbers[number] for number in numbers]
+    if len(lines) != total:
+        raise DataError(f"{path}: expected {total} lines, one for each {what}, found {len(lines)}")
+    # Pairs that are left out of training are not checked against their text, which is gone.
+    lengths = [(10**9, 10**9)] * total
+    for number, source, target in zip(numbers, *words, strict=True):
+        lengths[number] = (len(source), len(target))
+    links = parse_lines(lines, str(path), base=base, lengths=lengths)
+    return [sorted(links[number].possible) for number in numbers]
