@@ -14,7 +14,7 @@ class Variant:
     Attributes:
       label: How tables call it.
       source: The paper that it is from.
-      kind: `coverage`, `supervised` or neither (empty).
+      kind: `coverage`, `supervised`, `symmetry` or none of them (empty).
       overrides: Its fields, path -> value.
     """
 
@@ -35,6 +35,10 @@ class Condition:
 
     label: str
     overrides: Mapping[str, Any]
+
+
+# Where a term is switched on after the model has begun to align, as papers do it in a second stage.
+_STARTS = 500
 
 
 def _attention(name: str, **fields: Any) -> dict[str, Any]:
@@ -63,14 +67,31 @@ VARIANTS: Mapping[str, Variant] = {
         _attention("linguistic_coverage", max_fertility=2.0),
     ),
     "neural": Variant("neural coverage", _TU, "coverage", _attention("neural_coverage")),
+    "embedding": Variant(
+        "coverage embeddings",
+        "Mi et al. 2016",
+        "coverage",
+        {**_attention("coverage_embedding"), "objectives.final_coverage.weight": 0.1},
+    ),
     "biases": Variant("structural biases", _COHN, "coverage", _attention("structural_bias")),
+    "global": Variant(
+        "structural biases, global fertility",
+        _COHN,
+        "coverage",
+        {
+            **_attention("structural_bias"),
+            "model.fertility_dim": 128,
+            "objectives.global_fertility.weight": 1.0,
+            "objectives.global_fertility.schedule.start_steps": _STARTS,
+        },
+    ),
     "penalty": Variant(
         "coverage penalty",
         _COHN,
         "coverage",
         {
             "objectives.coverage_penalty.weight": 0.2,
-            "objectives.coverage_penalty.schedule.warmup_steps": 500,
+            "objectives.coverage_penalty.schedule.warmup_steps": _STARTS,
         },
     ),
     "see_loss": Variant(
@@ -80,7 +101,7 @@ VARIANTS: Mapping[str, Variant] = {
         {
             **_attention("coverage_vector"),
             "objectives.coverage_loss.weight": 1.0,
-            "objectives.coverage_loss.schedule.start_steps": 500,
+            "objectives.coverage_loss.schedule.start_steps": _STARTS,
         },
     ),
     **{
@@ -97,6 +118,17 @@ VARIANTS: Mapping[str, Variant] = {
             ("mul", "multiplication"),
         )
     },
+    "symmetry": Variant(
+        "symmetry bonus",
+        _COHN,
+        "symmetry",
+        {
+            "model.name": "bidirectional",
+            "objectives.reverse_nll.label_smoothing": 0.1,
+            "objectives.bilingual_symmetry.weight": 1.0,
+            "objectives.bilingual_symmetry.schedule.start_steps": _STARTS,
+        },
+    ),
 }
 
 CONDITIONS: Mapping[str, Condition] = {

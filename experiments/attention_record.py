@@ -1,5 +1,6 @@
 """Measures the attention and the translations of a trained run, sentence by sentence."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,12 +11,16 @@ from attention_jax.data.config import DataConfig
 from attention_jax.data.storage import data_root
 from attention_jax.data.tasks import Split, build_task
 from attention_jax.errors import RunDirectoryError
-from attention_jax.evaluation.aer import LinkCounts, count_links, saer_counts
+from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
 from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.attention_alignment import SHIFTS, match, probability_mass, shifted
 from attention_jax.evaluation.bleu import bleu_statistics
 from attention_jax.evaluation.fertility import DROPPED_BELOW, REPEATED_ABOVE, fertility
-from attention_jax.evaluation.over_under import excess_and_missing_counts, repeated_counts, tokenized
+from attention_jax.evaluation.over_under import (
+    count_excess_and_missing,
+    count_repeated,
+    tokenized,
+)
 from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.training.forced_decoding import forced_attention
 from attention_jax.training.gold_links import GoldFiles, GoldLinks, compare_with_gold
@@ -102,20 +107,20 @@ def text_counts(
 ) -> dict[str, Counts]:
     """Counts what the words of outputs tell."""
     words = tokenized(outputs)
-    excess, missing = excess_and_missing_counts(
-        words, [tokenized(variants) for variants in references]
-    )
-    return {
+    wanted = [tokenized(variants) for variants in references]
+    excess, missing = zip(*map(count_excess_and_missing, words, wanted), strict=True)
+    counts = {
         "bleu": bleu_statistics(outputs, references),
-        "repeated": repeated_counts(words, order=2),
+        "repeated": [count_repeated(each, order=2) for each in words],
         "excess": excess,
         "missing": missing,
     }
+    return {name: np.array(rows, float) for name, rows in counts.items()}
 
 
 def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> dict[str, Counts]:
     """Counts how often each source word is attended to while an output is written."""
-    written = split.with_targets(outputs)
+    written = dataclasses.replace(split, targets=list(outputs))
     found = []
     for index, forced in enumerate(forced_attention(run, written)):
         tokens = (
@@ -137,7 +142,7 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
     pairs = [(comparison.forward[number].weights, gold.links[number]) for number in numbers]
     counts = {
         "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in pairs],
-        "saer": [_row(saer_counts([w], [links])) for w, links in pairs],
+        "saer": [_row(count_weights(w, links)) for w, links in pairs],
         "probability_mass": [_mean_of(probability_mass, w, links) for w, links in pairs],
     }
     for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):

@@ -98,20 +98,25 @@ def saer(matrices: Sequence[Float[np.ndarray, "_T _S"]], golds: Sequence[MarkedL
       Tu, Lu, Liu, Liu and Li 2016, on alignment quality.
     """
     _check_parallel(len(matrices), len(golds))
-    counts = LinkCounts()
-    for index, (weights, gold) in enumerate(zip(matrices, golds, strict=True)):
-        hits = (_mass(weights, links, index) for links in (gold.sure, gold.possible))
-        counts += LinkCounts(float(np.sum(weights)), len(gold.sure), *hits)
-    return counts.aer
+    return sum(map(count_weights, matrices, golds), LinkCounts()).aer
 
 
-def _mass(weights: Float[np.ndarray, "T S"], links: Collection[Link], index: int) -> float:
+def count_weights(weights: Float[np.ndarray, "_T _S"], gold: MarkedLinks) -> LinkCounts:
+    """Counts what `saer` is made of for one sentence pair: weights in the place of links.
+
+    Raises:
+      ValueError: If a gold link lies outside of the weights.
+    """
+    hits = (_mass(weights, links) for links in (gold.sure, gold.possible))
+    return LinkCounts(float(np.sum(weights)), len(gold.sure), *hits)
+
+
+def _mass(weights: Float[np.ndarray, "T S"], links: Collection[Link]) -> float:
     """Sums the weights of links."""
     outside = [(s, t) for s, t in links if s >= weights.shape[1] or t >= weights.shape[0]]
     if outside:
         raise ValueError(
-            f"matrices[{index}]: expected weights for the link {min(outside)}, found shape "
-            f"{weights.shape}"
+            f"matrices: expected weights for the link {min(outside)}, found shape {weights.shape}"
         )
     return float(sum(weights[target, source] for source, target in links))
 

@@ -6,6 +6,7 @@ Counts are pooled over all sentences before they are divided, and shares are in 
 import collections
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
+import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from attention_jax.evaluation.error_rates import check_parallel
@@ -16,6 +17,20 @@ Words = Sequence[Hashable]
 ORDERS = (1, 2, 3, 4)
 # Without a tagger, the most frequent words stand in for those without content of their own.
 FUNCTION_WORDS = 100
+
+
+def count_repeated(words: Words, order: int) -> tuple[int, int]:
+    """Counts the n-grams of a sentence that have occurred before in it, and all of them.
+
+    Args:
+      words: The sentence.
+      order: n.
+
+    Returns:
+      (repeated, all); the repeated ones are total - distinct.
+    """
+    ngrams = [tuple(words[start : start + order]) for start in range(len(words) - order + 1)]
+    return len(ngrams) - len(set(ngrams)), len(ngrams)
 
 
 def repeated_ngrams(sentences: Iterable[Words], order: int) -> float:
@@ -33,27 +48,46 @@ def repeated_ngrams(sentences: Iterable[Words], order: int) -> float:
     Source:
       The share of distinct n-grams of Li et al. (2016), turned around and taken within sentences.
     """
-    total = distinct = 0
-    for words in sentences:
-        ngrams = [tuple(words[start : start + order]) for start in range(len(words) - order + 1)]
-        total, distinct = total + len(ngrams), distinct + len(set(ngrams))
-    return 100 * (1 - distinct / total) if total else 0.0
+    return _share(count_repeated(words, order) for words in sentences)
 
 
-def excess_and_missing(
-    hypotheses: Sequence[Words], references: Sequence[Sequence[Words]]
-) -> tuple[float, float]:
-    """Counts the words that a reference has not, and those that only the reference has.
-
-    excess  = 100 sum_w max(count_hyp(w) - count_ref(w), 0) / |hyp|
-    missing = 100 sum_w max(count_ref(w) - count_hyp(w), 0) / |ref|
+def count_excess_and_missing(
+    hypothesis: Words, references: Sequence[Words]
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Counts the words of an output that its reference has not, and the other way round.
 
     Order does not count. Of several references the one with the fewest words of either kind is
     taken, of equals the first.
 
     Args:
+      hypothesis: The output as words.
+      references: Its references as words.
+
+    Returns:
+      (excess, words of the output) and (missing, words of the reference).
+    """
+    written = collections.Counter(hypothesis)
+    excess, missing, length = min(
+        (
+            ((written - wanted).total(), (wanted - written).total(), wanted.total())
+            for wanted in map(collections.Counter, references)
+        ),
+        key=lambda counts: counts[0] + counts[1],
+    )
+    return (excess, len(hypothesis)), (missing, length)
+
+
+def excess_and_missing(
+    hypotheses: Sequence[Words], references: Sequence[Sequence[Words]]
+) -> tuple[float, float]:
+    """Computes the shares of words that a reference has not, and that only the reference has.
+
+    excess  = 100 sum_w max(count_hyp(w) - count_ref(w), 0) / |hyp|
+    missing = 100 sum_w max(count_ref(w) - count_hyp(w), 0) / |ref|
+
+    Args:
       hypotheses: Outputs as words.
-      references: The references of each, as words.
+      references: The references of each, as words; see `count_excess_and_missing`.
 
     Returns:
       (excess, missing) in percent.
@@ -62,21 +96,14 @@ def excess_and_missing(
       ValueError: If the lists are empty or of unequal length, or an example has no reference.
     """
     check_parallel(hypotheses, references)
-    sums = collections.Counter()
-    for hypothesis, variants in zip(hypotheses, references, strict=True):
-        written = collections.Counter(hypothesis)
-        more, fewer, length = min(
-            (
-                ((written - wanted).total(), (wanted - written).total(), wanted.total())
-                for wanted in map(collections.Counter, variants)
-            ),
-            key=lambda counts: counts[0] + counts[1],
-        )
-        sums.update(excess=more, missing=fewer, written=len(hypothesis), wanted=length)
-    return (
-        100 * sums["excess"] / max(sums["written"], 1),
-        100 * sums["missing"] / max(sums["wanted"], 1),
-    )
+    excess, missing = zip(*map(count_excess_and_missing, hypotheses, references), strict=True)
+    return _share(excess), _share(missing)
+
+
+def _share(counts: Iterable[tuple[int, int]]) -> float:
+    """Returns 100 times the first count of all sentences over the second; 0 where that is 0."""
+    part, whole = np.sum([(0, 0), *counts], axis=0)
+    return 100 * float(part) / float(whole) if whole else 0.0
 
 
 def over_under_scores(
@@ -98,8 +125,8 @@ def over_under_scores(
       ValueError: As `excess_and_missing`.
     """
     check_parallel(hypotheses, references)
-    words = _tokenized(hypotheses)
-    wanted = [_tokenized(variants) for variants in references]
+    words = tokenized(hypotheses)
+    wanted = [tokenized(variants) for variants in references]
     scores = {}
     for prefix, sentences in (("", words), ("reference_", [each[0] for each in wanted])):
         for order in ORDERS:
@@ -145,6 +172,7 @@ def dropped_words(
     return 100 * dropped / counted if counted else 0.0
 
 
-def _tokenized(texts: Iterable[str]) -> list[list[str]]:
+def tokenized(texts: Iterable[str]) -> list[list[str]]:
+    """Splits texts into words as BLEU counts them (tokenizer `13a`, case kept)."""
     tokenize = Tokenizer13a()
     return [tokenize(text).split() for text in texts]

@@ -76,7 +76,7 @@ def score_attention_of_outputs(
         return scores
     covering = [
         covering_weights(
-            hypothesis,
+            hypothesis.weights,
             split.source_vocabulary.tokens(ids),
             split.target_vocabulary.tokens(hypothesis.tokens),
         )

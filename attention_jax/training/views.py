@@ -104,7 +104,7 @@ def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
     for index, hypothesis in zip(chosen, best, strict=True):
         source = one.run.source_vocabulary.tokens(one.split.source_ids[index])
         target = vocabulary.tokens(hypothesis.tokens)
-        scores = _scores(hypothesis.weights, covering_weights(hypothesis, source, target))
+        scores = _scores(hypothesis.weights, covering_weights(hypothesis.weights, source, target))
         output = vocabulary.decode(hypothesis.tokens)
         views.append(ViewedAttention(hypothesis.weights, target, output, scores))
     if not has_heads(one.run, one.split):
@@ -139,7 +139,7 @@ def output_words(
     target, members = words_of_tokens(tokens[:-1])
     weights = between_words(np.asarray(best.weights, np.float64), source, members)
     pieces = split.source_vocabulary.tokens(split.source_ids[index])
-    scores = {**_scores(weights, covering_weights(best, pieces, tokens)), **more}
+    scores = {**_scores(weights, covering_weights(best.weights, pieces, tokens)), **more}
     return ViewedAttention(weights, target, split.target_vocabulary.decode(best.tokens), scores)
 
 

@@ -1,10 +1,10 @@
 import pytest
-from tests.experiments.measured import system
 
 from experiments.alignment_claims import CLAIMS
 from experiments.alignment_variants import VARIANTS
 from experiments.claims import Claim, claims_table
 from experiments.sentence_measures import MEASURES
+from tests.experiments.measured import system
 
 LABELS = {"base": "the base", "new": "the new one"}
 

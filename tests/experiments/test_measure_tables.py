@@ -1,8 +1,8 @@
 import pytest
-from tests.experiments.measured import system
 
 from experiments.measure_tables import differences, overview
 from experiments.seeds import corpus_score
+from tests.experiments.measured import system
 
 LABELS = {"base": "the base", "good": "a good one", "same": "much the same"}
 
