@@ -44,8 +44,6 @@ _GOLD = "multi30k/alignments/test_2016_flickr.{}-{}.tsv"
 _WORDS = "multi30k/tok/test_2016_flickr.lc.norm.tok.{}.gz"
 Counts = Float[np.ndarray, "N F"]
 
-flags.DEFINE_string("workdir", None, "The run's directory.")
-
 
 def main() -> None:
     """Measures the run."""
@@ -187,5 +185,11 @@ def _mean_of(measure, weights: np.ndarray, links: MarkedLinks) -> list[float]:
     return [measure(weights, links.possible), 1.0] if links.possible else [0.0, 0.0]
 
 
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, which are not those of programs that import this module."""
+    flags.DEFINE_string("workdir", None, "The run's directory.")
+    return argv
+
+
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

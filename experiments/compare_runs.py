@@ -35,12 +35,6 @@ _TABLES = (
     ("unattended", "overattended", "deviation"),
 )
 
-flags.DEFINE_list("runs", [], "Names and directories.")
-flags.DEFINE_enum("split", "test", ["test", "validation"], "The split.")
-for name in ("output", "alignment", *_GOLD[2:]):
-    flags.DEFINE_string(name, None, "See above.")
-flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
-
 
 def main() -> None:
     """Measures the runs and prints their table."""
@@ -92,5 +86,15 @@ def comparison(found: Mapping[str, list[dict[str, SentenceMeasure]]]) -> list[st
     return [*lines, measure_tables.LEGEND]
 
 
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, which are not those of programs that import this module."""
+    flags.DEFINE_list("runs", [], "Names and directories.")
+    flags.DEFINE_enum("split", "test", ["test", "validation"], "The split.")
+    for name in ("output", "alignment", *_GOLD[2:]):
+        flags.DEFINE_string(name, None, "See above.")
+    flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
+    return argv
+
+
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

@@ -24,8 +24,6 @@ run's results.json, and writes sentence_bleu.npz: what BLEU needs of each senten
 """
 NUMBERS = (2, 3, 4)
 
-flags.DEFINE_string("workdir", None, "The run's directory.")
-
 
 def main() -> None:
     """Evaluates the run."""
@@ -76,5 +74,11 @@ def _counted(run: TrainedRun, split: Split) -> SentenceBleu:
     return SentenceBleu.of(split.sources, lines[: len(split)], split.references)
 
 
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, which are not those of programs that import this module."""
+    flags.DEFINE_string("workdir", None, "The run's directory.")
+    return argv
+
+
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

@@ -30,8 +30,6 @@ FILE = "teachers.json"
 SYMMETRIZATION = "grow-diag-final-and"
 Words = Sequence[Sequence[str]]
 
-flags.DEFINE_string("out", "docs/results", "Where records and tables are written.")
-
 
 def main() -> None:
     """Measures every teacher in every condition."""
@@ -111,5 +109,11 @@ def _words(split: Split) -> tuple[Words, Words]:
     return sources, targets
 
 
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, which are not those of programs that import this module."""
+    flags.DEFINE_string("out", "docs/results", "Where records and tables are written.")
+    return argv
+
+
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, define_flags)

@@ -39,6 +39,7 @@ class Term:
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = False
+    needs_reverse: ClassVar[bool] = False
     needs_output: ClassVar[tuple[str, str]] = (
         "coverage",
         "config.model.attention.name='coverage_embedding'",

@@ -41,6 +41,7 @@ class Term:
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = False
+    needs_reverse: ClassVar[bool] = False
     needs_output: ClassVar[tuple[str, str]] = ("fertility", "config.model.fertility_dim above 0")
 
     def count(self, batch: Batch) -> Float[Array, ""]:

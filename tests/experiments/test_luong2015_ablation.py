@@ -25,7 +25,8 @@ def records(tmp_path, numpy_rng, monkeypatch):
         for name in ("missing", "repeated"):
             measures[name] = shares(numpy_rng, name, 0.3)
         if run.cell.startswith(experiment.PLACES):
-            measures |= {"aer": alignments(numpy_rng, rate), "match": shares(numpy_rng, "match", rate)}
+            measures["aer"] = alignments(numpy_rng, rate)
+            measures["match"] = shares(numpy_rng, "match", rate)
         write_record(run, measures, perplexity=5.0 if run.cell == "base" else 4.0)
     return grid, runs
 

@@ -1,0 +1,35 @@
+import pytest
+
+from attention_jax.evaluation.pharaoh import marked_links
+from experiments import teachers
+
+DICTIONARY = {"a": "ein", "dog": "Hund", "cat": "Katze", "runs": "rennt", "sits": "sitzt"}
+
+
+@pytest.fixture
+def pairs():
+    sources = [["a", noun, verb] for noun in ("dog", "cat") for verb in ("runs", "sits")]
+    return sources, [[DICTIONARY[word] for word in words] for words in sources]
+
+
+@pytest.mark.parametrize("method", ["ibm1", "hmm"])
+def test_teacher_scores_are_of_the_test_pairs(pairs, method):
+    train = tuple(side * 5 for side in pairs)
+    test = ([["a", "cat", "runs"], ["a", "dog", "sits"]], [["ein", "Katze", "rennt"], ["sitzt"]])
+    golds = {0: marked_links([(0, 0), (1, 1), (2, 2)])}
+    found = teachers.teacher_scores(method, train, test, golds)
+    assert found.keys() == {"forward", "reverse", "symmetrized"}
+    assert all(value == pytest.approx(0.0) for value in found.values())
+    wrong = {0: marked_links([(0, 2), (1, 0), (2, 1)])}
+    assert all(
+        value == pytest.approx(100.0)
+        for value in teachers.teacher_scores(method, train, test, wrong).values()
+    )
+
+
+def test_table_shows_the_teachers_of_a_condition():
+    scores = {"4k_hmm": {"forward": 20.04, "reverse": 1.0, "symmetrized": 2.0},
+              "29k_hmm": {"forward": 7.0, "reverse": 8.0, "symmetrized": 9.0}}  # fmt: skip
+    table = teachers.table(scores, "4k")
+    assert "| hmm | 20.0 | 1.0 | 2.0 |" in table
+    assert "7.0" not in table
