@@ -80,10 +80,10 @@ class ForcedView:
         return cls(name, [each.weights.T for each in attention], links, is_forward=False)
 
     def aer(self, index: int, golds: Mapping[int, MarkedLinks]) -> dict[str, float]:
-        """Returns the alignment error rate of a pair, if it has gold links."""
+        """Returns the alignment error rate of a pair's reference, if it has gold links."""
         if index not in golds:
             return {}
-        return {"AER": count_links([self.links[index]], [golds[index]]).aer}
+        return {"reference AER": count_links([self.links[index]], [golds[index]]).aer}
 
     def attentions(
         self, chosen: Sequence[int], golds: Mapping[int, MarkedLinks]
