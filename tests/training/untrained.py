@@ -44,7 +44,7 @@ def untrained_run(
         for side, path in (("source", source), ("target", target))
     }
     size = 40 if kind == "bpe" else 8000
-    data = ParallelConfig(**files, subwords=SubwordsConfig(kind=kind, size=size), eval_batch_size=8)
+    data = ParallelConfig(**files, subwords=SubwordsConfig(kind=kind, size=size), eval_batch_size=32)
     config = tiny_config()
     attention = dataclasses.replace(config.model.attention, num_heads=num_heads)
     model_config = dataclasses.replace(config.model, attention=attention)
@@ -60,6 +60,6 @@ def untrained_run(
     )
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     # Larger than at the start of training, so that attention is not uniform.
-    params = jax.tree.map(lambda leaf: 5 * leaf, model.init(jax.random.key(len(folder.name))))
+    params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(len(folder.name))))
     run = TrainedRun(directory, config, *vocabularies, model, params, 0, mesh, shardings)
     return run, task
