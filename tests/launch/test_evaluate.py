@@ -117,7 +117,7 @@ def _page(path):
 
 def _spelled(digits):
     names = "zero one two three four five six seven eight nine".split()
-    return " ".join(names[int(digit)] for digit in digits.split())
+    return " ".join(names[int(digit)] for digit in digits)
 
 
 def test_evaluate_names_the_parameter_that_does_not_fit_the_vocabulary(launch, copy):

@@ -44,7 +44,8 @@ def untrained_run(
         for side, path in (("source", source), ("target", target))
     }
     size = 40 if kind == "bpe" else 8000
-    data = ParallelConfig(**files, subwords=SubwordsConfig(kind=kind, size=size), eval_batch_size=32)
+    subwords = SubwordsConfig(kind=kind, size=size)
+    data = ParallelConfig(**files, subwords=subwords, eval_batch_size=32)
     config = tiny_config()
     attention = dataclasses.replace(config.model.attention, num_heads=num_heads)
     model_config = dataclasses.replace(config.model, attention=attention)
