@@ -30,7 +30,9 @@ def chrf_statistics(
     rows = np.zeros((len(hypotheses), FIELDS))
     for row, hypothesis, variants in zip(rows, hypotheses, references, strict=True):
         written = _ngrams(hypothesis)
-        candidates = np.array([_statistics(written, _ngrams(variant)) for variant in variants])
+        candidates = np.array(
+            [_statistics(written, _ngrams(variant)) for variant in variants], np.float64
+        )
         row[:] = candidates[chrf_from_statistics(candidates).argmax()]
     return rows
 
@@ -57,11 +59,11 @@ def chrf_from_statistics(statistics: Float[np.ndarray, "*R F"]) -> Float[np.ndar
 
 
 def _statistics(written: Counts, wanted: Counts) -> list[int]:
-    return [
-        count
-        for one, other in zip(written, wanted, strict=True)
-        for count in (one.total(), other.total(), (one & other).total())
-    ]
+    found: list[int] = []
+    for one, other in zip(written, wanted, strict=True):
+        # As in sacrebleu, n-grams longer than the reference are not held against the hypothesis.
+        found += [one.total() if other else 0, other.total(), (one & other).total()]
+    return found
 
 
 def _ngrams(text: str) -> Counts:

@@ -47,7 +47,7 @@ def coverage_deviation(fertilities: Fertility) -> float:
     return float(np.abs(1 - fertilities).mean()) if len(fertilities) else 0.0
 
 
-def fertility_scores(matrices: Sequence[Weights]) -> dict[str, float]:
+def fertility_scores(matrices: Sequence[Float[np.ndarray, "_T _S"]]) -> dict[str, float]:
     """Computes what attention tells of over- and under-translation, over all source words.
 
     Args:

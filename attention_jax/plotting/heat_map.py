@@ -23,10 +23,12 @@ CELL = 0.27  # inches
 LABEL_SIZE = 8.5
 TITLE_SIZE = 10.5
 TITLE_ROOM = 0.34
+AXIS_SIZE = 6.5
 GAP = 0.22
 BAR = 0.62
 COLOUR_MAP = "Greys"
 _UNIT = Normalize(0.0, 1.0)
+_ACROSS, _DOWN = "source →", "target ↓"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +112,8 @@ def heat_map_grid(maps: Sequence[HeatMap], columns: int = 3) -> Figure:
 
 def _extent(one: HeatMap) -> _Extent:
     source, target = _labels(one.source), _labels(one.target)
-    left = max(text_width(target, LABEL_SIZE), 0.1) + 0.1
+    axes_names = text_width([_ACROSS, _DOWN], AXIS_SIZE)
+    left = max(text_width(target, LABEL_SIZE), axes_names) + 0.1
     title = text_width([printable(one.title)], TITLE_SIZE) if one.title else 0.0
     cells_width = max(len(source), 1) * CELL
     return _Extent(
@@ -148,6 +151,7 @@ def _draw(axes: Axes, one: HeatMap, left: float) -> None:
     for text, turn in zip(axes.get_xticklabels(), _turned(source), strict=True):
         text.set(rotation=90 if turn else 0, va="bottom", ha="center")
     axes.tick_params(length=0, pad=3)
+    _name_axes(axes)
     for spine in axes.spines.values():
         spine.set(color=OUTLINE, linewidth=0.6)
     if one.title:
@@ -159,6 +163,21 @@ def _draw(axes: Axes, one: HeatMap, left: float) -> None:
             textcoords="offset points",
             va="center",
             **text_style(TITLE_SIZE, fontweight="bold"),
+        )
+
+
+def _name_axes(axes: Axes) -> None:
+    """Names the axes in the corner between the labels of columns and of rows."""
+    for name, height in ((_ACROSS, 1.5 * AXIS_SIZE), (_DOWN, 2.0)):
+        axes.annotate(
+            name,
+            xy=(0, 1),
+            xytext=(-3, height),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            **text_style(AXIS_SIZE, alpha=0.7),
         )
 
 
@@ -178,7 +197,7 @@ def _turned(labels: Sequence[str]) -> list[bool]:
 
 def _labels_height(labels: Sequence[str]) -> float:
     turned = [label for label, turn in zip(labels, _turned(labels), strict=True) if turn]
-    return max(text_width(turned, LABEL_SIZE), LABEL_SIZE / 72) + 0.08
+    return max(text_width(turned, LABEL_SIZE), 2 * AXIS_SIZE / 72) + 0.08
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:

@@ -80,10 +80,10 @@ class ForcedView:
         return cls(name, [each.weights.T for each in attention], links, is_forward=False)
 
     def aer(self, index: int, golds: Mapping[int, MarkedLinks]) -> dict[str, float]:
-        """Returns the alignment error rate of a pair, if it has gold links."""
+        """Returns the alignment error rate of a pair's reference, if it has gold links."""
         if index not in golds:
             return {}
-        return {"AER": count_links([self.links[index]], [golds[index]]).aer}
+        return {"reference AER": count_links([self.links[index]], [golds[index]]).aer}
 
     def attentions(
         self, chosen: Sequence[int], golds: Mapping[int, MarkedLinks]
@@ -100,26 +100,27 @@ class ForcedView:
 def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
     """Shows outputs token by token, and each head where there are several."""
     best = [one.found[index][0] for index in chosen]
-    vocabulary, views = one.run.target_vocabulary, []
-    for index, hypothesis in zip(chosen, best, strict=True):
-        source = one.run.source_vocabulary.tokens(one.split.source_ids[index])
-        target = vocabulary.tokens(hypothesis.tokens)
-        scores = _scores(hypothesis.weights, covering_weights(hypothesis.weights, source, target))
-        output = vocabulary.decode(hypothesis.tokens)
-        views.append(ViewedAttention(hypothesis.weights, target, output, scores))
-    if not has_heads(one.run, one.split):
-        return {one.name: views}
-    written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
-    heads = [forced.heads for forced in forced_attention(one.run, written)]
-    found = {one.name: views}
-    for number in range(len(heads[0])):
-        found[f"{one.name}, head {number + 1}"] = [
-            dataclasses.replace(
-                view, weights=each[number], scores={"entropy": _entropy(each[number])}
-            )
-            for view, each in zip(views, heads, strict=True)
+    named = {one.name: [each.weights for each in best]}
+    if has_heads(one.run, one.split):
+        written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
+        heads = [forced.heads for forced in forced_attention(one.run, written)]
+        for number in range(len(heads[0])):
+            named[f"{one.name}, head {number + 1}"] = [each[number] for each in heads]
+    return {
+        name: [
+            _by_token(one, index, dataclasses.replace(hypothesis, weights=weights))
+            for index, hypothesis, weights in zip(chosen, best, matrices, strict=True)
         ]
-    return found
+        for name, matrices in named.items()
+    }
+
+
+def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAttention:
+    source = one.run.source_vocabulary.tokens(one.split.source_ids[index])
+    target = one.run.target_vocabulary.tokens(hypothesis.tokens)
+    scores = _scores(hypothesis.weights, covering_weights(hypothesis.weights, source, target))
+    output = one.run.target_vocabulary.decode(hypothesis.tokens)
+    return ViewedAttention(hypothesis.weights, target, output, scores)
 
 
 def output_words(

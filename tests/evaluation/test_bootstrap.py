@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
-from attention_jax.evaluation.bootstrap import bleu_interval, paired_bootstrap
+from attention_jax.evaluation.bootstrap import bleu_interval, paired_bootstrap, paired_difference
+from attention_jax.evaluation.chrf import chrf_from_statistics, chrf_statistics
 from tests.evaluation.sentences import noisy, sentences
 
 REFERENCES = sentences(200)
@@ -52,3 +53,20 @@ def test_paired_bootstrap_finds_no_difference_where_there_is_none():
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     one, other = noisy(REFERENCES, 0.2, seed=1), noisy(REFERENCES, 0.2, seed=2)
     assert paired_bootstrap(one, other, LISTED, resamples=300).p_value > 0.05
+
+
+def test_paired_difference_of_any_score():
+    bad, good = noisy(REFERENCES, 0.3, seed=1), noisy(REFERENCES, 0.2, seed=2)
+    rows = [chrf_statistics(outputs, LISTED) for outputs in (bad, good)]
+    found = paired_difference(*rows, chrf_from_statistics, resamples=300, seed=5)
+    scores = [float(chrf_from_statistics(each.sum(axis=0))) for each in rows]
+    assert found.difference == pytest.approx(scores[1] - scores[0])
+    # The same draws of sentences for both, one after the other.
+    draws, differences = np.random.default_rng(5), []
+    for _ in range(300):
+        drawn = draws.integers(200, size=200)
+        one, other = (chrf_from_statistics(each[drawn].sum(axis=0)) for each in rows)
+        differences.append(other - one)
+    np.testing.assert_allclose(
+        [found.low, found.high], np.percentile(differences, [2.5, 97.5]), rtol=1e-9
+    )

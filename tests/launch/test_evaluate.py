@@ -1,6 +1,7 @@
 """`launch.evaluate`: a trained run once more, on other splits or with another search."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -41,7 +42,82 @@ def test_evaluate_repeats_the_results_of_training(launch, copy):
 
 def test_evaluate_refuses_an_unknown_split(launch, copy):
     error = launch("evaluate", f"--workdir={copy}", "--split=test,dev").error
-    assert "'dev'" in error
+    assert error == "--split: expected one of train, validation, test, found 'dev'"
+    error = launch("evaluate", f"--workdir={copy}", "--split=").error
+    assert error == "--split: expected one of train, validation, test, found none"
+
+
+def test_evaluate_says_how_much_is_left_out_or_said_twice(launch, copy):
+    before = json.loads((copy / "results.json").read_text())["test"]  # by launch.train
+    assert {"repeated_2gram", "excess_words", "missing_words", "dropped_source",
+            "coverage_deviation", "attention_entropy"} <= {*before}  # fmt: skip
+    assert "dropped_words" not in before
+    result = launch("evaluate", f"--workdir={copy}", "--split=test", "--dropped_words")
+    assert result.code == 0, result.err
+    after = json.loads((copy / "results.json").read_text())["test"]
+    assert before.items() <= after.items()
+    # Numbers are spelled out digit by digit, all of them: hardly a digit is without its word.
+    assert after["dropped_words"] < 15 and after["reference_dropped_words"] < 15
+
+
+def test_evaluate_writes_sources_beside_outputs(launch, copy):
+    rows = [line.split("\t") for line in (copy / "predictions.test.tsv").read_text().splitlines()]
+    assert rows[0] == ["source", "output", "reference"] and {len(row) for row in rows} == {3}
+    outputs = (copy / "predictions.test.txt").read_text().splitlines()
+    assert [row[1] for row in rows[1:]] == outputs
+    assert [row[2] for row in rows[1:21]] == [_spelled(row[0]) for row in rows[1:21]]
+
+
+def test_evaluate_compares_with_another_run(launch, copy, trained):
+    result = launch("evaluate", f"--workdir={copy}", "--split=test", f"--against={trained}",
+                    "--search.method=greedy")  # fmt: skip
+    assert result.code == 0, result.err
+    assert f"test against {trained}, difference with 95 % interval:" in result.out
+    comparison = json.loads((copy / "comparison.test.json").read_text())
+    assert comparison["search"]["method"] == "greedy"
+    assert comparison["against_search"]["method"] == "beam"
+    assert not (trained / "comparison.test.json").exists()
+    results = json.loads((copy / "results.json").read_text())["test"]
+    found = comparison["metrics"]["bleu"]
+    assert found["score"] == pytest.approx(results["bleu"])
+    assert found["difference"] == pytest.approx(found["score"] - found["against"])
+    assert found["low"] <= found["difference"] <= found["high"] and 0 < found["p_value"] <= 1
+    views = _page(copy / "viewer.test.html")["views"]
+    names = (f"{copy.parent.name}/run", f"{trained.parent.name}/run")
+    assert views == [*names, *(f"{name}, references" for name in names)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--against=nowhere"], "--against: "),
+        (["--reverse=nowhere"], "--reverse: expected --alignment beside it, found none"),
+        (["--alignment_threshold=0.2"], "--alignment_threshold: expected --alignment beside it"),
+        (["--alignment_threshold=2"], "alignment_threshold"),
+    ],
+)
+def test_evaluate_refuses_what_does_not_go_together(launch, copy, arguments, message):
+    before = (copy / "run.json").read_text()
+    assert message in launch("evaluate", f"--workdir={copy}", "--split=test", *arguments).error
+    assert (copy / "run.json").read_text() == before
+
+
+def test_viewer_of_one_run_is_by_token_and_titles_are_texts(trained):
+    page = _page(trained / "viewer.test.html")
+    assert page["views"] == [trained.name] and page["title"] == f"{trained.name}, test"
+    first = page["sentences"][0]
+    assert first["source"][-1] == "</s>" and "</s>" not in first["text"] + first["reference"]
+    assert {*first["views"][0]["scores"]} == {"entropy", "coverage deviation"}
+
+
+def _page(path):
+    data = re.search('<script type="application/json" id="data">(.*?)</script>', path.read_text())
+    return json.loads(data[1])
+
+
+def _spelled(digits):
+    names = "zero one two three four five six seven eight nine".split()
+    return " ".join(names[int(digit)] for digit in digits)
 
 
 def test_evaluate_names_the_parameter_that_does_not_fit_the_vocabulary(launch, copy):
@@ -93,6 +169,18 @@ def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
     scores = json.loads((copy / "results.json").read_text())["test"]
     assert scores["aer"] < 10 and scores["match"] > 90 and scores["bleu"] > 95
     assert scores["match"] > max(scores["match_before"], scores["match_after"])
+    page = _page(copy / "viewer.test.html")
+    assert page["views"] == ["run", "run, references"]
+    assert [bool(one["sure"]) for one in page["sentences"]].count(True) == 20
+    first = page["sentences"][0]
+    assert first["source"] == digits.read_text().splitlines()[0].split()
+    assert first["target"] == outputs[0].split() and first["text"]
+    assert all("reference AER" in view["scores"] for view in first["views"])
+    assert "reference AER" not in page["sentences"][20]["views"][1]["scores"]
+    error = launch(*arguments, f"--reverse={copy}").error
+    assert error == "--reverse: expected a run of the opposite direction, found one of the same"
+    threshold = launch(*arguments, "--alignment_threshold=0.5")
+    assert threshold.code == 0 and "aer_threshold" in threshold.out
     for text, message in (
         ("0\t0-0 99-0\n", "--alignment: pair 0: expected links within"),
         ("99999\t0-0\n", "expected pairs of test, below"),

@@ -23,6 +23,11 @@ def test_heat_map_puts_source_across_and_target_down():
     np.testing.assert_array_equal(axes.collections[0].get_array(), eye(3, 4))
 
 
+def test_heat_map_names_its_axes():
+    axes = heat_map(eye(1, 2), ["a", "b"], ["x"]).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["source →", "target ↓"]
+
+
 def test_heat_map_shows_monotone_attention_as_a_falling_diagonal(tmp_path):
     figure = heat_map(eye(4, 4), list("abcd"), list("wxyz"))
     save_figure(figure, tmp_path / "plots" / "map.png")

@@ -74,6 +74,23 @@ def test_page_shows_the_first_sentence(page):
     assert rows(page) == ["first", "second", "third", "fourth", "empty"]
 
 
+def test_texts_that_are_given_stand_for_tokens(browser, tmp_path):
+    one = ViewerSentence(["▁Ha", "us", "</s>"], ["a", "house"], "k", "A house", text="Haus")
+    views = {
+        "out": [ViewedAttention(np.eye(3), ["▁hou", "se", "</s>"], "house")],
+        "forced": [ViewedAttention(np.eye(2, 3))],
+    }
+    write_viewer(tmp_path / "viewer.html", "texts", [one], views)
+    browser.open((tmp_path / "viewer.html").as_uri())
+    assert browser.text(".source-text") == browser.text(".row-source") == "Haus"
+    assert browser.text(".row-target") == "house"
+    assert browser.texts(".column-label") == ["▁Ha", "us", "</s>"]
+    browser.press("v")
+    assert browser.text(".row-target") == "A house"
+    assert browser.texts(".texts dd") == ["A house"]
+    assert browser.problems() == []
+
+
 def test_hovering_shows_the_number(page):
     page.point(".cells", across=2.5 / 4, down=1.5 / 3)
     assert page.text("#tip strong") == "0.60" and page.text(".tip-tokens") == "Haus–house"

@@ -1,0 +1,62 @@
+"""Attention of both directions, and thresholds, against gold links."""
+
+import numpy as np
+import pytest
+
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.evaluation.symmetrization import METHODS
+from attention_jax.evaluation.symmetrized_attention import (
+    extract_links,
+    score_both_directions,
+    score_threshold,
+)
+
+# Forward (T x S = 3 x 2): target 0 -> source 0, 1 -> 1, 2 -> 1. Reverse (S x T = 2 x 3): source
+# 0 -> target 0, 1 -> 2.
+FORWARD = np.array([[0.7, 0.3], [0.25, 0.75], [0.4, 0.6]])
+REVERSE = np.array([[0.8, 0.1, 0.1], [0.1, 0.3, 0.6]])
+
+
+def test_links_by_argmax_and_by_threshold():
+    assert extract_links([FORWARD]) == [[(0, 0), (1, 1), (1, 2)]]
+    assert extract_links([FORWARD], 0.4) == [[(0, 0), (0, 2), (1, 1), (1, 2)]]
+    assert extract_links([FORWARD], 1.0) == [[]]
+
+
+def test_each_way_of_symmetrising_is_scored():
+    gold = marked_links([(0, 0), (1, 2)])
+    scores = score_both_directions([FORWARD], [REVERSE], [gold])
+    assert set(scores) == {
+        "aer_reverse",
+        *(f"aer_{method.replace('-', '_')}" for method in METHODS),
+    }
+    assert scores["aer_reverse"] == scores["aer_intersection"] == 0
+    # The union has (1, 1) besides: 1 - (2 + 2) / (3 + 2). It is next to (1, 2) and its target word
+    # is free, so that growing adds it.
+    assert scores["aer_union"] == scores["aer_grow_diag"] == pytest.approx(20)
+
+
+def test_sides_are_not_mixed_up():
+    """Links that lie off the diagonal have to come out as (source, target) in both directions."""
+    gold = marked_links([(1, 0), (2, 1), (0, 2)])
+    forward = np.eye(3)[[1, 2, 0]]
+    scores = score_both_directions([forward], [forward.T], [gold])
+    assert all(value == pytest.approx(0) for value in scores.values())
+    wrong = score_both_directions([forward], [forward], [gold])
+    assert wrong["aer_reverse"] == pytest.approx(100)
+
+
+def test_thresholds_are_scored_under_their_own_names():
+    gold = marked_links([(0, 0), (1, 2)], [(1, 1)])
+    links = [[(0, 0), (0, 2), (1, 1), (1, 2)]]
+    expected = count_links(links, [gold])
+    scores = score_threshold([FORWARD], [gold], 0.4)
+    assert scores == {
+        "aer_threshold": pytest.approx(expected.aer),
+        "alignment_precision_threshold": pytest.approx(75),
+        "alignment_recall_threshold": pytest.approx(100),
+    }
+    both = score_both_directions([FORWARD], [REVERSE], [gold], threshold=0.4)
+    assert both["aer_threshold_reverse"] == 0  # 0.8 and 0.6 alone
+    assert both["aer_threshold_union"] == pytest.approx(expected.aer)

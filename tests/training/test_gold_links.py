@@ -1,0 +1,114 @@
+"""Gold links against forced attention, in one direction and in both; runs beside a run."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from attention_jax.data.tasks import TRANSLATION, Task
+from attention_jax.errors import UserError
+from attention_jax.evaluation.attention_alignment import score_attention
+from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.evaluation.symmetrized_attention import score_both_directions
+from attention_jax.training.gold_links import GoldLinks, compare_with_gold
+from attention_jax.training.other_runs import OtherRun
+from tests.training.untrained import untrained_run, write_text
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """(run, split) of either direction, the second on subwords."""
+    folder = tmp_path_factory.mktemp("runs")
+    source, target = write_text(folder)
+    forward, task = untrained_run(folder / "there", source, target)
+    backward, other = untrained_run(folder / "back_again", target, source, kind="bpe")
+    return (forward, task.split("test")), OtherRun("--reverse", backward, other)
+
+
+def gold_of(split, numbers):
+    """Words are translated in their order."""
+    sizes = {number: len(split.sources[number].split()) for number in numbers}
+    return GoldLinks({n: marked_links((w, w) for w in range(size)) for n, size in sizes.items()})
+
+
+def test_both_directions_are_compared_pair_by_pair(runs):
+    (run, split), reverse = runs
+    gold = gold_of(split, [7, 2, 11])
+    found = compare_with_gold(run, split, gold, reverse)
+    assert len(found.forward) == len(found.reverse) == len(split)
+    for there, back, source, target in zip(
+        found.forward, found.reverse, found.words.sources, found.words.targets, strict=True
+    ):
+        assert there.weights.shape == (len(target), len(source))
+        assert back.weights.shape == (len(source), len(target))
+    pairs = [2, 7, 11]
+    golds = [gold.links[number] for number in pairs]
+    forward, backward = (
+        [side[number].weights for number in pairs] for side in (found.forward, found.reverse)
+    )
+    expected = score_attention(forward, golds) | score_both_directions(forward, backward, golds)
+    assert found.scores() == expected
+    with_threshold = found.scores(0.3)
+    assert expected.items() <= with_threshold.items()
+    assert with_threshold["alignment_threshold"] == 0.3
+    assert {"aer_threshold", "aer_threshold_reverse", "aer_threshold_grow_diag"} <= {
+        *with_threshold
+    }
+
+
+def test_one_direction_says_nothing_of_the_other(runs):
+    (run, split), _ = runs
+    scores = compare_with_gold(run, split, gold_of(split, [0])).scores()
+    assert "aer" in scores and "aer_reverse" not in scores and "aer_threshold" not in scores
+
+
+def test_a_link_outside_of_the_words_is_refused(runs):
+    (run, split), _ = runs
+    gold = GoldLinks({3: marked_links([(99, 0)])})
+    with pytest.raises(UserError, match="--alignment: pair 3: expected links within .* 99-0"):
+        compare_with_gold(run, split, gold)
+
+
+def test_a_run_of_the_same_direction_is_no_reverse(runs):
+    (run, split), _ = runs
+    same = OtherRun("--reverse", run, _task_of(run, split))
+    with pytest.raises(UserError, match="--reverse: expected a run of the opposite direction"):
+        compare_with_gold(run, split, gold_of(split, [0]), same)
+
+
+def test_a_reverse_run_on_other_text_is_refused(runs, tmp_path):
+    (run, split), _ = runs
+    source, target = write_text(tmp_path, seed=1)
+    other = OtherRun("--reverse", *untrained_run(tmp_path / "other", target, source))
+    with pytest.raises(UserError, match="--reverse: expected the sources '.*' in pair 0 of test"):
+        compare_with_gold(run, split, gold_of(split, [0]), other)
+
+
+def test_an_opponent_has_the_same_sources_and_references(runs, tmp_path):
+    (run, split), reverse = runs
+    same = OtherRun("--against", run, _task_of(run, split))
+    assert same.same_split(split) is split
+    with pytest.raises(UserError, match="--against: expected the sources"):
+        dataclasses.replace(reverse, flag="--against").same_split(split)
+    others = dataclasses.replace(split, references=[["x"], *split.references[1:]])
+    with pytest.raises(UserError, match="expected the references '.*' in pair 0 .* found 'x'"):
+        OtherRun("--against", run, _task_of(run, others)).same_split(split)
+    with pytest.raises(UserError, match=f"expected {len(split)} sources in test, found 2"):
+        OtherRun("--against", run, _task_of(run, split.select([0, 1]))).same_split(split)
+
+
+def test_a_flag_stands_before_what_is_wrong_with_a_run(tmp_path):
+    with pytest.raises(UserError, match="^--against: .*expected the directory of a run, found"):
+        OtherRun.load("--against", str(tmp_path / "nothing"))
+
+
+def test_weights_are_distributions(runs):
+    (run, split), _ = runs
+    found = compare_with_gold(run, split, gold_of(split, [0]))
+    sums = np.concatenate([each.weights.sum(axis=1) for each in found.forward])
+    np.testing.assert_allclose(sums, 1, atol=1e-5)
+
+
+def _task_of(run, split):
+    vocabularies = run.source_vocabulary, run.target_vocabulary
+    return Task(TRANSLATION, *vocabularies, {split.name: split}, len(split))

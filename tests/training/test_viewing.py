@@ -1,0 +1,117 @@
+"""What the viewer is fed: outputs, heads, references, the opposite direction, another run."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.training import viewing
+from attention_jax.training.decode import Decoder
+from attention_jax.training.gold_links import GoldLinks, compare_with_gold
+from attention_jax.training.other_runs import OtherRun
+from attention_jax.training.viewing import DecodedRun, distinct_names, write_run_viewer
+from tests.training.untrained import untrained_run, write_text
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A run with two heads, another on subwords, and one of the opposite direction."""
+    folder = tmp_path_factory.mktemp("runs")
+    source, target = write_text(folder, number=9)
+    shown, task = untrained_run(folder / "heads", source, target, num_heads=2)
+    other, its_task = untrained_run(folder / "pieces", source, target, kind="bpe")
+    back = OtherRun("--reverse", *untrained_run(folder / "back", target, source))
+    return _decoded("heads", shown, task), _decoded("pieces", other, its_task), back
+
+
+def _decoded(name, run, task):
+    split = task.split("test")
+    found = Decoder(run.model, run.config.search)(run.params, split, run.config.data)
+    return DecodedRun(name, run, split, found)
+
+
+def page(one):
+    text = one.run.directory.viewer("test").read_text()
+    data = re.search('<script type="application/json" id="data">(.*?)</script>', text)
+    return json.loads(data[1])
+
+
+def weights(data, index, view):
+    sentence = data["sentences"][index]
+    given = sentence["views"][data["views"].index(view)]
+    levels = np.frombuffer(base64.b64decode(given["weights"]), np.uint8) * given["scale"] / 255
+    return levels.reshape(-1, len(sentence["source"]))
+
+
+def test_a_run_by_itself_has_a_view_of_each_head(world):
+    shown, _, _ = world
+    write_run_viewer(shown)
+    data = page(shown)
+    assert data["views"] == ["heads", "heads, head 1", "heads, head 2"]
+    for index, (best,) in enumerate(shown.found):
+        mean, *heads = (weights(data, index, view) for view in data["views"])
+        np.testing.assert_allclose(mean, best.weights, atol=0.01)
+        np.testing.assert_allclose(np.mean(heads, axis=0), mean, atol=0.01)
+        assert data["sentences"][index]["source"][-1] == "</s>"
+        assert data["sentences"][index]["text"] == shown.split.sources[index]
+
+
+def test_gold_links_bring_references_and_the_opposite_direction(world):
+    shown, _, back = world
+    gold = GoldLinks({4: marked_links([(0, 0)], [(1, 1)])})
+    compared = compare_with_gold(shown.run, shown.split, gold, back)
+    write_run_viewer(shown, gold=compared, reverse_name="back")
+    data = page(shown)
+    assert data["views"] == [
+        "heads",
+        "heads, references",
+        "heads, references, head 1",
+        "heads, references, head 2",
+        "back, reversed",
+    ]
+    fifth = data["sentences"][4]
+    assert (fifth["sure"], fifth["possible"]) == ([[0, 0]], [[1, 1]])
+    assert fifth["source"] == shown.split.sources[4].split()
+    assert [view["target"] is None for view in fifth["views"]][1:] == [True] * 4
+    assert all("reference AER" in view["scores"] for view in fifth["views"])
+    np.testing.assert_allclose(
+        weights(data, 4, "back, reversed"), compared.reverse[4].weights.T, atol=0.01
+    )
+    np.testing.assert_allclose(
+        weights(data, 4, "heads, references, head 2"), compared.forward[4].heads[1], atol=0.01
+    )
+
+
+def test_another_run_is_shown_between_the_same_words(world):
+    shown, other, _ = world
+    write_run_viewer(shown, against=other)
+    data = page(shown)
+    assert data["views"][:2] == ["heads", "pieces"] and "pieces, references" in data["views"]
+    for index, sentence in enumerate(data["sentences"]):
+        assert "</s>" not in sentence["source"] + sentence["target"]
+        assert "".join(sentence["source"]) == "".join(shown.split.sources[index].split())
+        for view in data["views"]:
+            sums = weights(data, index, view).sum(axis=1)
+            np.testing.assert_allclose(sums[sums > 0], 1, atol=0.05)
+
+
+def test_pairs_with_gold_links_come_before_others(world, monkeypatch):
+    shown, _, _ = world
+    monkeypatch.setattr(viewing, "MOST_SHOWN", 3)
+    gold = GoldLinks({number: marked_links([(0, 0)]) for number in (5, 7)})
+    write_run_viewer(shown, gold=compare_with_gold(shown.run, shown.split, gold))
+    assert [sentence["key"] for sentence in page(shown)["sentences"]] == ["0", "5", "7"]
+
+
+def test_runs_are_called_by_what_tells_them_apart(world, tmp_path):
+    shown, other, back = world
+    assert distinct_names(shown.run) == ["heads"]
+    assert distinct_names(shown.run, other.run, back.run) == ["heads", "pieces", "back"]
+    assert distinct_names(shown.run, shown.run) == ["heads (1)", "heads (2)"]
+    source, target = write_text(tmp_path, number=9)
+    namesake, _ = untrained_run(tmp_path / "heads", source, target)
+    folders = [run.directory.path.parent.name for run in (shown.run, namesake)]
+    assert distinct_names(shown.run, namesake) == [f"{folder}/heads" for folder in folders]

@@ -1,0 +1,66 @@
+"""Runs of both directions that were never trained, for tests of what evaluation says of a run."""
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from attention_jax.data.config import ParallelConfig, SubwordsConfig
+from attention_jax.data.tasks import Task, build_task
+from attention_jax.models import build_model
+from attention_jax.training.optimizers import build_optimizer
+from attention_jax.training.placement import placed_shapes
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.sharding import make_mesh
+from attention_jax.training.state import start_state
+from attention_jax.training.trained import TrainedRun
+from tests.training.tiny import tiny_config
+
+WORDS = {"the": "die", "cat": "Katze", "dog": "Hund", "sees": "sieht", "a": "eine", "tree": "Baum"}
+
+
+def write_text(folder: Path, number: int = 24, seed: int = 0) -> tuple[str, str]:
+    """Writes parallel files whose words are translated one by one, and returns their paths."""
+    draw = np.random.default_rng(seed)
+    sources = [" ".join(draw.choice(list(WORDS), draw.integers(2, 6))) + "." for _ in range(number)]
+    targets = [
+        " ".join(WORDS[word] for word in text.removesuffix(".").split()) + "." for text in sources
+    ]
+    paths = folder / "text.en", folder / "text.de"
+    for path, texts in zip(paths, (sources, targets), strict=True):
+        path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return str(paths[0]), str(paths[1])
+
+
+def untrained_run(
+    folder: Path, source: str, target: str, *, kind: str = "words", num_heads: int = 1
+) -> tuple[TrainedRun, Task]:
+    """Returns a run, which evaluates all of the text that it would train on, and its task."""
+    files = {
+        f"{split}_{side}": path
+        for split in ("train", "validation", "test")
+        for side, path in (("source", source), ("target", target))
+    }
+    size = 40 if kind == "bpe" else 8000
+    subwords = SubwordsConfig(kind=kind, size=size)
+    data = ParallelConfig(**files, subwords=subwords, eval_batch_size=32)
+    config = tiny_config()
+    attention = dataclasses.replace(config.model.attention, num_heads=num_heads)
+    model_config = dataclasses.replace(config.model, attention=attention)
+    config = dataclasses.replace(config, data=data, model=model_config)
+    directory = RunDirectory(folder)
+    folder.mkdir()
+    task = build_task(data, directory.vocabularies)
+    vocabularies = task.source_vocabulary, task.target_vocabulary
+    model = build_model(config.model, *(each.size for each in vocabularies))
+    optimizer, mesh = build_optimizer(config.optimizer), make_mesh()
+    like = placed_shapes(
+        functools.partial(start_state, model, optimizer, averaging=config.training.averaging), mesh
+    )
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
+    # Larger than at the start of training, so that attention is not uniform.
+    params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(len(folder.name))))
+    run = TrainedRun(directory, config, *vocabularies, model, params, 0, mesh, shardings)
+    return run, task
