@@ -29,4 +29,5 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.objectives.reverse_nll = dict(config.objectives.nll)
     start = 200 if argument == "smoke" else 1800
     config.objectives.bilingual_symmetry = {"weight": 1.0, "schedule": {"start_steps": start}}
+    config.training.metric = "loss"  # of both directions and their symmetry, always at full weight
     return config
