@@ -45,9 +45,8 @@ def output_of(forward, reverse, logits=(None, None)):
 
 def attention(draw, rows, columns, lengths):
     """Rows of weights over the first few columns."""
-    weights = draw.dirichlet(np.ones(columns), (4, rows)) * np.asarray(mask(lengths, columns))[
-        :, None
-    ]
+    is_real = np.asarray(mask(lengths, columns))[:, None]
+    weights = draw.dirichlet(np.ones(columns), (4, rows)) * is_real
     return weights / np.maximum(weights.sum(-1, keepdims=True), 1e-9)
 
 
