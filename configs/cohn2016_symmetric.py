@@ -4,8 +4,8 @@
 2016.
 
 Two models of `configs/cohn2016.py`, from source to target and back, which are rewarded for
-agreeing on what belongs together. As in the paper they first learn by themselves, for half of the
-training; here that is part of the same run, with one learning rate and one clipping for both.
+agreeing on what belongs together. As in the paper they first learn by themselves; here those are
+the first 1800 updates of one run, half of it for multi30k, with one learning rate for both.
 Symmetry from the start is --config.objectives.bilingual_symmetry.schedule.start_steps=0, two models
 that do not know of each other --config.objectives.bilingual_symmetry.weight=0.
 
@@ -29,4 +29,5 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.objectives.reverse_nll = dict(config.objectives.nll)
     start = 200 if argument == "smoke" else 1800
     config.objectives.bilingual_symmetry = {"weight": 1.0, "schedule": {"start_steps": start}}
+    config.training.metric = "loss"  # of both directions and their symmetry, always at full weight
     return config

@@ -55,6 +55,23 @@ def test_override_of_a_name_takes_the_other_group_and_keeps_what_fits(override):
     assert (config.optimizer.learning_rate, config.optimizer.momentum) == (0.5, 0.25)
 
 
+def test_override_makes_a_model_go_both_ways(override):
+    values = {
+        "data": {"name": "smoke"},
+        "model": {"name": "rnn_seq2seq", "attention": {"name": "bahdanau", "attention_dim": 7}},
+        "training": {"num_steps": 3},
+    }
+    config = override(
+        "--config.model.name=bidirectional",
+        "--config.objectives.reverse_nll.label_smoothing=0.1",
+        "--config.objectives.bilingual_symmetry.weight=0.5",
+        values=values,
+    )
+    assert (config.model.name, config.model.attention.attention_dim) == ("bidirectional", 7)
+    assert list(config.objectives) == ["nll", "reverse_nll", "bilingual_symmetry"]
+    assert config.objectives["bilingual_symmetry"].weight == 0.5
+
+
 def test_override_of_a_nested_name(override):
     config = override("--config.training.averaging.name=ema",
                       "--config.training.averaging.decay=0.5")  # fmt: skip
