@@ -16,11 +16,11 @@ from attention_jax.layers.attention import (
 )
 from tests.conformance.battery import (
     LENGTHS,
+    SIZES,
     B,
     D,
     Dv,
     S,
-    SIZES,
     T,
     all_cases,
     build_case,
