@@ -6,8 +6,13 @@
 The model of `configs/bahdanau2015.py` with position bias, Markov condition and local fertility in
 the attention score; each is a switch, such as --config.model.attention.markov=False. The penalty
 for words that are not attended to about once is an objective,
---config.objectives.coverage_penalty.weight=0.05. The paper's model reads with stacked LSTMs, and
-is trained by SGD, sentence by sentence.
+--config.objectives.coverage_penalty.weight=0.05. Global fertility is one too, and a hidden layer
+that predicts it; the paper adds both in a second stage, once the model is trained:
+
+    --config.model.fertility_dim=128 --config.objectives.global_fertility.weight=1.0
+    --config.objectives.global_fertility.schedule.start_steps=2000
+
+The paper's model reads with stacked LSTMs, and is trained by SGD, sentence by sentence.
 
 Command:  python -m launch.train --config=configs/cohn2016.py:multi30k --workdir=runs/cohn2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke

@@ -91,13 +91,20 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     # ---- Where every array lives ----------------------------------------------------------------
     start = functools.partial(start_state, model, optimizer, averaging=averaging)
     like = placed_shapes(start, mesh)
+    config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(start, out_shardings=shardings)
 
     # ---- What is compiled -----------------------------------------------------------------------
     parts = config.training.accumulate_steps
     train_step = make_train_step(
-        model, objective, optimizer, schedule, averaging=averaging, accumulate_steps=parts
+        model,
+        objective,
+        optimizer,
+        schedule,
+        averaging=averaging,
+        accumulate_steps=parts,
+        freezing=config.training.freezing,
     )
     train_step = jit_train_step(train_step, mesh, shardings)
     validation = Validation(config, task, model, objective, mesh, shardings)

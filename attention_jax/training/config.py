@@ -19,6 +19,7 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.training import averaging as averages
 from attention_jax.training import optimizers, schedules
 from attention_jax.training.averaging import Averaging, CheckpointAverage, NoAveraging
+from attention_jax.training.freezing import Freezing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,7 @@ class TrainingConfig:
       accumulate_steps: Parts into which a batch is split to save memory. Filler rows make the
         parts equally large, whatever the batch size.
       averaging: Which parameters are evaluated: those of the best step, or an average.
+      freezing: Which parameters keep their values for a while.
       log_every_steps: Distance of the lines in `metrics.jsonl` and on the screen.
       evaluate_every_steps: Distance of validations; 0 validates at the end only.
       checkpoint_every_steps: Distance of checkpoints. A step that validates best is saved too, and
@@ -51,6 +53,7 @@ class TrainingConfig:
     num_epochs: float | None = setting(None, above=0.0)
     accumulate_steps: int = setting(1, at_least=1)
     averaging: Averaging = setting(NoAveraging(), named=averages.lookup)
+    freezing: Freezing = setting(Freezing())
     log_every_steps: int = setting(50, at_least=1)
     evaluate_every_steps: int = setting(500, at_least=0)
     checkpoint_every_steps: int = setting(500, at_least=0)

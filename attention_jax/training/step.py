@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.objectives import Objective, Pairs
 from attention_jax.training.averaging import Averaging, update_average
+from attention_jax.training.freezing import Freezing
 from attention_jax.training.schedules import Schedule
 from attention_jax.training.state import TrainState
 from attention_jax.types import Batch, Model, Params
@@ -27,6 +28,7 @@ def make_train_step(
     *,
     averaging: Averaging,
     accumulate_steps: int = 1,
+    freezing: Freezing = Freezing(),
 ) -> TrainStep:
     """Makes the function that takes one optimiser step.
 
@@ -39,6 +41,7 @@ def make_train_step(
       accumulate_steps: Parts into which a batch is split to save memory. The gradient is that
         of the whole batch, whatever the parts' numbers of tokens. The number of rows must be a
         multiple of it; see `sharding.pad_rows`.
+      freezing: Which parameters keep their values, and at which steps.
 
     Returns:
       `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
@@ -52,6 +55,7 @@ def make_train_step(
     def train_step(state: TrainState, batch: Batch, rng: Array) -> tuple[TrainState, Pairs]:
         rng = jax.random.fold_in(rng, state.step)
         loss, gradient, metrics = _gradient(model, objective, state, batch, rng, accumulate_steps)
+        gradient = freezing.hold(state.step, gradient, optax.tree.zeros_like(gradient))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
         learning_rate = schedule(state.step, state.plateau.scale)
@@ -62,7 +66,7 @@ def make_train_step(
             updates, optimizer_state = optimizer.update(
                 gradient, optimizer_state, params, learning_rate=learning_rate
             )
-            params = optax.apply_updates(params, updates)
+            params = freezing.hold(state.step, optax.apply_updates(params, updates), params)
             average = update_average(averaging, average, params, state.step - state.skipped)
             return params, optimizer_state, average
 

@@ -7,6 +7,7 @@ import pytest
 from attention_jax.layers.attention import Mechanism, find_config
 
 B, T, S, DQ, DK, DV, DA = 2, 4, 5, 3, 4, 2, 6
+SIZES = {"source_vocabulary_size": 8, "word_dim": 2}
 LENGTHS = (5, 3)
 CASES = {
     "coverage_vector": {},
@@ -14,6 +15,8 @@ CASES = {
     "linguistic_coverage fertility": {"max_fertility": 2.0},
     "neural_coverage tanh": {"cell": "tanh", "coverage_dim": 2},
     "neural_coverage gru": {"cell": "gru", "coverage_dim": 3},
+    "coverage_embedding gru": {"update": "gru", "coverage_dim": 2},
+    "coverage_embedding subtract": {"update": "subtract", "coverage_dim": 3},
     "structural_bias": {},
     "structural_bias position": {"markov": False, "fertility": False},
     "structural_bias markov": {"position": False, "fertility": False, "reach": 2},
@@ -28,18 +31,20 @@ def sigmoid(x):
 class Reference:
     """One sentence: what is carried, and what it adds to the hidden layer of each slot."""
 
-    def __init__(self, name, fields, params, keys):
+    def __init__(self, name, fields, params, keys, ids):
         self.name, self.fields, self.params, self.keys = name.split()[0], fields, params, keys
         size = len(keys)
         self.previous, self.sum = np.zeros(size), np.zeros(size)
         self.vectors = np.zeros((size, fields.get("coverage_dim", 0)))
+        if self.name == "coverage_embedding":
+            self.vectors = params["coverage_table"][ids]
         self.fertility = np.ones(size)
         if "max_fertility" in fields:
             self.fertility = fields["max_fertility"] * sigmoid(keys @ params["fertility_vector"])
 
     def added(self, slot, step):
         p, size = self.params, len(self.keys)
-        if self.name == "neural_coverage":
+        if self.name in ("neural_coverage", "coverage_embedding"):
             return self.vectors[slot] @ p["coverage_kernel"]
         if self.name != "structural_bias":
             bias = p.get("bias", 0)
@@ -59,7 +64,7 @@ class Reference:
         return total
 
     def update(self, weights, query):
-        p, depth = self.params, self.vectors.shape[1]
+        p = self.params
         self.previous, self.sum = weights, self.sum + weights / self.fertility
         if self.name != "neural_coverage":
             return
@@ -69,19 +74,35 @@ class Reference:
                 + self.keys[slot] @ p["coverage_key"]
                 + query @ p["coverage_query"]
             )
-            recurrent = p["coverage_recurrent"]
             if self.fields["cell"] == "tanh":
-                self.vectors[slot] = np.tanh(old @ recurrent + entering)
-                continue
-            gates = entering[: 2 * depth] + old @ recurrent[:, : 2 * depth]
-            reset, keep = np.split(sigmoid(gates), 2)
-            new = np.tanh(entering[2 * depth :] + (reset * old) @ recurrent[:, 2 * depth :])
-            self.vectors[slot] = keep * old + (1 - keep) * new
+                self.vectors[slot] = np.tanh(old @ p["coverage_recurrent"] + entering)
+            else:
+                self.vectors[slot] = self.gated(old, entering)
+
+    def observe(self, word):
+        """The word written after the last update; there is none before the first."""
+        if self.name != "coverage_embedding":
+            return
+        word = word @ self.params["coverage_word"]
+        for slot, (old, weight) in enumerate(zip(self.vectors.copy(), self.previous, strict=True)):
+            if self.fields["update"] == "subtract":
+                self.vectors[slot] = old - weight * word
+            else:
+                self.vectors[slot] = self.gated(old, word + weight * self.params["coverage_weight"])
+
+    def gated(self, old, entering):
+        depth, recurrent = len(old), self.params["coverage_recurrent"]
+        gates = entering[: 2 * depth] + old @ recurrent[:, : 2 * depth]
+        reset, keep = np.split(sigmoid(gates), 2)
+        new = np.tanh(entering[2 * depth :] + (reset * old) @ recurrent[:, 2 * depth :])
+        return keep * old + (1 - keep) * new
 
 
-def attend(name, fields, params, query, keys, values):
-    reference, contexts, rows = Reference(name, fields, params, keys), [], []
+def attend(name, fields, params, query, keys, values, ids, words):
+    reference, contexts, rows = Reference(name, fields, params, keys, ids), [], []
     for step in range(T):
+        if step:
+            reference.observe(words[step])
         scores = []
         for slot in range(len(keys)):
             hidden = query[step] @ params["query_kernel"] + keys[slot] @ params["key_kernel"]
@@ -98,23 +119,30 @@ def attend(name, fields, params, query, keys, values):
 def test_mechanism_equals_the_equations(name, numpy_rng):
     fields = CASES[name]
     config = find_config(name.split()[0])(attention_dim=DA, **fields)
-    mechanism = Mechanism.build(config, DQ, DK, DV)
+    mechanism = Mechanism.build(config, DQ, DK, DV, **SIZES)
     params = {
         key: 0.7 * numpy_rng.normal(size=parameter.shape)
         for key, parameter in sorted(mechanism.parameters.items())
     }
     query, keys = numpy_rng.normal(size=(B, T, DQ)), numpy_rng.normal(size=(B, S, DK))
     values = numpy_rng.normal(size=(B, S, DV))
+    ids = numpy_rng.integers(0, SIZES["source_vocabulary_size"], size=(B, S))
+    words = numpy_rng.normal(size=(B, T, SIZES["word_dim"]))
     mask = np.arange(S) < np.asarray(LENGTHS)[:, None]
     f32 = lambda array: jnp.asarray(array, jnp.float32)  # noqa: E731
     single = {key: f32(value) for key, value in params.items()}
-    memory = mechanism.make_memory(single, f32(keys), f32(values), jnp.asarray(mask))
-    output, _ = mechanism.attend(single, f32(query), memory)
+    memory = mechanism.make_memory(
+        single, f32(keys), f32(values), jnp.asarray(mask), source_ids=jnp.asarray(ids)
+    )
+    output, _ = mechanism.attend(
+        single, f32(query), memory, observed={"written_word": f32(words)}
+    )
     for row, length in enumerate(LENGTHS):
         real = slice(0, length)
         context, weights = attend(
-            name, fields, params, query[row], keys[row, real], values[row, real]
-        )
+            name, fields, params, query[row], keys[row, real], values[row, real],
+            ids[row, real], words[row],
+        )  # fmt: skip
         np.testing.assert_allclose(output.context[row], context, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(output.weights[row, :, real], weights, rtol=1e-4, atol=1e-5)
 

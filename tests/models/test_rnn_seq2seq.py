@@ -15,6 +15,7 @@ from attention_jax.layers.attention import Mechanism, find_config
 from attention_jax.models import build_model, model_names
 from attention_jax.models import find_config as find_model_config
 from attention_jax.models.rnn_seq2seq import Config
+from attention_jax.objectives import build_objective
 
 B, S, T, V = 3, 5, 4, 9
 BASE = {
@@ -193,6 +194,7 @@ CHANGES = [
     {"initialization": {"name": "uniform", "scale": 0.4}},
     {"initialization": {"name": "default", "scale": 0.1}},
     {"encoder": {"cell": "lstm"}, "initialization": {"forget_bias": 1.0}},
+    {"fertility_dim": 3},
     {"dtype": "bfloat16"},
 ]
 
@@ -332,6 +334,25 @@ def test_bahdanau2015_starts_uniform_and_moves_the_vector_first():
     attention = gradients["decoder"]["attention"]
     assert not attention["query_kernel"].any() and not attention["key_kernel"].any()
     assert np.abs(attention["vector"]).max() > 0
+
+
+def test_fertility_is_predicted_from_the_annotations():
+    model, (_, params, plain) = build(fertility_dim=3), started()
+    own = jax.jit(model.init)(jax.random.key(1))
+    assert set(own) - set(params) == {"fertility"}
+    own = {**params, "fertility": own["fertility"]}
+    output = jax.jit(model.apply)(own, batch())
+    np.testing.assert_allclose(output.logits, plain.logits, rtol=1e-6, atol=1e-6)
+    assert plain.fertility is None and plain.coverage is None
+    objective = build_objective({"nll": {}, "global_fertility": {}})
+    objective.check(model)
+
+    def loss(params):
+        return objective(model.apply(params, batch()), batch())[0]
+
+    gradients = jax.jit(jax.grad(loss))(own)
+    for path, leaf in jax.tree.leaves_with_path(gradients):
+        assert np.abs(leaf).max() > 1e-8, jax.tree_util.keystr(path)
 
 
 @pytest.mark.parametrize("name", ["local_m", "local_p"])

@@ -129,6 +129,47 @@ def test_terms_that_need_an_alignment_reject_models_without():
         objective.check(blind)
 
 
+@pytest.mark.parametrize(
+    ("objectives", "model", "message"),
+    [
+        (
+            {"nll": {}, "final_coverage": {}},
+            {"attention": {"name": "bahdanau"}},
+            "config.objectives.final_coverage: expected "
+            "config.model.attention.name='coverage_embedding' beside it, found a model without",
+        ),
+        (
+            {"nll": {}, "global_fertility": {}},
+            {},
+            "config.objectives.global_fertility: expected config.model.fertility_dim above 0 "
+            "beside it, found a model without",
+        ),
+        (
+            {"nll": {}, "coverage_loss": {}},
+            {"fertility_dim": 4},
+            "config.model.fertility_dim: expected config.objectives.global_fertility beside it, "
+            "found nll, coverage_loss",
+        ),
+        (
+            {"nll": {}, "global_fertility": {}},
+            {"fertility_dim": 4, "attention": {"name": "none"}},
+            "config.objectives.global_fertility: expected a model that attends to source "
+            "positions, found one whose config.model.attention does not",
+        ),
+        ({"nll": {}}, {"attention": {"name": "coverage_embedding"}}, None),
+        ({"nll": {}, "final_coverage": {}}, {"attention": {"name": "coverage_embedding"}}, None),
+        ({"nll": {}, "global_fertility": {}}, {"fertility_dim": 4}, None),
+    ],
+)
+def test_terms_and_parts_of_the_model_must_fit(objectives, model, message):
+    model = build_model(typed(find_config("rnn_seq2seq"), model), 9, 9)
+    if message is None:
+        return build_objective(objectives).check(model)
+    with pytest.raises(ConfigError) as caught:
+        build_objective(objectives).check(model)
+    assert str(caught.value) == message
+
+
 def test_losses_of_parts_add_up_to_that_of_the_whole(tower):
     logits, batch = example(rows=9)
     objective = build_objective(

@@ -1,0 +1,91 @@
+"""Parameters that keep their values for a while, chosen by their paths."""
+
+import dataclasses
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
+from attention_jax.types import Params
+
+
+@dataclasses.dataclass(frozen=True)
+class Freezing:
+    """Which parameters are frozen, and when.
+
+    A frozen parameter keeps its bits, whatever the update rule, weight decay included. Its
+    gradient counts as zero: it has no part in the gradient's norm, and the moments of an optimiser
+    fade meanwhile. A moving average goes on moving towards it.
+
+    Attributes:
+      parameters: Regular expressions; a parameter is frozen if one is found in its path, such as
+        `decoder/attention/vector`.
+      start_steps: Training steps before they are frozen.
+      num_steps: Steps for which they are; 0 for all that follow.
+
+    Source:
+      Mi, Wang and Ittycheriah (2016), "Supervised attentions for neural machine translation",
+      EMNLP, compare attention that is frozen after it was trained on alignments with attention
+      that is trained on.
+    """
+
+    parameters: tuple[str, ...] = setting(())
+    start_steps: int = setting(0, at_least=0)
+    num_steps: int = setting(0, at_least=0)
+
+    def __post_init__(self) -> None:
+        """Rejects patterns that are none, and steps without parameters."""
+        for index, pattern in enumerate(self.parameters):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(
+                    f"parameters[{index}]: expected a regular expression, found {pattern!r} "
+                    f"({error})"
+                ) from None
+        for field in ("start_steps", "num_steps"):
+            if getattr(self, field) and not self.parameters:
+                raise ValueError(
+                    f"{field}: expected parameters beside it, found {getattr(self, field)}"
+                )
+
+    def is_on(self, step: Int[Array, ""]) -> Bool[Array, ""]:
+        """Returns whether parameters are frozen at a training step, counted from 0."""
+        since = step - self.start_steps
+        return (since >= 0) & (since < self.num_steps) if self.num_steps else since >= 0
+
+    def check(self, params: Any) -> None:
+        """Raises `ConfigError` if a pattern is found in no path of a tree of parameters."""
+        paths = [_name(path) for path, _ in jax.tree.leaves_with_path(params)]
+        for index, pattern in enumerate(self.parameters):
+            if not any(re.search(pattern, path) for path in paths):
+                raise ConfigError(
+                    f"config.training.freezing.parameters[{index}]: expected a pattern that is "
+                    f"found in a parameter's path, such as {paths[0]}, found {pattern!r}"
+                )
+
+    def hold(self, step: Int[Array, ""], tree: Params, held: Params) -> Params:
+        """Returns `tree`, but `held` where a parameter is frozen at a training step.
+
+        Args:
+          step: The step, counted from 0.
+          tree: A tree like the parameters: these after an update, or their gradient.
+          held: Another one: the parameters before, or zeros.
+        """
+        if not self.parameters:
+            return tree
+        is_on = self.is_on(step)
+
+        def choose(path: Any, leaf: Array, held: Array) -> Array:
+            is_chosen = any(re.search(pattern, _name(path)) for pattern in self.parameters)
+            return jnp.where(is_on, held, leaf) if is_chosen else leaf
+
+        return jax.tree.map_with_path(choose, tree, held)
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator="/")

@@ -1,0 +1,61 @@
+"""Fertility under its normal distribution, against NumPy, padding and boundaries included."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attention_jax.objectives import global_fertility
+from attention_jax.types import AttentionOutput, Fertility, ModelOutput, SpecialIds
+
+TERM = global_fertility.Term()
+SOURCE_LENGTHS, TARGET_LENGTHS = [4, 2, 3, 0], [2, 3, 0, 1]
+
+
+def batch_of():
+    """Sources that end in EOS; the first also begins with BOS."""
+    source = np.full((4, 4), 7)
+    for row, length in enumerate(SOURCE_LENGTHS):
+        source[row, length - 1 if length else 0] = SpecialIds.EOS
+    source[0, 0] = SpecialIds.BOS
+    return {
+        "source": jnp.asarray(source),
+        "source_mask": jnp.arange(4) < jnp.asarray(SOURCE_LENGTHS)[:, None],
+        "target_mask": jnp.arange(3) < jnp.asarray(TARGET_LENGTHS)[:, None],
+    }
+
+
+COUNTED = np.zeros((4, 4), bool)
+COUNTED[0, 1:3] = COUNTED[1, 0] = True
+
+
+def total(weights, fertility):
+    output = ModelOutput(None, AttentionOutput(None, weights, None), fertility=fertility)
+    return TERM.total(output, batch_of())
+
+
+def test_total_is_the_negative_log_likelihood_whatever_padding_holds(numpy_rng):
+    weights = numpy_rng.dirichlet(np.ones(4), (4, 3))
+    mean, log_variance = numpy_rng.normal(size=(2, 4, 4))
+    expected = 0.0
+    for row, slot in np.argwhere(COUNTED):
+        received = weights[row, : TARGET_LENGTHS[row], slot].sum()
+        variance = np.exp(log_variance[row, slot])
+        density = np.exp(-((received - mean[row, slot]) ** 2) / (2 * variance))
+        expected -= np.log(density / np.sqrt(2 * np.pi * variance))
+    real = np.asarray(batch_of()["target_mask"])[..., None]
+    junk = lambda values, kept: jnp.asarray(np.where(kept, values, np.nan), jnp.float32)  # noqa: E731
+    arguments = junk(weights, real), Fertility(junk(mean, COUNTED), junk(log_variance, COUNTED))
+    value, gradients = jax.value_and_grad(total, argnums=(0, 1))(*arguments)
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    for gradient in gradients[1]:
+        assert np.all((np.asarray(gradient) != 0) == COUNTED)
+    np.testing.assert_array_equal(np.asarray(gradients[0]) != 0, real & COUNTED[:, None])
+    assert TERM.count(batch_of()) == COUNTED.sum()
+
+
+def test_least_where_the_prediction_is_what_happens():
+    weights = jnp.full((4, 3, 4), 0.25)
+    received = jnp.asarray(TARGET_LENGTHS)[:, None] * jnp.full((4, 4), 0.25)
+    gradient = jax.grad(total, argnums=1)(weights, Fertility(received, jnp.zeros((4, 4))))
+    np.testing.assert_array_equal(gradient.mean, np.zeros((4, 4)))
+    np.testing.assert_allclose(gradient.log_variance, 0.5 * COUNTED)
