@@ -10,6 +10,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --alignment_source --alignment_target
                    files of the words that the links count, if not the split's own
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
+                   --search.coverage_penalty=gnmt --search.replace_unknown
 
 for example:
   python -m launch.evaluate --workdir=runs/quickstart --split=test

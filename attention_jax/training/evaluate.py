@@ -8,11 +8,12 @@ from attention_jax.objectives import Objective
 from attention_jax.training import provenance
 from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
+from attention_jax.training.outputs import OutputWriter
 from attention_jax.training.progress import Counter
 from attention_jax.training.run_directory import RunDirectory, read_json
 from attention_jax.training.scoring import Scores, score_by_length, score_outputs
 from attention_jax.training.trained import TrainedRun
-from attention_jax.training.validation import Measurement, batches_of_process, output_texts
+from attention_jax.training.validation import Measurement, batches_of_process
 
 # The metrics that are worth a look, in the order in which they are shown.
 _SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",
@@ -32,6 +33,9 @@ class Evaluation:
         self._run = run
         self._task = task
         self._decode = Decoder(run.model, run.config.search, seed=run.config.seed)
+        self._text_of = OutputWriter(
+            run.config.search, run.source_vocabulary, run.target_vocabulary
+        )
         self._measure = Measurement(
             run.model, Objective(run.config.objectives), run.mesh, run.shardings
         )
@@ -53,7 +57,7 @@ class Evaluation:
         measured = self._measure(run.params, batches_of_process(split, run.config))
         found = self._decode(run.params, split, run.config.data, progress=counter.update)
         counter.close()
-        outputs = output_texts(self._task, found)
+        outputs = self._text_of.best(found, split.sources)
         scores = score_outputs(self._task.kind, split, outputs)
         scores |= score_by_length(self._task.kind, split, outputs)
         self._write(split, outputs, found)
@@ -79,7 +83,7 @@ class Evaluation:
         from attention_jax.training import pictures, viewing
 
         pictures.draw_attention(run, split, found)
-        viewing.write_run_viewer(run, split, found)
+        viewing.write_run_viewer(run, split, found, outputs)
 
     def _record(self, name: str, signatures: Scores) -> None:
         """Notes how the results of a split came about."""

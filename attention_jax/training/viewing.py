@@ -12,7 +12,10 @@ _MOST_SHOWN = 1000
 
 
 def write_run_viewer(
-    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
+    run: TrainedRun,
+    split: Split,
+    found: Sequence[Sequence[Hypothesis]],
+    outputs: Sequence[str],
 ) -> None:
     """Writes the attention of the first outputs to `viewer.SPLIT.html`.
 
@@ -20,6 +23,7 @@ def write_run_viewer(
       run: The trained model.
       split: The sources.
       found: The outputs for each of them, best first.
+      outputs: The first of them as text.
     """
     shown = [index for index, best in enumerate(found) if best][:_MOST_SHOWN]
     if not shown or not run.directory.writes:
@@ -38,7 +42,7 @@ def write_run_viewer(
             ViewedAttention(
                 best.weights,
                 run.target_vocabulary.tokens(best.tokens),
-                run.target_vocabulary.decode(best.tokens),
+                outputs[index],
                 {"entropy": float(normalized_entropy(best.weights).mean())},
             )
         )
