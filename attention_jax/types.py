@@ -83,13 +83,11 @@ class ModelOutput:
     Attributes:
       logits: `B T V`, float32, of the target token at each position given those before it.
       attention: Attention at each target position, or None where the model has none.
-      reverse: What the model of the other direction returns for `swap_sides(batch)`, so logits
-        `B S V` and weights `B S T`; None where there is no such model.
-    =======
       coverage: `B S C`, what is left to translate of each source token after the last real
         target token, or None where the model keeps no such account.
       fertility: How much attention each source token is expected to get, or None.
-    >>>>>>> wt-mi
+      reverse: What the model of the other direction returns for `swap_sides(batch)`, so logits
+        `B S V` and weights `B S T`; None where there is no such model.
     """
 
     logits: Leaf

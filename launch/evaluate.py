@@ -5,6 +5,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --workdir        the directory of a run that launch.train made
   --split          train, validation or test; several with commas (default: as in the config)
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
+                   --search.coverage_penalty=gnmt --search.replace_unknown
   --against        another run: do the outputs differ by more than chance (paired bootstrap)?
   --dropped_words  aligns sources with outputs for words left untranslated; takes half a minute
   --alignment      a file of gold links for one split: attention while its references are written

@@ -9,7 +9,9 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --plot=FILE      draws the attention of the first lines as PNG
   --direction=reverse
                    from the target's language to the source's, with a model of both directions
-  --search.FIELD   another way to search, such as --search.beam_size=10
+  --search.FIELD   another way to search, such as --search.beam_size=10,
+                   --search.coverage_penalty=gnmt, --search.no_repeat_ngram_size=3,
+                   or --search.replace_unknown --search.unknown_dictionary=FILE
 
 for example:
   echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png

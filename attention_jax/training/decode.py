@@ -10,6 +10,7 @@ import numpy as np
 
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import Split
+from attention_jax.errors import ConfigError
 from attention_jax.search import Hypotheses, SearchConfig, search
 from attention_jax.training.sharding import make_mesh, pad_rows, replicated, shard_batch
 from attention_jax.types import Batch, Model, Params
@@ -42,7 +43,16 @@ class Decoder:
           model: The network.
           config: How to search.
           seed: Root of the randomness of sampling.
+
+        Raises:
+          ConfigError: If the search needs attention to source positions and the model has none.
         """
+        field = config.needs_alignment
+        if field and not getattr(model, "is_aligning", True):
+            raise ConfigError(
+                f"search.{field}: expected a model that attends to source positions, found one "
+                "whose model.attention does not"
+            )
         self._model = model
         self._config = config
         self._mesh = make_mesh(jax.local_devices())

@@ -9,6 +9,7 @@ from attention_jax.objectives import Objective
 from attention_jax.training import provenance
 from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
+from attention_jax.training.outputs import OutputWriter
 from attention_jax.training.progress import Counter
 from attention_jax.training.run_directory import RunDirectory, read_json
 from attention_jax.training.scoring import (
@@ -19,7 +20,7 @@ from attention_jax.training.scoring import (
     score_over_under,
 )
 from attention_jax.training.trained import TrainedRun
-from attention_jax.training.validation import Measurement, batches_of_process, output_texts
+from attention_jax.training.validation import Measurement, batches_of_process
 
 # The metrics that are worth a look, in the order in which they are shown.
 _SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",
@@ -55,6 +56,9 @@ class Evaluation:
         self._run = run
         self._task = task
         self._decode = Decoder(run.model, run.config.search, seed=run.config.seed)
+        self._text_of = OutputWriter(
+            run.config.search, run.source_vocabulary, run.target_vocabulary
+        )
         self._measure = Measurement(
             run.model, Objective(run.config.objectives), run.mesh, run.shardings
         )
@@ -72,7 +76,9 @@ class Evaluation:
             from attention_jax.training.viewing import DecodedRun, write_run_viewer
 
             name = self._run.directory.path.name
-            write_run_viewer(DecodedRun(name, self._run, outputs.split, outputs.found))
+            write_run_viewer(
+                DecodedRun(name, self._run, outputs.split, outputs.found, outputs.texts)
+            )
         return metrics
 
     @property
@@ -86,7 +92,7 @@ class Evaluation:
         counter = Counter(f"decoding {name}", len(split))
         found = self._decode(run.params, split, run.config.data, progress=counter.update)
         counter.close()
-        return Outputs(split, found, output_texts(self._task, found))
+        return Outputs(split, found, self._text_of.best(found, split.sources))
 
     def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
         """Scores outputs and writes the files of the split, but for the viewer.

@@ -125,9 +125,11 @@ def _view(
     names = dict(zip(runs, distinct_names(*runs.values()), strict=True))
     opponent = None
     if against is not None and others is not None:
-        opponent = DecodedRun(names["against"], against.run, others.split, others.found)
+        opponent = DecodedRun(
+            names["against"], against.run, others.split, others.found, others.texts
+        )
     write_run_viewer(
-        DecodedRun(names[""], run, outputs.split, outputs.found),
+        DecodedRun(names[""], run, outputs.split, outputs.found, outputs.texts),
         gold=gold,
         reverse_name=names.get("reverse", ""),
         against=opponent,

@@ -10,6 +10,7 @@ from attention_jax.data.tasks import prepare_text, sources_only
 from attention_jax.errors import ConfigError, DataError
 from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
+from attention_jax.training.outputs import OutputWriter
 from attention_jax.training.trained import TrainedRun
 
 _SEPARATOR = " ||| "
@@ -41,7 +42,9 @@ class Translator:
           nbest: Outputs of each line; 0 for the best alone, without its scores.
 
         Raises:
-          ConfigError: If the search cannot return as many outputs.
+          ConfigError: If the search cannot return as many outputs, or does not fit the model or
+            its vocabularies.
+          DataError: If the dictionary of unknown words cannot be read.
         """
         search = run.config.search
         if search.method == "beam" and nbest > search.beam_size:
@@ -56,6 +59,7 @@ class Translator:
         self._run = run
         self._nbest = nbest
         self._decode = Decoder(run.model, search, seed=run.config.seed)
+        self._text_of = OutputWriter(search, run.source_vocabulary, run.target_vocabulary)
 
     def translate(self, lines: Sequence[str]) -> list[Translation]:
         """Translates lines, in their order; a blank line gives no output.
@@ -97,7 +101,7 @@ class Translator:
             if not hypotheses and not self._nbest:
                 yield ""
             for hypothesis in hypotheses:
-                fields = [self._run.target_vocabulary.decode(hypothesis.tokens)]
+                fields = [self._text_of(hypothesis, translation.source)]
                 if self._nbest:
                     scores = f"{hypothesis.log_prob:.4f} {hypothesis.score:.4f}"
                     fields = [str(number), *fields, scores]

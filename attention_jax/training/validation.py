@@ -10,7 +10,8 @@ from attention_jax.data.tasks import Split, Task
 from attention_jax.objectives import Objective, add_pairs
 from attention_jax.objectives.metrics import means
 from attention_jax.training.config import ExperimentConfig
-from attention_jax.training.decode import Decoder, Hypothesis
+from attention_jax.training.decode import Decoder
+from attention_jax.training.outputs import OutputWriter
 from attention_jax.training.scoring import score_outputs
 from attention_jax.training.sharding import jit_eval_step, pad_rows, shard_batch
 from attention_jax.training.state import TrainState
@@ -86,6 +87,7 @@ class Validation:
         self._measure = Measurement(model, objective, mesh, shardings)
         self._sample = split.sample(size) if size > 0 else split if size < 0 else None
         self._decode = Decoder(model, config.search, seed=config.seed)
+        self._text_of = OutputWriter(config.search, task.source_vocabulary, task.target_vocabulary)
 
     def __call__(self, params: Params) -> dict[str, float]:
         """Returns the loss and its like, and error rates or BLEU where examples are decoded."""
@@ -93,7 +95,7 @@ class Validation:
         if self._sample is None:
             return metrics
         hypotheses = self._decode(params, self._sample, self._data_config)
-        return {**metrics, **self._scores(output_texts(self._task, hypotheses))}
+        return {**metrics, **self._scores(self._text_of.best(hypotheses, self._sample.sources))}
 
     def metric_names(self, params: Params) -> list[str]:
         """Returns the names of what is measured, given the shapes of the parameters."""
@@ -110,9 +112,3 @@ class Validation:
 def batches_of_process(split: Split, config: ExperimentConfig) -> EvalBatches:
     """Returns the batches of a split, of which this process has its share of rows."""
     return make_eval_batches(split, config.data, jax.process_index(), jax.process_count())
-
-
-def output_texts(task: Task, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[str]:
-    """Returns the best output of every source as text."""
-    decode = task.target_vocabulary.decode
-    return [decode(found[0].tokens) if found else "" for found in hypotheses]

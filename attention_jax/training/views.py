@@ -37,12 +37,14 @@ class DecodedRun:
       run: The run.
       split: Its split, with its vocabularies.
       found: The outputs for each source, best first.
+      texts: The best of each as text.
     """
 
     name: str
     run: TrainedRun
     split: Split
     found: Sequence[Sequence[Hypothesis]]
+    texts: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,8 +121,7 @@ def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAtte
     source = one.run.source_vocabulary.tokens(one.split.source_ids[index])
     target = one.run.target_vocabulary.tokens(hypothesis.tokens)
     scores = _scores(hypothesis.weights, covering_weights(hypothesis.weights, source, target))
-    output = one.run.target_vocabulary.decode(hypothesis.tokens)
-    return ViewedAttention(hypothesis.weights, target, output, scores)
+    return ViewedAttention(hypothesis.weights, target, one.texts[index], scores)
 
 
 def output_words(
@@ -141,7 +142,7 @@ def output_words(
     weights = between_words(np.asarray(best.weights, np.float64), source, members)
     pieces = split.source_vocabulary.tokens(split.source_ids[index])
     scores = {**_scores(weights, covering_weights(best.weights, pieces, tokens)), **more}
-    return ViewedAttention(weights, target, split.target_vocabulary.decode(best.tokens), scores)
+    return ViewedAttention(weights, target, one.texts[index], scores)
 
 
 def _scores(weights: Matrix, covering: Matrix) -> dict[str, float]:

@@ -217,3 +217,19 @@ def test_evaluate_refuses_a_checkpoint_of_another_run(launch, copy):
     error = launch("evaluate", f"--workdir={copy}", "--split=test").error
     assert "is of another run: objectives.nll.label_smoothing was" in error
     assert "here it is 0.123" in error
+
+
+def test_evaluate_writes_what_replaces_unknown_words(launch, copy, tmp_path):
+    dictionary = tmp_path / "words.tsv"
+    dictionary.write_text("".join(f"{digit}\tN\n" for digit in range(10)))
+    result = launch(
+        "evaluate", f"--workdir={copy}", "--split=test", "--search.no_repeat_ngram_size=1",
+        "--search.min_length_ratio=9", "--search.method=greedy", "--search.replace_unknown",
+        f"--search.unknown_dictionary={dictionary}",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    for line in (copy / "predictions.test.txt").read_text().splitlines():
+        assert len(line.split()) == 11 and "N" in line.split() and "<unk>" not in line
+    search = json.loads((copy / "run.json").read_text())["evaluations"]["test"]["search"]
+    assert search["replace_unknown"] and search["unknown_dictionary"] == str(dictionary)
+    assert '"N' in (copy / "viewer.test.html").read_text()

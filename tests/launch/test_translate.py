@@ -69,3 +69,56 @@ def test_translate_needs_the_directory_of_a_run(launch, tmp_path):
     error = launch("translate", f"--workdir={tmp_path / 'none'}").error
     assert "expected the directory of a run, found none" in error
     assert "no config.json" in launch("translate", f"--workdir={tmp_path}").error
+
+
+# Eleven different tokens are all there are, so that the unknown word is one of them.
+_EVERY_WORD_ONCE = ["--search.no_repeat_ngram_size=1", "--search.min_length_ratio=2"]
+
+
+@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
+def test_translate_replaces_unknown_words(translate, tmp_path, method):
+    arguments = [*_EVERY_WORD_ONCE, f"--search.method={method}"]
+    if method != "sample":
+        words = translate(b"77777", *arguments).out.split()
+        assert len(words) == len(set(words)) == 11 and "<unk>" in words
+        copied = translate(b"77777", *arguments, "--search.replace_unknown").out.split()
+        assert copied == [word.replace("<unk>", "7") for word in words]
+    dictionary = tmp_path / "words.tsv"
+    dictionary.write_text("7\tsept\n")
+    result = translate(b"77777", *arguments, "--search.replace_unknown",
+                       f"--search.unknown_dictionary={dictionary}")  # fmt: skip
+    assert result.code == 0, result.err
+    assert "sept" in result.out.split() and "<unk>" not in result.out
+
+
+def test_translate_scores_with_a_coverage_penalty(translate):
+    def scores(*arguments):
+        result = translate(b"123", "--nbest=1", "--search.length_normalization=none", *arguments)
+        assert result.code == 0, result.err
+        return [float(score) for score in result.out.split(" ||| ")[2].split()]
+
+    log_prob, score = scores()
+    assert score == log_prob
+    for penalty in ("gnmt", "summary"):
+        log_prob, score = scores(f"--search.coverage_penalty={penalty}", "--search.coverage_beta=5")
+        assert score < log_prob
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--search.coverage_penalty=gnmt", "--search.method=greedy"],
+            "search.coverage_penalty: expected 'none' with method 'greedy'",
+        ),
+        (["--search.coverage_penalty=gnm"], "(did you mean 'gnmt'?)"),
+        (["--search.coverage_stepwise"], "search.coverage_stepwise: expected only with"),
+        (["--search.unknown_dictionary=x"], "search.unknown_dictionary: expected only with"),
+        (
+            ["--search.replace_unknown", "--search.unknown_dictionary=/proc/none.tsv"],
+            "/proc/none.tsv: expected a text file, found none",
+        ),
+    ],
+)
+def test_translate_refuses_searches_that_make_no_sense(translate, arguments, words):
+    assert words in translate(b"1 2\n", *arguments).error

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.search import SearchConfig, search
+from attention_jax.search import SearchConfig, beam, search
+from attention_jax.search.state import follow
 from tests.search.toy_model import BOS, EOS, PAD, UNK, ToyModel, jitted, penalty, real
 
 
@@ -199,3 +200,44 @@ def test_search_compiles_once_for_all_batches_of_a_shape():
     searched(model.start(), jnp.array([3, 4]))
     searched(model.start(), jnp.array([9, 0]))
     assert len(traces) == 1
+
+
+class Visits:
+    """Walks over the source: what was visited, which only the state knows, decides what is next.
+
+    Token 4 + s visits position s. A position is as likely as `preference` says, but not twice, and
+    an output may end once every position was visited.
+    """
+
+    def __init__(self, batch, source=4):
+        preference = np.random.default_rng(0).normal(size=(batch, source, source))
+        self.preference, self.source = jnp.asarray(preference, jnp.float32), source
+
+    def start(self):
+        return {"visited": jnp.zeros((len(self.preference), 1, self.source))}
+
+    def step(self, state, tokens):
+        here = jax.nn.one_hot(tokens - 4, self.source)
+        visited = state["visited"] + here
+        places = here @ self.preference - 50.0 * visited
+        ends = jnp.where(jnp.all(visited > 0, -1, keepdims=True), 20.0, -50.0)
+        never = jnp.full((*tokens.shape, 2), -100.0)
+        logits = jnp.concatenate([never, ends, never[..., :1], places], axis=-1)
+        return logits, here, {"visited": visited}
+
+
+def test_the_outcome_depends_on_leaves_that_follow_their_hypotheses(monkeypatch):
+    config = SearchConfig(beam_size=3, num_hypotheses=3, length_normalization="none")
+
+    def outputs():
+        found = run(Visits(5), config, [4] * 5, 6)
+        return [real(found, *place) for place in np.ndindex(5, 3)]
+
+    for tokens in outputs():
+        assert sorted(tokens) == [EOS, 4, 5, 6, 7]
+
+    def follow_but_for_the_state(tree, parents):
+        return tree if isinstance(tree, dict) else follow(tree, parents)
+
+    monkeypatch.setattr(beam, "follow", follow_but_for_the_state)
+    assert any(sorted(tokens) != [EOS, 4, 5, 6, 7] for tokens in outputs())

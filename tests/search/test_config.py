@@ -27,6 +27,27 @@ from tests.search.toy_model import ToyModel, jitted
         ({"length_normalisation": "none"}, "search.*length_normalization"),
         ({"max_length_factor": 0, "max_length_constant": 0}, "search.max_length_constant"),
         ({"max_length_factor": float("inf")}, "search.max_length_factor"),
+        ({"coverage_penalty": "wu"}, "search.coverage_penalty: expected one of 'none', 'gnmt'"),
+        (
+            {"coverage_penalty": "gnmt", "method": "greedy"},
+            "search.coverage_penalty: expected 'none' with method 'greedy'.*found 'gnmt'",
+        ),
+        ({"coverage_beta": 0}, "search.coverage_beta: expected more than 0"),
+        ({"coverage_beta": float("inf")}, "search.coverage_beta: expected a finite number"),
+        ({"coverage_stepwise": True}, "search.coverage_stepwise: expected only with.*'none'"),
+        (
+            {"coverage_stepwise": True, "coverage_penalty": "gnmt", "method": "sample"},
+            "search.coverage_stepwise: expected only with method 'beam'.*'sample'",
+        ),
+        ({"no_repeat_ngram_size": -1}, "search.no_repeat_ngram_size: expected at least 0"),
+        (
+            {"replace_unknown": True, "forbid_unknown": True},
+            "search.replace_unknown: expected only without forbid_unknown",
+        ),
+        (
+            {"unknown_dictionary": "words.tsv"},
+            "search.unknown_dictionary: expected only with replace_unknown, found 'words.tsv'",
+        ),
     ],
 )
 def test_config_refuses(values, message):
@@ -43,6 +64,7 @@ def test_config_survives_a_round_trip():
 BASES = {
     "beam": SearchConfig(beam_size=3, num_hypotheses=3, length_normalization="gnmt"),
     "sample": SearchConfig(method="sample", num_hypotheses=3),
+    "summary": SearchConfig(beam_size=3, coverage_penalty="summary"),
 }
 CHANGES = {
     "method": ("beam", "sample"),
@@ -57,7 +79,14 @@ CHANGES = {
     "top_k": ("sample", 1),
     "top_p": ("sample", 0.1),
     "forbid_unknown": ("beam", True),
+    "coverage_penalty": ("beam", "gnmt"),
+    "coverage_beta": ("summary", 0.7),
+    "coverage_stepwise": ("summary", True),
+    "no_repeat_ngram_size": ("beam", 1),
 }
+# These change how the outputs that were found are written: tests/training/test_outputs.py.
+WRITING = {"replace_unknown", "unknown_dictionary"}
+FIELDS = {field.name for field in dataclasses.fields(SearchConfig)} - WRITING
 
 
 MODEL = ToyModel(2, vocabulary=7, batch=8, scale=0.7)
@@ -70,7 +99,7 @@ def scores(config):
     return np.asarray(found.scores)
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(SearchConfig)])
+@pytest.mark.parametrize("field", sorted(FIELDS))
 def test_every_field_changes_a_search(field):
     base, value = CHANGES[field]
     one = scores(BASES[base])

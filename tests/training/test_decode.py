@@ -8,12 +8,15 @@ import pytest
 
 from attention_jax.data.config import SmokeConfig
 from attention_jax.data.tasks import build_task
+from attention_jax.errors import ConfigError
+from attention_jax.layers.attention import find_config
 from attention_jax.models import build_model
 from attention_jax.search import SearchConfig
 from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
 from attention_jax.training.scoring import score_by_length, score_outputs
 from attention_jax.types import SpecialIds
+from tests.search.reference import coverage_penalty
 from tests.training.tiny import tiny_config
 
 
@@ -95,3 +98,68 @@ def test_score_outputs_of_pronunciations_accepts_any_variant(setting):
     scores = score_outputs("pronunciation", split, ["EY1 B", "K AE2 T"])
     assert (scores["wer"], scores["wer_no_stress"], scores["per"]) == (50.0, 0.0, 20.0)
     assert score_by_length("pronunciation", split, ["EY1 B", "K AE2 T"]) == {}
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"name": "neural_coverage", "attention_dim": 8, "coverage_dim": 3},
+        {"name": "linguistic_coverage", "attention_dim": 8},
+    ],
+    ids=lambda mechanism: mechanism["name"],
+)
+def test_beams_of_a_coverage_mechanism_score_as_forced_decoding_does(setting, mechanism):
+    """With large random parameters, so that what was covered changes what is said next."""
+    task, _, _ = setting
+    config = dataclasses.replace(
+        tiny_config().model, attention=find_config(mechanism["name"])(**mechanism)
+    )
+    model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
+    params = jax.tree.map(lambda leaf: 4 * leaf, model.init(jax.random.key(5)))
+    split = task.split("test").select(range(4))
+    search = SearchConfig(beam_size=4, num_hypotheses=4, max_length_constant=2,
+                          coverage_penalty="gnmt", length_normalization="gnmt")  # fmt: skip
+    found = Decoder(model, search)(params, split, SmokeConfig(eval_batch_size=4))
+    assert any(len({tuple(one.tokens[:2]) for one in hypotheses}) > 1 for hypotheses in found)
+    pairs = [
+        (source, one)
+        for source, hypotheses in zip(split.source_ids, found, strict=True)
+        for one in hypotheses
+    ]
+    assert len(pairs) == 16
+    output = jax.jit(model.apply)(params, forced_batch(pairs))
+    log_probs = np.asarray(jax.nn.log_softmax(output.logits))
+    weights = np.asarray(output.attention.weights)
+    for row, (source, one) in enumerate(pairs):
+        length = len(one.tokens)
+        log_prob = log_probs[row, np.arange(length), one.tokens].sum()
+        np.testing.assert_allclose(one.log_prob, log_prob, rtol=1e-4, atol=1e-4)
+        forced = weights[row, :length, : len(source)]
+        np.testing.assert_allclose(one.weights, forced, atol=1e-4)
+        penalty = coverage_penalty("gnmt", 0.2, forced, len(source) - 1)
+        expected = log_prob / ((5 + length) / 6) + penalty
+        np.testing.assert_allclose(one.score, expected, rtol=1e-4, atol=1e-4)
+
+
+def forced_batch(pairs):
+    """Returns the batch of sources and the hypotheses found for them."""
+    batch = {}
+    for name, rows in (
+        ("source", [source for source, _ in pairs]),
+        ("target", [one.tokens for _, one in pairs]),
+    ):
+        ids = np.zeros((len(rows), max(map(len, rows))), np.int32)
+        for row, tokens in enumerate(rows):
+            ids[row, : len(tokens)] = tokens
+        batch[name] = ids
+        batch[f"{name}_mask"] = ids != SpecialIds.PAD
+    return batch
+
+
+def test_decoder_refuses_a_search_that_needs_attention_that_is_not_there(setting):
+    task, _, _ = setting
+    config = dataclasses.replace(tiny_config().model, attention=find_config("none")())
+    model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
+    for search in (SearchConfig(coverage_penalty="gnmt"), SearchConfig(replace_unknown=True)):
+        with pytest.raises(ConfigError, match=f"^search.{search.needs_alignment}: expected a"):
+            Decoder(model, search)

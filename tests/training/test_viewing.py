@@ -30,7 +30,8 @@ def world(tmp_path_factory):
 def _decoded(name, run, task):
     split = task.split("test")
     found = Decoder(run.model, run.config.search)(run.params, split, run.config.data)
-    return DecodedRun(name, run, split, found)
+    texts = [run.target_vocabulary.decode(best[0].tokens) if best else "" for best in found]
+    return DecodedRun(name, run, split, found, texts)
 
 
 def page(one):

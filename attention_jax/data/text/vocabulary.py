@@ -104,15 +104,30 @@ class SymbolVocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without any special ones added."""
-        return [self._ids.get(symbol, SpecialIds.UNK) for symbol in _SPLIT[self.kind](text)]
+        return [self._ids.get(symbol, SpecialIds.UNK) for symbol in self.split(text)]
+
+    def split(self, text: str) -> list[str]:
+        """Returns the symbol of each id of a text, the unknown ones and joiners included."""
+        return _SPLIT[self.kind](text)
 
     def surfaces(self, text: str) -> list[str]:
         """Returns the part of a text that each of its ids stands for, unknown ones included."""
-        return [symbol.replace(tokenization.JOINER, "") for symbol in _SPLIT[self.kind](text)]
+        return [symbol.replace(tokenization.JOINER, "") for symbol in self.split(text)]
 
-    def decode(self, ids: Iterable[SupportsIndex]) -> str:
-        """Returns the text of ids up to the first EOS, special ids left out."""
-        return _JOIN[self.kind]([self._symbols[index] for index in content_ids(ids)])
+    def decode(
+        self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
+    ) -> str:
+        """Returns the text of ids up to the first EOS, special ids left out.
+
+        Args:
+          ids: The ids.
+          unknown: Symbols for the unknown ones among them, in order; None leaves `<unk>`.
+        """
+        symbols = [self._symbols[index] for index in content_ids(ids)]
+        places = (n for n, index in enumerate(content_ids(ids)) if index == SpecialIds.UNK)
+        for place, symbol in zip(places, unknown, strict=False):
+            symbols[place] = symbol or symbols[place]
+        return _JOIN[self.kind](symbols)
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns one printable piece per id, special ids included."""
