@@ -6,7 +6,7 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --nbest=N        the N best outputs of each line: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`,
                    lines counted from 0
   --alignments     adds ` ||| 0-0 1-2 ...`, source-target positions of words, counted from 0
-  --plot=FILE      draws the attention of the first lines as PNG
+  --plot=FILE      draws the attention of the first lines as PNG, in a directory that exists
   --search.FIELD   another way to search, such as --search.beam_size=10
 
 for example:
@@ -30,7 +30,7 @@ flags.DEFINE_string("plot", None, "Where to draw the attention.")
 def main() -> None:
     """Translates the standard input."""
     workdir = cli.require("workdir")
-    nbest, plot = flags.FLAGS["nbest"].value, flags.FLAGS["plot"].value
+    nbest, plot = cli.value("nbest"), cli.output_path("plot")
     from attention_jax.data.lines import read_lines
     from attention_jax.training.trained import load_run
     from attention_jax.training.translate import Translator

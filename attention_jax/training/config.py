@@ -135,7 +135,7 @@ class ExperimentConfig:
     training: TrainingConfig = setting()
     search: SearchConfig = setting(SearchConfig())
     evaluation: EvaluationConfig = setting(EvaluationConfig())
-    seed: int = setting(0, at_least=0)
+    seed: int = setting(0, at_least=0, at_most=2**32 - 1)
 
 
 def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
