@@ -9,7 +9,7 @@ from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
-from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
+from attention_jax.plotting.heat_map import HeatMap, fitting, heat_map_grid
 from attention_jax.training.decode import Hypothesis
 from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory
@@ -45,13 +45,13 @@ def draw_attention(
     ]
     if maps and run.directory.writes:
         with run.directory.plot(f"attention.{split.name}.png") as path:
-            save_figure(heat_map_grid(maps, _COLUMNS), path)
+            save_figure(heat_map_grid(fitting(maps, _COLUMNS), _COLUMNS), path)
 
 
 def draw_translations(
     run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
 ) -> None:
-    """Draws the attention of the first translations to a PNG of the user's choice.
+    """Draws the attention of the first translations, as many as a page holds, to a PNG.
 
     Raises:
       UserError: If there is nothing to draw or the file cannot be written.
@@ -65,7 +65,7 @@ def draw_translations(
         raise UserError("--plot: expected lines with attention to draw, found none")
     try:
         with replacing(path) as temporary:
-            save_figure(heat_map_grid(maps, _COLUMNS), temporary)
+            save_figure(heat_map_grid(fitting(maps, _COLUMNS), _COLUMNS), temporary)
     except OSError as error:
         raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
 
