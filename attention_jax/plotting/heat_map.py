@@ -101,7 +101,7 @@ def heat_map_grid(maps: Sequence[HeatMap], columns: int = 3) -> Figure:
     return figure
 
 
-def fitting(maps: Sequence[HeatMap], columns: int = 3) -> Sequence[HeatMap]:
+def that_fit_a_page(maps: Sequence[HeatMap], columns: int = 3) -> Sequence[HeatMap]:
     """Returns as many of the first maps as a page holds, at least one."""
     for number in range(len(maps), 1, -1):
         if _arrange(maps[:number], columns, SMALLEST_CELL).fits:

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 
 from attention_jax.plotting.figure import printable, save_figure
-from attention_jax.plotting.heat_map import HeatMap, fitting, heat_map, heat_map_grid
+from attention_jax.plotting.heat_map import HeatMap, heat_map, heat_map_grid, that_fit_a_page
 
 
 def eye(rows, columns):
@@ -57,7 +57,7 @@ def test_large_grids_stay_on_a_page_by_smaller_cells_and_then_by_fewer_maps(tmp_
     def page(number, length):
         words = [f"word{position}" for position in range(length)]
         maps = [HeatMap(eye(length, length), words, words, " ".join(words))] * number
-        kept = fitting(maps, columns=2)
+        kept = that_fit_a_page(maps, columns=2)
         figure = heat_map_grid(kept, columns=2)
         width, height = figure.get_size_inches()
         save_figure(figure, tmp_path / "map.png")
