@@ -182,9 +182,13 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
         raise ConfigError(f"{where}: expected int, found {value!r}")
     if not isinstance(value, hint):
         raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
-    if hint is float and math.isnan(value):
-        raise ConfigError(f"{where}: expected a number, found nan")
+    if hint is float and not math.isfinite(value):
+        raise ConfigError(f"{where}: expected a finite number, found {value}")
     return value
+
+
+def _number(limit: float) -> str:
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
 
 
 def _check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
@@ -196,7 +200,7 @@ def _check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
     )
     for name, holds, words in checks:
         if name in limits and not holds(limits[name]):
-            raise ConfigError(f"{where}: expected {words} {limits[name]:g}, found {value!r}")
+            raise ConfigError(f"{where}: expected {words} {_number(limits[name])}, found {value!r}")
     choices = limits.get("choices")
     if choices is not None and value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)

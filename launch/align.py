@@ -24,7 +24,8 @@ for example:
   python -m launch.align train --source=train.en --target=train.de --output=train.en-de.links
   python -m launch.align score --gold=test.gold --hypothesis=test.links
 
-Texts may be gzip files. Mistakes are answered with one line and code 2, and nothing is written.
+Texts may be gzip files; the directory of --output must exist. Mistakes are answered with one line
+and code 2, and nothing is written.
 """
 
 from absl import flags

@@ -1,10 +1,8 @@
 """The commands of `launch.align`: each reads its files, then writes one or prints scores."""
 
-import contextlib
 import dataclasses
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,13 +173,9 @@ def _symmetrized(
 
 def _output() -> Path:
     """Returns the path to write to, once it is sure that something can be written there."""
-    path = Path(cli.require("output"))
-    if path.exists() and not path.is_file():
-        raise UserError(f"--output: {path} cannot be written (it is no file)")
-    with _answering(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
+    cli.require("output")
+    path = cli.output_path("output")
+    assert path is not None
     return path
 
 
@@ -189,13 +183,7 @@ def _write(path: Path, alignments: Iterable[Collection]) -> None:
     from attention_jax.evaluation.alignment import to_pharaoh
     from attention_jax.training.files import write_text
 
-    with _answering(path):
-        write_text(path, "".join(f"{to_pharaoh(sorted(links))}\n" for links in alignments))
-
-
-@contextlib.contextmanager
-def _answering(path: Path) -> Iterator[None]:
     try:
-        yield
+        write_text(path, "".join(f"{to_pharaoh(sorted(links))}\n" for links in alignments))
     except OSError as error:
         raise UserError(f"--output: {path} cannot be written ({error.strerror})") from None

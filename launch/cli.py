@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from ml_collections import ConfigDict, config_flags
 
 from attention_jax.configuration import unknown_name
 from attention_jax.errors import ConfigError, UserError
+from launch import mistakes
 
 _FAILED, _INTERRUPTED = 2, 130
 
@@ -130,7 +132,9 @@ def load_config(location: str) -> ConfigDict:
         raise
     except Exception as error:
         message = " ".join(str(error).split())
-        raise ConfigError(f"{location}: {type(error).__name__}: {message}") from None
+        if not isinstance(error, ValueError):  # by which a config file refuses its argument
+            message = f"{type(error).__name__}: {message}"
+        raise ConfigError(f"{location}: {message}") from None
     finally:
         sys.dont_write_bytecode = old
     if not isinstance(values, ConfigDict):
@@ -183,6 +187,31 @@ def value(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
+def output_path(name: str) -> pathlib.Path | None:
+    """Returns the file that a flag names, once it is sure that it can be written; None for none.
+
+    Raises:
+      UserError: If it cannot, or its directory does not exist: a mistyped one is not made.
+    """
+    if not value(name):
+        return None
+    path = pathlib.Path(value(name))
+    reason = None
+    if path.exists() and not path.is_file():
+        reason = "it is no file"
+    elif not path.parent.is_dir():
+        reason = f"there is no directory {path.parent}"
+    else:
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            reason = error.strerror
+    if reason:
+        raise UserError(f"--{name}: {path} cannot be written ({reason})")
+    return path
+
+
 def use_compilation_cache() -> None:
     """Keeps compiled programs between runs, which saves seconds at every start.
 
@@ -206,7 +235,9 @@ def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
         argv = prepare(list(argv))
         try:
             rest = flags.FLAGS(argv)
-        except (flags.Error, ValueError, TypeError) as error:
+        except flags.Error as error:
+            raise UserError(mistakes.illegal_value(error, flags.FLAGS)) from None
+        except (ValueError, TypeError) as error:
             raise UserError(" ".join(str(error).split())) from None
         if len(rest) > 1:
             raise UserError(f"unexpected argument {rest[1]!r}; options start with --")
@@ -271,7 +302,7 @@ def _check_override(values: ConfigDict, name: str, path: str, text: str | None) 
         if not isinstance(group, ConfigDict):
             raise ConfigError(f"--{where}.{part}: no such field; {where} is a single value")
         if part not in group.keys():
-            raise ConfigError(f"--{unknown_name(f'{where}.{part}', part, group.keys())}")
+            raise ConfigError(mistakes.unknown_field(values, name, where, part))
         where = f"{where}.{part}"
         kind, group = group.get_type(part), group[part]
     if isinstance(group, ConfigDict):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+from collections.abc import Mapping, Sequence
 
 from attention_jax.data.config import (
     DataConfig,
@@ -10,7 +11,7 @@ from attention_jax.data.config import (
     TatoebaConfig,
 )
 
-Examples = dict[str, list[tuple[str, tuple[str, ...]]]]
+Examples = Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 
 
 @dataclasses.dataclass(frozen=True)

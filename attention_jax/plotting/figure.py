@@ -17,6 +17,7 @@ OUTLINE = "#8C8C8C"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DOTS_PER_INCH = 150
+MOST_PIXELS = 4000  # of a side; a larger figure is drawn with fewer dots per inch
 
 _FONTS = (
     "DejaVu Sans",
@@ -44,7 +45,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes a figure as PNG, making its directory if need be.
+    """Writes a figure as PNG of at most `MOST_PIXELS` a side, making its directory if need be.
 
     Characters that no installed font has are drawn as boxes, not reported.
     """
@@ -53,7 +54,8 @@ def save_figure(figure: Figure, path: str | os.PathLike) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"(?s).*Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure.savefig(path, format="png", dpi=DOTS_PER_INCH, facecolor="white")
+        dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
+        figure.savefig(path, format="png", dpi=dots, facecolor="white")
 
 
 @functools.cache

@@ -20,10 +20,13 @@ from attention_jax.plotting.figure import (
 )
 
 CELL = 0.27  # inches
+SMALLEST_CELL = 0.15  # of the rows' labels, no part is hidden yet
+PAGE = (16.0, 20.0)  # inches: what a large screen shows
 LABEL_SIZE = 8.5
 TITLE_SIZE = 10.5
 TITLE_ROOM = 0.34
 AXIS_SIZE = 6.5
+SHORTEST_TITLE = 6.0
 GAP = 0.22
 BAR = 0.62
 COLOUR_MAP = "Greys"
@@ -59,6 +62,7 @@ class HeatMap:
 class _Extent:
     """What a picture takes up in inches: its cells, and the room that its texts need."""
 
+    cell: float
     cells_width: float
     cells_height: float
     left: float
@@ -84,45 +88,118 @@ def heat_map_grid(maps: Sequence[HeatMap], columns: int = 3) -> Figure:
       columns: How many stand side by side.
 
     Returns:
-      The figure, as large as its contents.
+      The figure, as large as its contents; where these are large their cells are smaller.
     """
     if not maps:
         raise ValueError("expected at least one heat map, found none")
-    columns = min(columns, len(maps))
-    extents = [_extent(one) for one in maps]
-    by_column = [extents[column::columns] for column in range(columns)]
-    by_row = [extents[start : start + columns] for start in range(0, len(maps), columns)]
-    # Of a column the cells begin, of a row they end their labels, in one line.
-    lefts = [max(extent.left for extent in column) for column in by_column]
-    widths = [max(extent.right for extent in column) for column in by_column]
-    tops = [max(extent.top for extent in row) for row in by_row]
-    heights = [max(extent.cells_height for extent in row) for row in by_row]
-
-    width = sum(lefts) + sum(widths) + GAP * (columns + 1) + BAR
-    height = sum(tops) + sum(heights) + GAP * (len(by_row) + 1)
-    figure = new_figure(width, height)
-    for index, (one, extent) in enumerate(zip(maps, extents, strict=True)):
-        row, column = divmod(index, columns)
-        x = sum(lefts[: column + 1]) + sum(widths[:column]) + GAP * (column + 1)
-        y = sum(tops[: row + 1]) + sum(heights[:row]) + GAP * (row + 1)
-        _draw(_add_axes(figure, x, y, extent.cells_width, extent.cells_height), one, lefts[column])
-    _draw_scale(_add_axes(figure, width - BAR, GAP + tops[0], 0.09, min(heights[0], 1.6)))
+    layout = _arrange(maps, columns, _cell(maps, columns))
+    figure = new_figure(layout.width, layout.height)
+    for index, (one, extent) in enumerate(zip(maps, layout.extents, strict=True)):
+        x, y, left = layout.place(index)
+        axes = _add_axes(figure, x, y, extent.cells_width, extent.cells_height)
+        _draw(axes, one, extent.cell, left)
+    top, height = GAP + layout.tops[0], min(layout.heights[0], 1.6)
+    _draw_scale(_add_axes(figure, layout.width - BAR, top, 0.09, height))
     return figure
 
 
-def _extent(one: HeatMap) -> _Extent:
+def that_fit_a_page(maps: Sequence[HeatMap], columns: int = 3) -> Sequence[HeatMap]:
+    """Returns as many of the first maps as a page holds, at least one."""
+    for number in range(len(maps), 1, -1):
+        if _arrange(maps[:number], columns, SMALLEST_CELL).fits:
+            return maps[:number]
+    return maps[:1]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Layout:
+    """Where every picture of a grid is, in inches.
+
+    Attributes:
+      extents: Of every picture.
+      lefts: Of every column, the room for the labels of the rows.
+      widths: Of every column, the cells or the title.
+      tops: Of every row of pictures, the room for title and labels.
+      heights: Of every row of pictures, the cells.
+    """
+
+    extents: Sequence[_Extent]
+    lefts: Sequence[float]
+    widths: Sequence[float]
+    tops: Sequence[float]
+    heights: Sequence[float]
+
+    @property
+    def width(self) -> float:
+        """Of the whole figure."""
+        return sum(self.lefts) + sum(self.widths) + GAP * (len(self.widths) + 1) + BAR
+
+    @property
+    def height(self) -> float:
+        """Of the whole figure."""
+        return sum(self.tops) + sum(self.heights) + GAP * (len(self.tops) + 1)
+
+    @property
+    def fits(self) -> bool:
+        """Whether a page holds it."""
+        return self.width <= PAGE[0] and self.height <= PAGE[1]
+
+    def place(self, index: int) -> tuple[float, float, float]:
+        """Returns where the cells of a picture begin, x and y, and the room left of them."""
+        row, column = divmod(index, len(self.widths))
+        x = sum(self.lefts[: column + 1]) + sum(self.widths[:column]) + GAP * (column + 1)
+        y = sum(self.tops[: row + 1]) + sum(self.heights[:row]) + GAP * (row + 1)
+        return x, y, self.lefts[column]
+
+
+def _arrange(maps: Sequence[HeatMap], columns: int, cell: float) -> _Layout:
+    columns = min(columns, len(maps))
+    extents = [_extent(one, cell) for one in maps]
+    by_column = [extents[column::columns] for column in range(columns)]
+    by_row = [extents[start : start + columns] for start in range(0, len(maps), columns)]
+    return _Layout(
+        extents,
+        # Of a column the cells begin, of a row they end their labels, in one line.
+        lefts=[max(extent.left for extent in column) for column in by_column],
+        widths=[max(extent.right for extent in column) for column in by_column],
+        tops=[max(extent.top for extent in row) for row in by_row],
+        heights=[max(extent.cells_height for extent in row) for row in by_row],
+    )
+
+
+def _cell(maps: Sequence[HeatMap], columns: int) -> float:
+    """Returns the largest cells with which a page holds the maps, or the smallest there are."""
+    for cell in np.linspace(CELL, SMALLEST_CELL, 9):
+        if _arrange(maps, columns, float(cell)).fits:
+            return float(cell)
+    return SMALLEST_CELL
+
+
+def _extent(one: HeatMap, cell: float) -> _Extent:
     source, target = _labels(one.source), _labels(one.target)
     axes_names = text_width([_ACROSS, _DOWN], AXIS_SIZE)
     left = max(text_width(target, LABEL_SIZE), axes_names) + 0.1
-    title = text_width([printable(one.title)], TITLE_SIZE) if one.title else 0.0
-    cells_width = max(len(source), 1) * CELL
+    cells_width = max(len(source), 1) * cell
+    title = text_width([_title(one, left + cells_width)], TITLE_SIZE) if one.title else 0.0
     return _Extent(
+        cell=cell,
         cells_width=cells_width,
-        cells_height=max(len(target), 1) * CELL,
+        cells_height=max(len(target), 1) * cell,
         left=left,
-        top=_labels_height(source) + (TITLE_ROOM if one.title else 0.0),
+        top=_labels_height(source, cell) + (TITLE_ROOM if one.title else 0.0),
         right=max(cells_width, title - left),
     )
+
+
+def _title(one: HeatMap, width: float) -> str:
+    """Returns the title, shortened to the width of the picture: the words are its labels too."""
+    title = printable(one.title)
+    width = max(width, SHORTEST_TITLE)
+    if text_width([title], TITLE_SIZE) <= width:
+        return title
+    while title and text_width([title + "…"], TITLE_SIZE) > width:
+        title = title[:-1]
+    return title.rstrip() + "…"
 
 
 def _add_axes(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
@@ -131,7 +208,7 @@ def _add_axes(figure: Figure, x: float, y: float, width: float, height: float) -
     return figure.add_axes((x / across, 1 - (y + height) / down, width / across, height / down))
 
 
-def _draw(axes: Axes, one: HeatMap, left: float) -> None:
+def _draw(axes: Axes, one: HeatMap, cell: float, left: float) -> None:
     rows, columns = len(one.target), len(one.source)
     axes.pcolormesh(
         np.arange(columns + 1) - 0.5,
@@ -148,7 +225,7 @@ def _draw(axes: Axes, one: HeatMap, left: float) -> None:
     source = _labels(one.source)
     axes.set_xticks(np.arange(columns), source, **text_style(LABEL_SIZE))
     axes.set_yticks(np.arange(rows), _labels(one.target), **text_style(LABEL_SIZE))
-    for text, turn in zip(axes.get_xticklabels(), _turned(source), strict=True):
+    for text, turn in zip(axes.get_xticklabels(), _turned(source, cell), strict=True):
         text.set(rotation=90 if turn else 0, va="bottom", ha="center")
     axes.tick_params(length=0, pad=3)
     _name_axes(axes)
@@ -156,9 +233,9 @@ def _draw(axes: Axes, one: HeatMap, left: float) -> None:
         spine.set(color=OUTLINE, linewidth=0.6)
     if one.title:
         axes.annotate(
-            printable(one.title),
+            _title(one, left + max(columns, 1) * cell),
             xy=(0, 1),
-            xytext=(72 * (0.1 - left), 72 * (_labels_height(source) + TITLE_ROOM / 2)),
+            xytext=(72 * (0.1 - left), 72 * (_labels_height(source, cell) + TITLE_ROOM / 2)),
             xycoords="axes fraction",
             textcoords="offset points",
             va="center",
@@ -189,14 +266,14 @@ def _draw_scale(axes: Axes) -> None:
     axes.set_title("weight", loc="left", pad=8, **text_style(7.5))
 
 
-def _turned(labels: Sequence[str]) -> list[bool]:
+def _turned(labels: Sequence[str], cell: float) -> list[bool]:
     """Tells which labels stand on end: those wider than a cell, and all if these are many."""
-    wide = [text_width([label], LABEL_SIZE) > CELL for label in labels]
+    wide = [text_width([label], LABEL_SIZE) > cell for label in labels]
     return [True] * len(labels) if sum(wide) > len(labels) / 4 else wide
 
 
-def _labels_height(labels: Sequence[str]) -> float:
-    turned = [label for label, turn in zip(labels, _turned(labels), strict=True) if turn]
+def _labels_height(labels: Sequence[str], cell: float) -> float:
+    turned = [label for label, turn in zip(labels, _turned(labels, cell), strict=True) if turn]
     return max(text_width(turned, LABEL_SIZE), 2 * AXIS_SIZE / 72) + 0.08
 
 

@@ -89,11 +89,11 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     averaging = config.training.averaging
 
     # ---- Where every array lives ----------------------------------------------------------------
-    start = functools.partial(start_state, model, optimizer, averaging=averaging)
-    like = placed_shapes(start, mesh)
+    fresh = functools.partial(start_state, model, optimizer, averaging=averaging)
+    like = placed_shapes(fresh, mesh)
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
-    start = jax.jit(start, out_shardings=shardings)
+    start = jax.jit(fresh, out_shardings=shardings)
 
     # ---- What is compiled -----------------------------------------------------------------------
     parts = config.training.accumulate_steps

@@ -255,7 +255,7 @@ class Checkpointer:
                 self._mode,
                 counts=lambda step: step not in self._interim,
             ),
-            # Without it metrics are not stored, and lost to BestN on resuming.
+            # Without it metrics are not stored, and lost on resuming to what keeps the best.
             best_fn=retention.metric,
             best_mode=self._mode,
             # The default counts an empty directory as the latest step.
@@ -273,8 +273,7 @@ class Checkpointer:
         if jax.process_index() == 0:
             for step in set(self._folders()) - set(self.steps()):
                 if step in self._interim:
-                    note = self._path(step, _INTERIM)
-                    note.write_text("saved because the run was told to stop\n")
+                    self._path(step, _INTERIM).write_text("saved when told to stop\n")
                 manifest.write_manifest(self._path(step), except_for=(_TIMES,))
 
     def _mention_unfinished(self, newer_than: int) -> None:

@@ -86,8 +86,10 @@ class TrainingConfig:
 
     def total_steps(self, steps_per_epoch: int) -> int:
         """Returns the length of training in updates."""
-        by_epochs = self.num_epochs and max(1, round(self.num_epochs * steps_per_epoch))
-        return min(length for length in (self.num_steps, by_epochs) if length is not None)
+        lengths = [] if self.num_steps is None else [self.num_steps]
+        if self.num_epochs is not None:
+            lengths.append(max(1, round(self.num_epochs * steps_per_epoch)))
+        return min(lengths)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +140,7 @@ class ExperimentConfig:
     training: TrainingConfig = setting()
     search: SearchConfig = setting(SearchConfig())
     evaluation: EvaluationConfig = setting(EvaluationConfig())
-    seed: int = setting(0, at_least=0)
+    seed: int = setting(0, at_least=0, at_most=2**32 - 1)
 
 
 def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from attention_jax.data.config import AlignmentConfig, DataConfig
+from attention_jax.data.config import AlignmentConfig, DataConfig, TranslationConfig
 from attention_jax.data.tasks import Task
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.tokenization import JOINER, tokenize
@@ -55,6 +55,7 @@ def training_links(
         )
     if not objective.needs_links:
         return None
+    assert isinstance(data_config, TranslationConfig)
     words_of = str.split if config.method == "file" else _plain_words
     sources, targets = (
         [words_of(text) for text in side] for side in (split.sources, split.targets)

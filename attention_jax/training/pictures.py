@@ -4,12 +4,13 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
-from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
+from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
 from attention_jax.training.decode import Hypothesis
 from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory
@@ -45,13 +46,13 @@ def draw_attention(
     ]
     if maps and run.directory.writes:
         with run.directory.plot(f"attention.{split.name}.png") as path:
-            save_figure(heat_map_grid(maps, _COLUMNS), path)
+            save_figure(_grid(maps), path)
 
 
 def draw_translations(
     run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
 ) -> None:
-    """Draws the attention of the first translations to a PNG of the user's choice.
+    """Draws the attention of the first translations, as many as a page holds, to a PNG.
 
     Raises:
       UserError: If there is nothing to draw or the file cannot be written.
@@ -65,7 +66,7 @@ def draw_translations(
         raise UserError("--plot: expected lines with attention to draw, found none")
     try:
         with replacing(path) as temporary:
-            save_figure(heat_map_grid(maps, _COLUMNS), temporary)
+            save_figure(_grid(maps), temporary)
     except OSError as error:
         raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
 
@@ -76,6 +77,10 @@ def draw_learning_curves(directory: RunDirectory) -> None:
         figure = learning_curves(read_metrics(directory.metrics), directory.path.name)
         with directory.plot("learning_curves.png") as path:
             save_figure(figure, path)
+
+
+def _grid(maps: Sequence[HeatMap]) -> Figure:
+    return heat_map_grid(that_fit_a_page(maps, _COLUMNS), _COLUMNS)
 
 
 def _heat_map(

@@ -21,6 +21,8 @@ from attention_jax.training.preemption import Preemption
 from attention_jax.training.run_directory import RunDirectory, read_json
 from attention_jax.training.trained import load_run
 
+_MOST_NAMED = 3  # differences that fit a line
+
 
 def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
     """Trains and evaluates an experiment in a directory, continuing what is there.
@@ -75,8 +77,11 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> None:
             and (path.endswith(".name") or not path.startswith(tuple(renamed)))
         ]
         if refused:
+            named = "; ".join(refused[:_MOST_NAMED])
+            if others := len(refused[_MOST_NAMED:]):
+                named += f"; and {others} more field{'s' * (others > 1)}"
             raise RunDirectoryError(
-                f"{directory.path} holds a run with another config: {'; '.join(refused)}; "
+                f"{directory.path} holds a run with another config: {named}; "
                 "choose another --workdir, or the config of the run"
             )
         if not changed:

@@ -83,7 +83,7 @@ def _from_file(
     lines, text = read_lines(path), training_lines(data_config)
     numbers = task.split("train").numbers
     if text is None:
-        total, what = task.num_training_pairs, f"training pair of {data_config.name}"
+        total, what = task.num_training_pairs, "training pair of the data set"
     else:
         total, what = text.total, f"line of {text.path}"
         numbers = [text.numbers[number] for number in numbers]

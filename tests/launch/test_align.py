@@ -65,6 +65,7 @@ def test_train_writes_one_direction_and_trains_no_other(train, direction, other)
 def test_train_reads_gzip(launch, tmp_path):
     for name, lines in (("a.gz", SOURCE), ("b.gz", TARGET)):
         (tmp_path / name).write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
+    (tmp_path / "new").mkdir()
     output = tmp_path / "new" / "links"
     result = launch("align", "train", f"--source={tmp_path}/a.gz", f"--target={tmp_path}/b.gz",
                     f"--output={output}")  # fmt: skip
@@ -173,15 +174,26 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
         (["score", "--output=x"], "output"),
         (["score"], "--gold: expected a value, found none"),
         (["train"], "--output: expected a value, found none"),
-        (["train", "--output=x", "--method=hhm"], "hmm"),
+        (["train", "--output=x", "--method=hhm"], "one of ibm1, hmm, eflomal, found 'hhm'"),
+        (["symmetrize", "--strict=4"], "--strict: expected true or false, found '4'"),
+        (["score", "--gold_base=x"], "--gold_base: expected a whole number from 0 to 1, found 'x'"),
         (["symmetrize", "--output=x", "--method=forward"], "grow-diag-final-and"),
-        (["symmetrize", "--output=/proc/none/x"], "--output: /proc/none/x cannot be written"),
+        (["symmetrize", "--output=/proc/none/x"], "/proc/none/x cannot be written (there is no"),
         (["train", "--output=/proc"], "--output: /proc cannot be written"),
         (["train", "--output=/dev/null"], "--output: /dev/null cannot be written"),
     ],
 )
 def test_wrong_arguments_are_one_line(launch, arguments, words):
     assert words in launch("align", *arguments).error
+
+
+def test_train_makes_no_directories(launch, files, tmp_path):
+    output = tmp_path / "no" / "such" / "links"
+    result = launch("align", "train", *files(source=SOURCE, target=TARGET), f"--output={output}")
+    assert result.error == (
+        f"--output: {output} cannot be written (there is no directory {output.parent})"
+    )
+    assert not (tmp_path / "no").exists()
 
 
 def test_train_leaves_what_was_written_before(launch, files, tmp_path):

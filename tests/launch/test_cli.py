@@ -27,7 +27,7 @@ def test_missing_config_is_named(launch, tmp_path):
         ("--config=configs/quikstart.py", "found none at configs/quikstart.py; did you mean "
          "configs/quickstart.py?"),
         ("--config=nowhere/at/all.py", "--config: expected a file, found none at nowhere"),
-        ("--config=configs/quickstart.py:smoek", "found 'smoek'"),
+        ("--config=configs/quickstart.py:smoek", "configs/quickstart.py:smoek: expected one of"),
         ("--config=README.md", "expected a Python file, found README.md"),
     ],
 )  # fmt: skip
@@ -63,6 +63,10 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
         ("--config.seed=1.5", "--config.seed: expected int, found '1.5'"),
         ("--config.optimizer.learning_rate=fast", "expected float, found 'fast'"),
         ("--config.training.tensorboard=maybe", "expected bool, found 'maybe'"),
+        ("--config.learning_rate=1", "did you mean --config.optimizer.learning_rate?"),
+        ("--config.seed=99999999999999999999", "config.seed: expected at most 4294967295, found 9"),
+        ("--config.training.num_epochs=inf", "num_epochs: expected a finite number, found inf"),
+        ("--config.evaluation.splits=('test',", "splits: expected values such as ('a', 'b')"),
         ("--config.seed=-1", "config.seed: expected at least 0, found -1"),
         ("--config.optimizer.learning_rate=nan", "config.optimizer.learning_rate: expected"),
         ("--config.optimizer.name=sgdd", "found 'sgdd' (did you mean 'sgd'?)"),
@@ -109,6 +113,29 @@ def test_changed_config_is_refused_and_nothing_is_lost(launch, trained):
     ).error  # fmt: skip
     assert "model.output_dropout is " in error and "seed is 0 there, 7 now" in error
     assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def test_changed_config_names_three_fields_and_counts_the_others(launch, trained):
+    changes = [f"--config.data.{name}=9" for name in ("batch_size", "eval_batch_size")]
+    changes += ["--config.data.max_source_length=9", "--config.seed=9"]
+    error = launch("train", CONFIG, f"--workdir={trained}", *changes).error
+    assert error.count(" now") == 3 and "; and 1 more field; choose another" in error
+    changes.append("--config.model.output_dropout=0.5")
+    error = launch("train", CONFIG, f"--workdir={trained}", *changes).error
+    assert error.count(" now") == 3 and "; and 2 more fields; choose another" in error
+
+
+def test_renamed_field_is_answered_with_the_nearest_of_any_group(launch, tmp_path):
+    config = "--config=configs/bahdanau2015.py:parallel"
+    for name, words in (
+        ("data.vocab_size", "did you mean --config.data.subwords.size?"),
+        ("batch_size", "did you mean --config.data.batch_size?"),
+        ("model.hidden_size", "--config.model.decoder.hidden_dim or --config.model.encoder.hidden"),
+        ("data.xyzzy", "expected one of alignment, batch_multiple, batch_size"),
+    ):
+        workdir = f"--workdir={tmp_path / 'run'}"
+        error = launch("train", config, workdir, f"--config.{name}=3").error
+        assert error.startswith(f"--config.{name}: no such field; ") and words in error
 
 
 def test_unknown_metric_is_refused_before_training(launch, tmp_path):

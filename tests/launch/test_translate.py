@@ -55,13 +55,24 @@ def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
         (["--search.beam_size=0"], "search.beam_size: expected at least 1, found 0"),
         (["--search.beam_size=x"], "--search.beam_size: expected int, found 'x'"),
         (["--nbest=50"], "--nbest: expected at most search.beam_size"),
-        (["--nbest=-1"], "nbest"),
-        (["--plot=/proc/none/a.png"], "--plot: /proc/none/a.png cannot be written"),
+        (["--nbest=-1"], "--nbest: expected a whole number of at least 0, found '-1'"),
+        (["--nbest=x"], "--nbest: expected a whole number of at least 0, found 'x'"),
+        (["--nbest"], "nbest"),
+        (["--alignments=maybe"], "--alignments: expected true or false, found 'maybe'"),
+        (["--plot=/proc/a.png"], "--plot: /proc/a.png cannot be written ("),
+        (["--plot=/proc"], "--plot: /proc cannot be written (it is no file)"),
     ],
 )
 def test_translate_refuses_wrong_arguments(translate, arguments, words):
     result = translate(b"1 2\n", *arguments)
     assert result.code == 2 and words in result.err and result.err.count("\n") == 1
+
+
+def test_translate_makes_no_directories(translate, tmp_path):
+    plot = tmp_path / "none" / "a.png"
+    error = translate(b"1 2\n", f"--plot={plot}").error  # before a line is printed
+    assert error == f"--plot: {plot} cannot be written (there is no directory {plot.parent})"
+    assert not plot.parent.exists()
 
 
 def test_translate_needs_the_directory_of_a_run(launch, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 
 from attention_jax.plotting.figure import printable, save_figure
-from attention_jax.plotting.heat_map import HeatMap, heat_map, heat_map_grid
+from attention_jax.plotting.heat_map import HeatMap, heat_map, heat_map_grid, that_fit_a_page
 
 
 def eye(rows, columns):
@@ -56,6 +56,36 @@ def test_heat_map_turns_only_labels_that_are_too_wide():
 
     assert turned([*"attentio", "</s>"]) == [False] * 8 + [True]
     assert turned(["the", "agreement", "on", "European", "a"]) == [True] * 5
+
+
+def test_large_grids_stay_on_a_page_by_smaller_cells_and_then_by_fewer_maps(tmp_path):
+    def page(number, length):
+        words = [f"word{position}" for position in range(length)]
+        maps = [HeatMap(eye(length, length), words, words, " ".join(words))] * number
+        kept = that_fit_a_page(maps, columns=2)
+        figure = heat_map_grid(kept, columns=2)
+        width, height = figure.get_size_inches()
+        save_figure(figure, tmp_path / "map.png")
+        rows, columns, _ = imread(tmp_path / "map.png").shape
+        cell = figure.axes[0].get_position().width * width / length
+        return len(kept), cell, (width, height), (columns, rows)
+
+    number, cell, _, _ = page(4, 8)
+    assert number == 4 and cell == pytest.approx(0.27)
+    number, cell, size, pixels = page(12, 40)
+    assert 2 <= number < 12 and 0.15 <= cell < 0.2
+    assert size[0] <= 16.0 and size[1] <= 20.0 and pixels[0] <= 2400 and pixels[1] <= 3000
+    number, cell, size, pixels = page(4, 250)  # one that no page holds
+    assert number == 1 and cell == pytest.approx(0.15) and max(size) > 20.0
+    assert 3900 < max(pixels) <= 4000
+
+
+def test_heat_map_shortens_a_title_that_is_wider_than_the_picture():
+    figure = heat_map(eye(1, 4), list("abcd"), ["x"], "t" * 200)
+    (title,) = figure.axes[0].texts
+    assert title.get_text().endswith("t…") and len(title.get_text()) < 100
+    figure.canvas.draw()
+    assert title.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_heat_map_grid_lays_panels_out_without_overlap():

@@ -30,7 +30,7 @@ _SETTINGS = {
 
 def signature(method: str) -> str:
     """Describes all that an aligner's links depend on but the text."""
-    settings = _SETTINGS.get(method, ())
+    settings: tuple = _SETTINGS.get(method, ())
     if method == "eflomal":
         try:
             settings = (importlib.metadata.version("eflomal"),)

@@ -58,13 +58,13 @@ def _key(sources: Sequence[Sentence], targets: Sequence[Sentence], method: str) 
 
 
 def _packed(found: Sequence[Sequence[Links]]) -> bytes:
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for direction, alignments in zip(DIRECTIONS, found, strict=True):
         arrays[f"{direction}_counts"] = np.array([len(links) for links in alignments], np.uint32)
         flat = [link for links in alignments for link in links]
         arrays[f"{direction}_links"] = np.array(flat, np.uint16).reshape(-1, 2)
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
+    np.savez_compressed(content, allow_pickle=False, **arrays)
     return content.getvalue()
 
 
