@@ -18,7 +18,6 @@ from experiments import (
     seeds,
     sentence_measures,
     tables,
-    teachers,
 )
 from experiments.alignment_claims import CLAIMS
 from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
@@ -33,6 +32,8 @@ three seeds each. About three hours on two CPU cores for each condition.
 
 usage: python -m experiments.coverage_vs_supervised [--OPTION=VALUE ...]
 """
+TEACHERS = "teachers.json"
+SYMMETRIZATION = "grow-diag-final-and"  # of the links that teach
 TRANSLATION = ("bleu", "repeated", "excess", "missing")
 ALIGNMENT = ("aer", "saer", "match", "probability_mass", "match_before", "match_after")
 COVERAGE = ("unattended", "overattended", "deviation")
@@ -89,7 +90,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         sections += [
             f"## {described.label}", "",
             *_tables(of_condition, [run for run in runs if _condition(run) == condition]),
-            *_teachers(out / grid.name / teachers.FILE, condition),
+            *_teachers(out / grid.name / TEACHERS, condition),
         ]  # fmt: skip
         if all("aer" in run for measured in of_condition.values() for run in measured):
             with replacing(plot) as temporary:
@@ -157,8 +158,15 @@ def _tables(found: measure_tables.Found, runs: Sequence[Run]) -> list[str]:
 
 
 def _teachers(path: Path, condition: str) -> list[str]:
-    scores = read_json(path)
-    return [teachers.table(scores, condition), ""] if scores else []
+    """Returns a table of what `experiments.teachers` has measured in a condition, if it has."""
+    prefix = f"{condition}_"
+    rows = [
+        [name.removeprefix(prefix), *(f"{score:.1f}" for score in scores.values())]
+        for name, scores in (read_json(path) or {}).items()
+        if name.startswith(prefix)
+    ]
+    headings = ["AER of the teacher", "forward", "reverse", SYMMETRIZATION]
+    return [tables.table(headings, rows), ""] if rows else []
 
 
 def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:

@@ -14,7 +14,8 @@ from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.config import from_config_dict
 from attention_jax.training.files import write_json
-from experiments import attention_record, tables
+from experiments import attention_record
+from experiments import coverage_vs_supervised as experiment
 from experiments.grid import Run
 from launch import cli
 
@@ -26,17 +27,13 @@ usage: python -m experiments.teachers [--out=docs/results]
 Writes coverage_vs_supervised/teachers.json below --out, which the experiment's page shows. Needs
 ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm and 4,000 pairs, minutes for all.
 """
-FILE = "teachers.json"
-SYMMETRIZATION = "grow-diag-final-and"
 Words = Sequence[Sequence[str]]
 
 
 def main() -> None:
     """Measures every teacher in every condition."""
-    from experiments import coverage_vs_supervised as experiment
-
     grid = experiment.make_grid()
-    path = Path(cli.require("out")) / grid.name / FILE
+    path = Path(cli.require("out")) / grid.name / experiment.TEACHERS
     found = {}
     for run in grid.runs(Path("runs"), Path(cli.require("out"))):
         if run.seed == grid.seeds[0] and "_ce_" in run.cell:
@@ -66,28 +63,16 @@ def teacher_scores(
     """
     sides = [[*first, *second] for first, second in zip(train, test, strict=True)]
     forward, reverse = (links[len(train[0]) :] for links in align(*sides, method))
-    joined = [symmetrize(*pair, SYMMETRIZATION) for pair in zip(forward, reverse, strict=True)]
+    joined = [
+        symmetrize(*pair, experiment.SYMMETRIZATION)
+        for pair in zip(forward, reverse, strict=True)
+    ]
     alignments = {"forward": forward, "reverse": reverse, "symmetrized": joined}
     numbers = sorted(golds)
     return {
         name: count_links([links[n] for n in numbers], [golds[n] for n in numbers]).aer
         for name, links in alignments.items()
     }
-
-
-def table(scores: Mapping[str, Mapping[str, float]], condition: str) -> str:
-    """Returns the teachers of a condition as a table.
-
-    Args:
-      scores: What `main` has written.
-      condition: The beginning of the names that count.
-    """
-    rows = [
-        [name.removeprefix(f"{condition}_"), *(f"{its[part]:.1f}" for part in its)]
-        for name, its in scores.items()
-        if name.startswith(f"{condition}_")
-    ]
-    return tables.table(["AER of the teacher", "forward", "reverse", SYMMETRIZATION], rows)
 
 
 def _measured(run: Run) -> dict[str, float]:

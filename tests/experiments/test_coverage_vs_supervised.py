@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import coverage_vs_supervised as experiment
-from experiments import disagreement, seeds, sentence_measures, teachers
+from experiments import disagreement, seeds, sentence_measures
 from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
 from tests.experiments.measured import alignments, shares, translations, write_record
 
@@ -60,7 +60,7 @@ def test_write_report_shows_teachers_and_a_reading_where_there_are_some(records,
     folder = tmp_path / grid.name
     scores = {"29k_hmm": {"forward": 11.11, "reverse": 12.0, "symmetrized": 7.0},
               "4k_hmm": {"forward": 33.33, "reverse": 12.0, "symmetrized": 7.0}}  # fmt: skip
-    (folder / teachers.FILE).write_text(json.dumps(scores))
+    (folder / experiment.TEACHERS).write_text(json.dumps(scores))
     (folder / "reading.md").write_text("What this means.\n")
     text = experiment.write_report(grid, runs, tmp_path)[0].read_text()
     assert "| hmm | 11.1 | 12.0 | 7.0 |" in text and "33.3" not in text
@@ -74,7 +74,7 @@ def test_committed_page_is_what_the_committed_records_give(tmp_path):
     runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
     if not runs or not committed.exists():
         pytest.skip("no results are committed")
-    for name in (teachers.FILE, "reading.md"):
+    for name in (experiment.TEACHERS, "reading.md"):
         if (out / grid.name / name).exists():
             (tmp_path / grid.name).mkdir(exist_ok=True)
             shutil.copy(out / grid.name / name, tmp_path / grid.name)

@@ -25,11 +25,3 @@ def test_teacher_scores_are_of_the_test_pairs(pairs, method):
         value == pytest.approx(100.0)
         for value in teachers.teacher_scores(method, train, test, wrong).values()
     )
-
-
-def test_table_shows_the_teachers_of_a_condition():
-    scores = {"4k_hmm": {"forward": 20.04, "reverse": 1.0, "symmetrized": 2.0},
-              "29k_hmm": {"forward": 7.0, "reverse": 8.0, "symmetrized": 9.0}}  # fmt: skip
-    table = teachers.table(scores, "4k")
-    assert "| hmm | 20.0 | 1.0 | 2.0 |" in table
-    assert "7.0" not in table

@@ -82,7 +82,7 @@ def test_large_grids_stay_on_a_page_by_smaller_cells_and_then_by_fewer_maps(tmp_
 
 def test_heat_map_shortens_a_title_that_is_wider_than_the_picture():
     figure = heat_map(eye(1, 4), list("abcd"), ["x"], "t" * 200)
-    (title,) = figure.axes[0].texts
+    (title,) = [text for text in figure.axes[0].texts if text.get_text().startswith("tt")]
     assert title.get_text().endswith("t…") and len(title.get_text()) < 100
     figure.canvas.draw()
     assert title.get_window_extent().x1 <= figure.bbox.x1

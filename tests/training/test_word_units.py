@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import UserError
-from attention_jax.training.decode import Hypothesis
 from attention_jax.training.forced_decoding import forced_attention, has_heads
 from attention_jax.training.word_units import (
     covering_weights,
@@ -35,16 +34,14 @@ def test_words_of_tokens_joins_subwords():
 
 def test_covering_weights_leave_out_ends_and_do_not_make_up_for_them():
     weights = np.array([[0.2, 0.3, 0.1, 0.4], [0.1, 0.1, 0.2, 0.6], [0, 0.5, 0.5, 0], [0, 0, 0, 1]])
-    hypothesis = Hypothesis(np.array([4, 5, 6, 2]), -1.0, -1.0, weights)
     found = covering_weights(
-        hypothesis, ["▁ne", "w", "▁car", "</s>"], ["▁neu", "▁Au", "to", "</s>"]
+        weights, ["▁ne", "w", "▁car", "</s>"], ["▁neu", "▁Au", "to", "</s>"]
     )
     np.testing.assert_allclose(found, [[0.5, 0.1], [0.35, 0.35]])
 
 
 def test_covering_weights_of_an_empty_output_cover_nothing():
-    hypothesis = Hypothesis(np.array([2]), -1.0, -1.0, np.ones((1, 4)) / 4)
-    found = covering_weights(hypothesis, ["▁ne", "w", "▁car", "</s>"], ["</s>"])
+    found = covering_weights(np.ones((1, 4)) / 4, ["▁ne", "w", "▁car", "</s>"], ["</s>"])
     assert found.shape == (0, 2)
 
 
