@@ -34,10 +34,12 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
       run: A trained model with attention.
       split: Its sources and targets.
     """
+    # A copy of this process's own: of several processes, it may be the only one that is here.
+    params = jax.device_put(jax.device_get(run.params))
     found: dict[int, ForcedAttention] = {}
     attend = jax.jit(lambda params, batch: _kept(run.model.apply(params, batch).attention))
     for batch in make_eval_batches(split, run.config.data):
-        arrays = jax.device_get(attend(run.params, batch))
+        arrays = jax.device_get(attend(params, batch))
         lengths = (batch["target_mask"].sum(-1), batch["source_mask"].sum(-1))
         for row, index in enumerate(batch["index"]):
             if index >= 0:

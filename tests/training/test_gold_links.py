@@ -5,13 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attention_jax.data.tasks import TRANSLATION, Task
+from attention_jax.data.lines import read_lines
+from attention_jax.data.tasks import TRANSLATION, Split, Task
+from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.evaluation.symmetrized_attention import score_both_directions
-from attention_jax.training.gold_links import GoldLinks, compare_with_gold
+from attention_jax.training.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.training.other_runs import OtherRun
+from attention_jax.training.word_units import split_words
 from tests.training.untrained import untrained_run, write_text
 
 
@@ -107,6 +110,32 @@ def test_weights_are_distributions(runs):
     found = compare_with_gold(run, split, gold_of(split, [0]))
     sums = np.concatenate([each.weights.sum(axis=1) for each in found.forward])
     np.testing.assert_allclose(sums, 1, atol=1e-5)
+
+
+def test_gold_links_of_real_text_fit_its_words(data_root):
+    """The links count the words of tokenised, lower-cased text; the split has it as published."""
+    folder = data_root / "multi30k"
+    gold_file = folder / "alignments" / "test_2016_flickr.en-de.tsv"
+    if not gold_file.is_file():
+        pytest.skip(f"needs gold links: {gold_file} is not there")
+    raw = [folder / "raw" / f"test_2016_flickr.{language}.gz" for language in ("en", "de")]
+    tok = [folder / "tok" / f"test_2016_flickr.lc.norm.tok.{end}.gz" for end in ("en", "de")]
+    texts = [[text.strip() for text in read_lines(path)] for path in raw]
+    split = Split(
+        *texts,
+        references=[[text] for text in texts[1]],
+        numbers=list(range(len(texts[0]))),
+        name="test",
+        source_vocabulary=SymbolVocabulary.train("words", texts[0]),
+        target_vocabulary=SymbolVocabulary.train("words", texts[1]),
+    )
+    gold = GoldFiles(str(gold_file), "0", *map(str, tok)).read([split])
+    assert len(gold.links) == 100
+    words = split_words(split, gold.source_words, gold.target_words, required=gold.links)
+    for number, links in gold.links.items():
+        sources, targets = zip(*links.possible, strict=True)
+        assert max(sources) < len(words.sources[number])
+        assert max(targets) < len(words.targets[number])
 
 
 def _task_of(run, split):
