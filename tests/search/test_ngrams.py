@@ -102,3 +102,5 @@ def test_an_output_ends_where_nothing_else_is_left(method):
     for place in places:
         assert sorted(real(found, *place)[:-1]) == [UNK, 4, 5, 6]
         assert real(found, *place)[-1] == EOS
+        log_prob, _ = model.rescore(place[0], real(found, *place))
+        np.testing.assert_allclose(found.log_probs[place], log_prob, rtol=1e-4)

@@ -115,12 +115,14 @@ def test_beams_of_a_coverage_mechanism_score_as_forced_decoding_does(setting, me
         tiny_config().model, attention=find_config(mechanism["name"])(**mechanism)
     )
     model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
-    params = jax.tree.map(lambda leaf: 4 * leaf, model.init(jax.random.key(5)))
+    params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(5)))
     split = task.split("test").select(range(4))
-    search = SearchConfig(beam_size=4, num_hypotheses=4, max_length_constant=2,
-                          coverage_penalty="gnmt", length_normalization="gnmt")  # fmt: skip
+    search = SearchConfig(
+        beam_size=4, num_hypotheses=4, max_length_constant=2, length_normalization="gnmt",
+        coverage_penalty="gnmt", no_repeat_ngram_size=2,
+    )  # fmt: skip
     found = Decoder(model, search)(params, split, SmokeConfig(eval_batch_size=4))
-    assert any(len({tuple(one.tokens[:2]) for one in hypotheses}) > 1 for hypotheses in found)
+    assert any(len({tuple(one.tokens[:4]) for one in hypotheses}) > 1 for hypotheses in found)
     pairs = [
         (source, one)
         for source, hypotheses in zip(split.source_ids, found, strict=True)
