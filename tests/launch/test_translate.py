@@ -56,6 +56,8 @@ def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
         (["--search.beam_size=x"], "--search.beam_size: expected int, found 'x'"),
         (["--nbest=50"], "--nbest: expected at most search.beam_size"),
         (["--nbest=-1"], "nbest"),
+        (["--direction=back"], "--direction=back: value should be one of <forward|reverse>"),
+        (["--direction=reverse"], "expected a run with a reverse direction, as with config.model."),
         (["--plot=/proc/none/a.png"], "--plot: /proc/none/a.png cannot be written"),
     ],
 )
