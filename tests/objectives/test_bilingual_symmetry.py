@@ -103,7 +103,7 @@ def test_trace_is_at_most_the_length_of_the_shorter_side(numpy_rng):
 
 def test_reverse_likelihood_is_the_likelihood_of_the_swapped_batch(batch, numpy_rng):
     logits = jnp.asarray(numpy_rng.normal(size=(4, S, V)), jnp.float32)
-    output = ModelOutput(None, None, ModelOutput(logits, None))
+    output = ModelOutput(None, None, reverse=ModelOutput(logits, None))
     other = {"target": batch["source"], "target_mask": batch["source_mask"]}
     for fields in ({}, {"label_smoothing": 0.1, "reduction": "per_sentence"}):
         reverse = build_objective({"reverse_nll": fields}).terms["reverse_nll"]
