@@ -14,7 +14,7 @@ class Variant:
     Attributes:
       label: How tables call it.
       source: The paper that it is from.
-      kind: `coverage`, `supervised`, `symmetry` or none of them (empty).
+      kind: `coverage`, `supervised`, `both`, `symmetry`, or none of them (empty).
       overrides: Its fields, path -> value.
     """
 
@@ -118,6 +118,18 @@ VARIANTS: Mapping[str, Variant] = {
             ("mul", "multiplication"),
         )
     },
+    "ce1_hmm": Variant(
+        "supervised, CE, hmm, weight 1",
+        _LIU,
+        "supervised",
+        {**_supervised("cross_entropy", "hmm"), "objectives.supervised_alignment.weight": 1.0},
+    ),
+    "combined": Variant(
+        "neural coverage and supervised, CE, hmm",
+        f"{_TU}; {_LIU}",
+        "both",
+        {**_attention("neural_coverage"), **_supervised("cross_entropy", "hmm")},
+    ),
     "symmetry": Variant(
         "symmetry bonus",
         _COHN,

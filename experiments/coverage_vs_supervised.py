@@ -28,7 +28,7 @@ NAME = "coverage_vs_supervised"
 USAGE = """
 Compares coverage and supervised alignment: one attention model and its variants from the
 literature, on Multi30k from English to German, with all training pairs and with 4,000 of them,
-three seeds each. About three hours on two CPU cores for each condition.
+three seeds each. About four hours on two CPU cores for all pairs, and two for 4,000.
 
 usage: python -m experiments.coverage_vs_supervised [--OPTION=VALUE ...]
 """
