@@ -6,7 +6,8 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --split          train, validation or test; several with commas (default: as in the config)
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
                    --search.coverage_penalty=gnmt --search.replace_unknown
-  --against        another run: do the outputs differ by more than chance (paired bootstrap)?
+  --against        other runs, with commas between: do outputs differ by more than chance (paired
+                   bootstrap)? DIRECTORY@STEP takes another checkpoint; the viewer shows them all
   --dropped_words  aligns sources with outputs for words left untranslated; takes half a minute
   --alignment      a file of gold links for one split: attention while its references are written
                    is compared with them (AER, match and probability mass); links as for
@@ -30,9 +31,10 @@ from absl import flags
 from launch import cli
 
 GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
-for name in ("workdir", "against", "reverse", "alignment", *GOLD[2:]):
+for name in ("workdir", "reverse", "alignment", *GOLD[2:]):
     flags.DEFINE_string(name, None, "See above.")
 flags.DEFINE_list("split", None, "The splits.")
+flags.DEFINE_list("against", [], "Other runs.")
 flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
 flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
 flags.DEFINE_boolean("dropped_words", False, "Whether an aligner is asked.")

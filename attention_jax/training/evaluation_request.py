@@ -25,7 +25,7 @@ class EvaluationRequest:
       gold: Files of gold links.
       alignment_threshold: Links from forced attention of at least this weight are scored too.
       reverse: Directory of a run of the opposite direction, to join alignments with.
-      against: Directory of a run to compare outputs with.
+      against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
       dropped_words: Whether an aligner looks for words that were left out.
     """
 
@@ -33,7 +33,7 @@ class EvaluationRequest:
     gold: GoldFiles = GoldFiles()
     alignment_threshold: float | None = None
     reverse: str | None = None
-    against: str | None = None
+    against: Sequence[str] = ()
     dropped_words: bool = False
 
     def check(self, task: Task, default: Sequence[str]) -> list[Split]:
@@ -68,20 +68,21 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
       request: What is asked for.
 
     Returns:
-      Comparisons with the other run, as lines for the screen.
+      Comparisons with the other runs, as lines for the screen.
 
     Raises:
       UserError: If something that is asked for does not fit the run.
     """
     splits = request.check(task, run.config.evaluation.splits)
     links = request.gold.read(splits)
-    against = OtherRun.load("--against", request.against) if request.against else None
-    for split in splits if against else ():
-        against.same_split(split)
+    opponents = [OtherRun.load("--against", place) for place in request.against]
+    for split in splits:
+        for opponent in opponents:
+            opponent.same_split(split)
     reverse = OtherRun.load("--reverse", request.reverse) if request.reverse else None
     gold = compare_with_gold(run, splits[0], links, reverse) if links else None
     evaluation, printed = Evaluation(run, task), []
-    opponent = Evaluation(against.run, against.task) if against else None
+    rivals = [Evaluation(opponent.run, opponent.task) for opponent in opponents]
     for split in splits:
         outputs = evaluation.decode(split.name)
         more = {} if gold is None else gold.scores(request.alignment_threshold)
@@ -90,23 +91,28 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
 
             more |= dropped_word_scores(task.split("train"), split, outputs.texts)
         evaluation.write(outputs, more)
-        others = opponent.decode(split.name) if opponent else None
-        if others is not None:
-            printed.append(_compare(run, against, task.kind, outputs, others))
+        others = [rival.decode(split.name) for rival in rivals]
+        if opponents:
+            printed += _compare(run, opponents, task.kind, outputs, others)
         if evaluation.is_aligning:
-            _view(run, outputs, gold, reverse, against, others)
+            _view(run, outputs, gold, reverse, opponents, others)
     return printed
 
 
 def _compare(
-    run: TrainedRun, against: OtherRun, kind: str, outputs: Outputs, others: Outputs
-) -> str:
-    split = outputs.split
-    metrics = compare_outputs(kind, split, outputs.texts, others.texts)
-    run.directory.write_comparison(
-        split.name, describe_comparison(run, against.run, split, metrics)
-    )
-    return format_comparison(str(against.run.directory.path), split.name, metrics)
+    run: TrainedRun,
+    opponents: Sequence[OtherRun],
+    kind: str,
+    outputs: Outputs,
+    others: Sequence[Outputs],
+) -> list[str]:
+    split, lines, found = outputs.split, [], []
+    for opponent, its in zip(opponents, others, strict=True):
+        metrics = compare_outputs(kind, split, outputs.texts, its.texts)
+        found.append(describe_comparison(run, opponent.run, split, metrics))
+        lines.append(format_comparison(opponent.place, split.name, metrics))
+    run.directory.write_comparisons(split.name, found)
+    return lines
 
 
 def _view(
@@ -114,23 +120,21 @@ def _view(
     outputs: Outputs,
     gold: GoldComparison | None,
     reverse: OtherRun | None,
-    against: OtherRun | None,
-    others: Outputs | None,
+    opponents: Sequence[OtherRun],
+    others: Sequence[Outputs],
 ) -> None:
     # Matplotlib takes a second to import, which no mistake should wait for.
     from attention_jax.training.viewing import DecodedRun, distinct_names, write_run_viewer
 
-    present = {"reverse": reverse, "against": against}
-    runs = {"": run, **{key: each.run for key, each in present.items() if each is not None}}
-    names = dict(zip(runs, distinct_names(*runs.values()), strict=True))
-    opponent = None
-    if against is not None and others is not None:
-        opponent = DecodedRun(
-            names["against"], against.run, others.split, others.found, others.texts
-        )
+    runs = [run, *(opponent.run for opponent in opponents)]
+    names = distinct_names(*runs, *([] if reverse is None else [reverse.run]))
+    decoded = [
+        DecodedRun(name, its_run, its.split, its.found, its.texts)
+        for name, its_run, its in zip(names[: len(runs)], runs, [outputs, *others], strict=True)
+    ]
     write_run_viewer(
-        DecodedRun(names[""], run, outputs.split, outputs.found, outputs.texts),
+        decoded[0],
         gold=gold,
-        reverse_name=names.get("reverse", ""),
-        against=opponent,
+        reverse_name="" if reverse is None else names[-1],
+        against=decoded[1:],
     )

@@ -14,24 +14,28 @@ class OtherRun:
 
     Attributes:
       flag: How the command line names it, for messages.
+      place: Where it is, as the command line says it.
       run: The run, which is only read.
       task: Its task.
     """
 
     flag: str
+    place: str
     run: TrainedRun
     task: Task
 
     @classmethod
-    def load(cls, flag: str, path: str) -> "OtherRun":
-        """Loads a run.
+    def load(cls, flag: str, place: str) -> "OtherRun":
+        """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
 
         Raises:
           UserError: As `load_run` and `build_task`, with the flag's name before it.
         """
         try:
-            run = load_run(path)
-            return cls(flag, run, build_task(run.config.data, run.directory.vocabularies))
+            path, _, step = place.rpartition("@")
+            is_step = bool(path) and step.isdecimal()
+            run = load_run(path, step=int(step)) if is_step else load_run(place)
+            return cls(flag, place, run, build_task(run.config.data, run.directory.vocabularies))
         except UserError as error:
             raise UserError(f"{flag}: {error}") from None
 

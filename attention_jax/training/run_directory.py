@@ -14,7 +14,7 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attention_jax.errors import RunDirectoryError
@@ -136,9 +136,9 @@ class RunDirectory:
         """Writes rows to one of the run's files, tabs between columns and spaces for others."""
         self.write_lines(path, ("\t".join(" ".join(c.split("\t")) for c in row) for row in rows))
 
-    def write_comparison(self, split: str, comparison: Mapping[str, Any]) -> None:
-        """Writes `comparison.SPLIT.json`."""
-        self._write(self.comparison(split), comparison)
+    def write_comparisons(self, split: str, comparisons: Sequence[Mapping[str, Any]]) -> None:
+        """Writes `comparison.SPLIT.json`, a list with an object for each other run."""
+        self._write(self.comparison(split), comparisons)
 
     def plot(self, name: str) -> contextlib.AbstractContextManager[pathlib.Path]:
         """Returns a context manager that yields a path to draw to, then moved to `plots/`."""

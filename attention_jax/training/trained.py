@@ -56,13 +56,14 @@ class TrainedRun:
 
 
 def load_run(
-    path: str | pathlib.Path, search: Mapping[str, Any] | None = None
+    path: str | pathlib.Path, search: Mapping[str, Any] | None = None, step: int | None = None
 ) -> TrainedRun:
     """Loads the model of a run directory.
 
     Args:
       path: The directory.
       search: How to search, in place of what the run's config says.
+      step: The checkpoint to take, in place of what is evaluated.
 
     Raises:
       ConfigError: If `search` is wrong.
@@ -84,7 +85,10 @@ def load_run(
         functools.partial(start_state, model, optimizer, averaging=averaging), mesh
     )
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
-        step, params = best_params(checkpointer, like, config, directory)
+        if step is None:
+            step, params = best_params(checkpointer, like, config, directory)
+        else:
+            params = params_of_step(checkpointer, like, config, directory, step)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     return TrainedRun(
         directory, config, source, target, model, params, step, mesh, shardings
@@ -113,6 +117,34 @@ def best_params(
         return newest.step, evaluation_params(averaging, newest.state.params, None, params)
     chosen = _best(checkpointer, like, newest)
     return chosen.step, evaluation_params(averaging, chosen.state.params, chosen.state.average)
+
+
+def params_of_step(
+    checkpointer: Checkpointer,
+    like: Any,
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    step: int,
+) -> Params:
+    """Returns the parameters of one checkpoint, with its moving average if there is one.
+
+    Raises:
+      CheckpointError: If there is no good checkpoint of this step, or it is of another run.
+    """
+    steps = checkpointer.steps()
+    if step not in steps:
+        raise CheckpointError(
+            f"{checkpointer.directory}: expected step {step}, found "
+            f"{', '.join(map(str, steps)) or 'none'}"
+        )
+    found = checkpointer.restore(like, step)
+    if found is None or found.step != step:
+        raise CheckpointError(f"{checkpointer.directory}: step {step} is damaged")
+    check_origin(checkpointer, found, config, directory)
+    averaging = config.training.averaging
+    if isinstance(averaging, CheckpointAverage):
+        return found.state.params
+    return evaluation_params(averaging, found.state.params, found.state.average)
 
 
 def _best(checkpointer: Checkpointer, like: Any, newest: Checkpoint) -> Checkpoint:

@@ -27,7 +27,7 @@ def write_run_viewer(
     *,
     gold: GoldComparison | None = None,
     reverse_name: str = "",
-    against: DecodedRun | None = None,
+    against: Sequence[DecodedRun] = (),
 ) -> None:
     """Writes `viewer.SPLIT.html` of a run: the pairs with gold links and the first of the others.
 
@@ -35,16 +35,15 @@ def write_run_viewer(
       shown: The run, whose model has attention.
       gold: Its references and their gold links.
       reverse_name: What the run of the opposite direction in `gold` is called.
-      against: Another run for the same sources; without attention it has no views.
+      against: Other runs for the same sources; those without attention have no views.
     """
-    if against is not None and not against.run.model.is_aligning:
-        against = None
-    runs = [shown] if against is None else [shown, against]
+    others = [one for one in against if one.run.model.is_aligning]
+    runs = [shown, *others]
     chosen = _chosen(runs, gold)
     directory, split = shown.run.directory, shown.split
     if not chosen or not directory.writes:
         return
-    if gold is None and against is None:
+    if gold is None and not others:
         words, views = None, output_tokens(shown, chosen)
     else:
         words = split_words(split) if gold is None else gold.words
@@ -54,13 +53,21 @@ def write_run_viewer(
 
 
 def distinct_names(*runs: TrainedRun) -> list[str]:
-    """Returns the shortest ends of the runs' paths that differ; equal paths are numbered."""
+    """Returns the shortest ends of the runs' paths that differ, with steps where paths are equal.
+
+    What is equal even then is numbered.
+    """
     paths = [run.directory.path.parts for run in runs]
+    if len(set(paths)) < len(paths):
+        paths = [
+            (*parts[:-1], f"{parts[-1]}, step {run.step}")
+            for parts, run in zip(paths, runs, strict=True)
+        ]
     for length in range(1, max(map(len, paths)) + 1):
         names = ["/".join(parts[-length:]) for parts in paths]
         if len(set(names)) == len(names):
             return names
-    return [f"{run.directory.path.name} ({number})" for number, run in enumerate(runs, start=1)]
+    return [f"{parts[-1]} ({number})" for number, parts in enumerate(paths, start=1)]
 
 
 def _chosen(runs: Sequence[DecodedRun], gold: GoldComparison | None) -> list[int]:

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.training.trained import load_run
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_evaluate_compares_with_another_run(launch, copy, trained):
                     "--search.method=greedy")  # fmt: skip
     assert result.code == 0, result.err
     assert f"test against {trained}, difference with 95 % interval:" in result.out
-    comparison = json.loads((copy / "comparison.test.json").read_text())
+    (comparison,) = json.loads((copy / "comparison.test.json").read_text())
     assert comparison["search"]["method"] == "greedy"
     assert comparison["against_search"]["method"] == "beam"
     assert not (trained / "comparison.test.json").exists()
@@ -85,6 +86,21 @@ def test_evaluate_compares_with_another_run(launch, copy, trained):
     views = _page(copy / "viewer.test.html")["views"]
     names = (f"{copy.parent.name}/run", f"{trained.parent.name}/run")
     assert views == [*names, *(f"{name}, references" for name in names)]
+
+
+def test_evaluate_compares_with_several_runs_and_earlier_steps(launch, copy, trained):
+    steps = sorted(int(path.name) for path in (copy / "checkpoints").glob("[0-9]*"))
+    places = [f"{copy}@{steps[0]}", str(trained)]
+    result = launch("evaluate", f"--workdir={copy}", "--split=test",
+                    f"--against={','.join(places)}")  # fmt: skip
+    assert result.code == 0, result.err
+    assert all(f"test against {place}, difference" in result.out for place in places)
+    found = json.loads((copy / "comparison.test.json").read_text())
+    assert [each["against_step"] for each in found] == [steps[0], load_run(trained).step]
+    views = _page(copy / "viewer.test.html")["views"]
+    assert len(views) == 6 and any(f", step {steps[0]}" in view for view in views)
+    error = launch("evaluate", f"--workdir={copy}", f"--against={copy}@7").error
+    assert f"--against: {copy / 'checkpoints'}: expected step 7, found {steps[0]}" in error
 
 
 @pytest.mark.parametrize(

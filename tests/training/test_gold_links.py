@@ -25,7 +25,7 @@ def runs(tmp_path_factory):
     source, target = write_text(folder)
     forward, task = untrained_run(folder / "there", source, target)
     backward, other = untrained_run(folder / "back_again", target, source, kind="bpe")
-    return (forward, task.split("test")), OtherRun("--reverse", backward, other)
+    return (forward, task.split("test")), OtherRun("--reverse", "back", backward, other)
 
 
 def gold_of(split, numbers):
@@ -74,7 +74,7 @@ def test_a_link_outside_of_the_words_is_refused(runs):
 
 def test_a_run_of_the_same_direction_is_no_reverse(runs):
     (run, split), _ = runs
-    same = OtherRun("--reverse", run, _task_of(run, split))
+    same = OtherRun("--reverse", "there", run, _task_of(run, split))
     with pytest.raises(UserError, match="--reverse: expected a run of the opposite direction"):
         compare_with_gold(run, split, gold_of(split, [0]), same)
 
@@ -82,22 +82,22 @@ def test_a_run_of_the_same_direction_is_no_reverse(runs):
 def test_a_reverse_run_on_other_text_is_refused(runs, tmp_path):
     (run, split), _ = runs
     source, target = write_text(tmp_path, seed=1)
-    other = OtherRun("--reverse", *untrained_run(tmp_path / "other", target, source))
+    other = OtherRun("--reverse", "other", *untrained_run(tmp_path / "other", target, source))
     with pytest.raises(UserError, match="--reverse: expected the sources '.*' in pair 0 of test"):
         compare_with_gold(run, split, gold_of(split, [0]), other)
 
 
 def test_an_opponent_has_the_same_sources_and_references(runs, tmp_path):
     (run, split), reverse = runs
-    same = OtherRun("--against", run, _task_of(run, split))
+    same = OtherRun("--against", "there", run, _task_of(run, split))
     assert same.same_split(split) is split
     with pytest.raises(UserError, match="--against: expected the sources"):
         dataclasses.replace(reverse, flag="--against").same_split(split)
     others = dataclasses.replace(split, references=[["x"], *split.references[1:]])
     with pytest.raises(UserError, match="expected the references '.*' in pair 0 .* found 'x'"):
-        OtherRun("--against", run, _task_of(run, others)).same_split(split)
+        OtherRun("--against", "there", run, _task_of(run, others)).same_split(split)
     with pytest.raises(UserError, match=f"expected {len(split)} sources in test, found 2"):
-        OtherRun("--against", run, _task_of(run, split.select([0, 1]))).same_split(split)
+        OtherRun("--against", "there", run, _task_of(run, split.select([0, 1]))).same_split(split)
 
 
 def test_a_flag_stands_before_what_is_wrong_with_a_run(tmp_path):

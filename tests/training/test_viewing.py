@@ -23,7 +23,7 @@ def world(tmp_path_factory):
     source, target = write_text(folder, number=9)
     shown, task = untrained_run(folder / "heads", source, target, num_heads=2)
     other, its_task = untrained_run(folder / "pieces", source, target, kind="bpe")
-    back = OtherRun("--reverse", *untrained_run(folder / "back", target, source))
+    back = OtherRun("--reverse", "back", *untrained_run(folder / "back", target, source))
     return _decoded("heads", shown, task), _decoded("pieces", other, its_task), back
 
 
@@ -88,7 +88,7 @@ def test_gold_links_bring_references_and_the_opposite_direction(world):
 
 def test_another_run_is_shown_between_the_same_words(world):
     shown, other, _ = world
-    write_run_viewer(shown, against=other)
+    write_run_viewer(shown, against=[other])
     data = page(shown)
     assert data["views"][:2] == ["heads", "pieces"] and "pieces, references" in data["views"]
     for index, sentence in enumerate(data["sentences"]):
@@ -111,7 +111,7 @@ def test_runs_are_called_by_what_tells_them_apart(world, tmp_path):
     shown, other, back = world
     assert distinct_names(shown.run) == ["heads"]
     assert distinct_names(shown.run, other.run, back.run) == ["heads", "pieces", "back"]
-    assert distinct_names(shown.run, shown.run) == ["heads (1)", "heads (2)"]
+    assert distinct_names(shown.run, shown.run) == ["heads, step 0 (1)", "heads, step 0 (2)"]
     source, target = write_text(tmp_path, number=9)
     namesake, _ = untrained_run(tmp_path / "heads", source, target)
     folders = [run.directory.path.parent.name for run in (shown.run, namesake)]
