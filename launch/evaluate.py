@@ -4,10 +4,9 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
 
   --workdir        the directory of a run that launch.train made
   --split          train, validation or test; several with commas (default: as in the config)
-  --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
-                   --search.coverage_penalty=gnmt --search.replace_unknown
-  --against        other runs, with commas between: do outputs differ by more than chance (paired
-                   bootstrap)? DIRECTORY@STEP takes another checkpoint; the viewer shows them all
+  --search.FIELD   another way to search, such as --search.beam_size=10 --search.coverage_penalty=gnmt
+  --against        other runs, with commas between, to compare with by paired bootstrap and in the
+                   viewer; DIRECTORY@STEP for a checkpoint of one
   --dropped_words  aligns sources with outputs for words left untranslated; takes half a minute
   --alignment      a file of gold links for one split: attention while its references are written
                    is compared with them (AER, match and probability mass); links as for
@@ -16,7 +15,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
                    files of the words that the links count, if not the split's own
   --alignment_threshold
                    also scores the links with at least this weight, such as 0.2
-  --reverse        a run of the opposite direction, to symmetrise the alignments of both
+  --reverse        a run of the opposite direction to symmetrise with; one of both has its own
 
 for example:
   python -m launch.evaluate --workdir=runs/quickstart --split=test

@@ -13,7 +13,9 @@ from attention_jax.training.comparison import (
 from attention_jax.training.evaluate import Evaluation, Outputs
 from attention_jax.training.gold_links import GoldComparison, GoldFiles, compare_with_gold
 from attention_jax.training.other_runs import OtherRun
+from attention_jax.training.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.training.trained import TrainedRun
+from attention_jax.types import BidirectionalModel
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,8 @@ class EvaluationRequest:
       split: Names of splits; None for those of the run's config.
       gold: Files of gold links.
       alignment_threshold: Links from forced attention of at least this weight are scored too.
-      reverse: Directory of a run of the opposite direction, to join alignments with.
+      reverse: Directory of a run of the opposite direction, to join alignments with; a run of
+        both directions has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
       dropped_words: Whether an aligner looks for words that were left out.
     """
@@ -79,7 +82,7 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
     for split in splits:
         for opponent in opponents:
             opponent.same_split(split)
-    reverse = OtherRun.load("--reverse", request.reverse) if request.reverse else None
+    reverse = _reverse(run, task, request) if links else None
     gold = compare_with_gold(run, splits[0], links, reverse) if links else None
     evaluation, printed = Evaluation(run, task), []
     rivals = [Evaluation(opponent.run, opponent.task) for opponent in opponents]
@@ -97,6 +100,18 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
         if evaluation.is_aligning:
             _view(run, outputs, gold, reverse, opponents, others)
     return printed
+
+
+def _reverse(run: TrainedRun, task: Task, request: EvaluationRequest) -> OtherRun | None:
+    """Returns the run of the opposite direction: the one that is named, or the run's own half."""
+    if request.reverse:
+        return OtherRun.load("--reverse", request.reverse)
+    if not isinstance(run.model, BidirectionalModel):
+        return None
+    opposite = reverse_task(task)
+    splits = {name: opposite.split(reverse_split_name(name)) for name in task.splits}
+    opposite = dataclasses.replace(opposite, splits=splits)
+    return OtherRun("--reverse", str(run.directory.path), reverse_run(run), opposite)
 
 
 def _compare(

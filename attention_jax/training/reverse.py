@@ -41,6 +41,11 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
     )
 
 
+def reverse_split_name(name: str) -> str:
+    """Returns what the reverse of a split is called."""
+    return f"{name}.reverse"
+
+
 def reverse_split(split: Split) -> Split:
     """Returns the pairs of a split from target to source, named `NAME.reverse`.
 
@@ -51,7 +56,7 @@ def reverse_split(split: Split) -> Split:
         targets=split.sources,
         references=[[source] for source in split.sources],
         numbers=split.numbers,
-        name=f"{split.name}.reverse",
+        name=reverse_split_name(split.name),
         source_vocabulary=split.target_vocabulary,
         target_vocabulary=split.source_vocabulary,
     )

@@ -57,7 +57,7 @@ def distinct_names(*runs: TrainedRun) -> list[str]:
 
     What is equal even then is numbered.
     """
-    paths = [run.directory.path.parts for run in runs]
+    paths = [_parts(run) for run in runs]
     if len(set(paths)) < len(paths):
         paths = [
             (*parts[:-1], f"{parts[-1]}, step {run.step}")
@@ -68,6 +68,11 @@ def distinct_names(*runs: TrainedRun) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [f"{parts[-1]} ({number})" for number, parts in enumerate(paths, start=1)]
+
+
+def _parts(run: TrainedRun) -> tuple[str, ...]:
+    *folders, name = run.directory.path.parts
+    return (*folders, f"{name}, reverse" if run.is_reverse else name)
 
 
 def _chosen(runs: Sequence[DecodedRun], gold: GoldComparison | None) -> list[int]:

@@ -88,7 +88,7 @@ def test_saer_golden():
 
 
 def test_saer_needs_a_weight_for_every_link():
-    with pytest.raises(ValueError, match=r"matrices\[0\]: .* link \(2, 1\), found shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"matrices: .* link \(2, 1\), found shape \(3, 2\)"):
         saer([np.ones((3, 2))], [GOLD])
 
 

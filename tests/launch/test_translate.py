@@ -61,7 +61,7 @@ def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
         (["--alignments=maybe"], "--alignments: expected true or false, found 'maybe'"),
         (["--plot=/proc/a.png"], "--plot: /proc/a.png cannot be written ("),
         (["--plot=/proc"], "--plot: /proc cannot be written (it is no file)"),
-        (["--direction=back"], "--direction=back: value should be one of <forward|reverse>"),
+        (["--direction=back"], "--direction: expected one of forward, reverse, found 'back'"),
         (["--direction=reverse"], "expected a run with a reverse direction, as with config.model."),
     ],
 )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -13,7 +14,9 @@ from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.training.config import from_config_dict, to_plain
 from attention_jax.training.evaluate import Evaluation, format_results
+from attention_jax.training.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.training.forced_decoding import forced_attention
+from attention_jax.training.gold_links import GoldFiles
 from attention_jax.training.loop import hash_parameters
 from attention_jax.training.reverse import reverse_run, reverse_split, reverse_task
 from attention_jax.training.run import run_experiment
@@ -92,8 +95,28 @@ def test_attention_of_both_directions_is_to_the_same_pairs(run, task):
     reverse = forced_attention(reverse_run(run), reverse_split(split))
     output = jax.jit(run.model.apply)(run.params, _batch(split, 3))
     for found, expected in ((forward, output), (reverse, output.reverse)):
-        np.testing.assert_allclose(found[3], expected.attention.weights[0], rtol=1e-4, atol=1e-6)
-    assert [matrix.shape for matrix in forward] == [matrix.shape[::-1] for matrix in reverse]
+        weights = expected.attention.weights[0]
+        np.testing.assert_allclose(found[3].weights, weights, rtol=1e-4, atol=1e-6)
+    assert [one.weights.shape for one in forward] == [one.weights.T.shape for one in reverse]
+
+
+def test_run_of_both_directions_is_symmetrized_with_itself(workdir, task, tmp_path):
+    copy = load_run(shutil.copytree(workdir, tmp_path / "run"))
+    split = task.split("test")
+    gold = tmp_path / "gold"
+    gold.write_text("".join(f"{number}\t0-0\n" for number in range(4)))
+    words = tmp_path / "words"
+    # Each character of a number is a word that links count.
+    words.write_text("".join(f"{' '.join(_pieces(split, n))}\n" for n in range(len(split))))
+    request = EvaluationRequest(split=["test"], gold=GoldFiles(str(gold), source=str(words)))
+    evaluate_as_asked(copy, task, request)
+    scores = read_json(copy.directory.results)["test"]
+    assert {"aer", "aer_reverse", "aer_grow_diag_final_and"} <= scores.keys()
+    assert "run, reverse, reversed" in copy.directory.viewer("test").read_text()
+
+
+def _pieces(split, number):
+    return split.source_vocabulary.surfaces(split.sources[number])
 
 
 def _batch(split, index):
