@@ -4,7 +4,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
 
   --workdir        the directory of a run that launch.train made
   --split          train, validation or test; several with commas (default: as in the config)
-  --search.FIELD   another way to search, such as --search.beam_size=10 --search.coverage_penalty=gnmt
+  --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
   --against        other runs, with commas between, to compare with by paired bootstrap and in the
                    viewer; DIRECTORY@STEP for a checkpoint of one
   --dropped_words  aligns sources with outputs for words left untranslated; takes half a minute
