@@ -36,9 +36,9 @@ Measures the attention and the translations of a trained run, sentence by senten
 
 usage: python -m experiments.attention_record --workdir=DIRECTORY
 
-Writes sentence_measures.npz, from which tables with intervals are made, and outputs.test.txt.gz
-with sources, references and outputs. Attention is compared with gold links where ATTENTION_JAX_DATA
-has them (multi30k/alignments, English to German).
+Writes sentence_measures.npz, from which tables with intervals are made, outputs.test.txt.gz, and
+texts.test.txt.gz with sources and references. Attention is compared with gold links where
+ATTENTION_JAX_DATA has them (multi30k/alignments, English to German).
 """
 _GOLD = "multi30k/alignments/test_2016_flickr.{}-{}.tsv"
 _WORDS = "multi30k/tok/test_2016_flickr.lc.norm.tok.{}.gz"
@@ -58,8 +58,10 @@ def record(run: TrainedRun) -> None:
     outputs = run_outputs(run, test)
     gold = gold_links(test, run.config.data)
     sentence_measures.save(path / sentence_measures.FILE, measure(run, test, outputs, gold))
-    references = [variants[0] for variants in test.references]
-    disagreement.save(path / disagreement.FILE, test.sources, references, outputs)
+    disagreement.save(path / disagreement.OUTPUTS, outputs)
+    pairs = zip(test.sources, test.references, strict=True)
+    texts = (text for source, variants in pairs for text in (source, variants[0]))
+    disagreement.save(path / disagreement.TEXTS, texts)
     run.directory.add_to_run(
         num_parameters=count_parameters(run.params), num_train_pairs=len(task.split("train"))
     )

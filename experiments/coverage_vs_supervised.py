@@ -65,7 +65,8 @@ def make_grid(smoke: bool = False) -> Grid:
         cells=cells,
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
-        kept=(sentence_measures.FILE, disagreement.FILE),
+        kept=(sentence_measures.FILE, disagreement.OUTPUTS),
+        shared=(disagreement.TEXTS,),
     )
 
 
@@ -222,13 +223,15 @@ def _sentences_page(runs: Sequence[Run]) -> list[str]:
         }
         if len(chosen) < 2:
             continue
-        outputs = {name: disagreement.load(run.record / disagreement.FILE)
+        texts = disagreement.load(runs[0].shared(disagreement.TEXTS))
+        outputs = {name: disagreement.load(run.record / disagreement.OUTPUTS)
                    for name, run in chosen.items()}  # fmt: skip
         counts = {
             name: sentence_measures.load(run.record / sentence_measures.FILE)["bleu"].counts
             for name, run in chosen.items()
         }
-        lines += [f"# {described.label}", "", *disagreement.page(outputs, counts, _labels())]
+        shown = disagreement.page(texts, outputs, counts, _labels())
+        lines += [f"## {described.label}", "", *shown]
     return lines
 
 

@@ -1,7 +1,7 @@
 """The sentences that systems translate most differently."""
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,31 +10,27 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.training.files import replacing
 
-FILE = "outputs.test.txt.gz"
-_LINES = ("source", "reference", "output")
+OUTPUTS = "outputs.test.txt.gz"
+TEXTS = "texts.test.txt.gz"  # a source and its reference in turn
 
 
-def save(path: Path, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]):
-    """Writes sources, first references and outputs to a compressed file of three lines each."""
-    lines = (line for triple in zip(sources, references, outputs, strict=True) for line in triple)
+def save(path: Path, lines: Iterable[str]) -> None:
+    """Writes lines to a compressed file, the same bytes for the same lines."""
     text = "".join(f"{line}\n" for line in lines)
     with replacing(path) as temporary:
         Path(temporary).write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
 
 
-def load(path: Path) -> list[tuple[str, str, str]]:
-    """Reads (source, reference, output) of every sentence.
+def load(path: Path) -> list[str]:
+    """Reads the lines of a compressed file.
 
     Raises:
       RunDirectoryError: If there is no such file, or it is damaged.
     """
     try:
-        lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
+        return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise RunDirectoryError(f"{path}: expected outputs, {error}") from None
-    if len(lines) % len(_LINES):
-        raise RunDirectoryError(f"{path}: expected three lines a sentence, found {len(lines)}")
-    return list(zip(lines[0::3], lines[1::3], lines[2::3], strict=True))
+        raise RunDirectoryError(f"{path}: expected lines of text, {error}") from None
 
 
 def most_different(counts: Mapping[str, np.ndarray], number: int) -> list[int]:
@@ -49,7 +45,8 @@ def most_different(counts: Mapping[str, np.ndarray], number: int) -> list[int]:
 
 
 def page(
-    outputs: Mapping[str, Sequence[tuple[str, str, str]]],
+    texts: Sequence[str],
+    outputs: Mapping[str, Sequence[str]],
     counts: Mapping[str, np.ndarray],
     labels: Mapping[str, str],
     number: int = 20,
@@ -57,21 +54,21 @@ def page(
     """Returns the lines of a page with the outputs of all systems for these sentences.
 
     Args:
-      outputs: (source, reference, output) of every sentence, for each system.
+      texts: Sources and references of all sentences, in turn.
+      outputs: The output for every sentence, of each system.
       counts: For each system, what BLEU counts of each sentence.
       labels: How the systems are called.
       number: How many sentences.
     """
     lines = []
-    first = next(iter(outputs.values()))
     for place, index in enumerate(most_different(counts, number), start=1):
-        source, reference, _ = first[index]
-        lines += [f"## {place}. Sentence {index}", "", f"- source: {_plain(source)}",
+        source, reference = texts[2 * index : 2 * index + 2]
+        lines += [f"### {place}. Sentence {index}", "", f"- source: {_plain(source)}",
                   f"- reference: {_plain(reference)}", "",
                   "| system | output | BLEU of the sentence |", "| --- | --- | ---: |"]  # fmt: skip
         for system, its in outputs.items():
             score = float(bleu_from_statistics(counts[system][index]))
-            lines.append(f"| {labels[system]} | {_plain(its[index][2])} | {score:.1f} |")
+            lines.append(f"| {labels[system]} | {_plain(its[index])} | {score:.1f} |")
         lines.append("")
     return lines
 

@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 
 from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.training.config import changed_fields, from_config_dict, template, to_plain
+from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory, read_json
 from launch import cli
 
@@ -36,6 +37,7 @@ class Grid:
       overrides: Overrides of all cells.
       after: Modules that go on where training ends: `python -m MODULE --workdir=RUN`.
       kept: Files that a record has beside `RECORD`.
+      shared: Files that are the same in all runs, kept once beside the records.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Grid:
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     after: Sequence[str] = ()
     kept: Sequence[str] = ()
+    shared: Sequence[str] = ()
 
     def runs(self, runs: Path, out: Path) -> list["Run"]:
         """Returns the runs seed by seed, so that the first ones already compare all cells.
@@ -145,6 +148,10 @@ class Run:
             )
         return True
 
+    def shared(self, name: str) -> Path:
+        """Returns where a file that all runs share is kept."""
+        return self.record.parents[2] / name
+
     def keep(self) -> None:
         """Makes the record, whole or not at all.
 
@@ -156,6 +163,9 @@ class Run:
         try:
             for name in (*RECORD, *self.grid.kept):
                 shutil.copyfile(self.workdir / name, unfinished / name)
+            for name in self.grid.shared:
+                with replacing(self.shared(name)) as temporary:
+                    shutil.copyfile(self.workdir / name, temporary)
             unfinished.rename(self.record)
         except OSError as error:
             raise RunDirectoryError(f"{self.record} cannot be made: {error}") from None

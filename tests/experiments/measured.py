@@ -32,9 +32,10 @@ def write_record(run, measures, **results):
         run.record / sentence_measures.FILE,
         {name: measure.counts for name, measure in measures.items()},
     )
-    texts = [[f"{part} {index} ." for index in range(80)] for part in ("source", "target")]
-    outputs = [f"{run.cell} {text}" for text in texts[1]]
-    disagreement.save(run.record / disagreement.FILE, *texts, outputs)
+    texts = [f"{part} {index} ." for index in range(80) for part in ("source", "target")]
+    disagreement.save(run.shared(disagreement.TEXTS), texts)
+    outputs = [f"{run.cell} {text}" for text in texts[1::2]]
+    disagreement.save(run.record / disagreement.OUTPUTS, outputs)
     facts = {"seed": run.seed, "commit": "c0ffee", "data": "da7a", "finished": "2026",
              "num_parameters": 1234, "num_train_pairs": 567}  # fmt: skip
     split = {"perplexity": 8.0, "chrf": 50.0, "length_ratio": 1.0, **results}

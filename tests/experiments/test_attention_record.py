@@ -54,8 +54,9 @@ def test_record_agrees_with_the_evaluation_of_the_run(run, split):
     assert found["overattended"] == pytest.approx(results["repeated_source"], abs=0.1)
     assert found["deviation"] == pytest.approx(100 * results["coverage_deviation"], abs=0.1)
     assert "aer" not in found  # nobody knows gold links of made-up data
-    triples = disagreement.load(path / disagreement.FILE)
-    assert [source for source, _, _ in triples] == list(split.sources)
+    outputs = run.directory.predictions("test").read_text().splitlines()
+    assert disagreement.load(path / disagreement.OUTPUTS) == outputs
+    assert disagreement.load(path / disagreement.TEXTS)[0::2] == list(split.sources)
     assert read_json(run.directory.run)["num_parameters"] > 0
 
 

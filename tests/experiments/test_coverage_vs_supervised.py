@@ -97,7 +97,7 @@ def test_smoke_program_trains_measures_and_tabulates(repository, python_environm
         assert {*experiment.TRANSLATION, *experiment.COVERAGE} == measures.keys()
         bleu = seeds.corpus_score(measures["bleu"])
         assert bleu == pytest.approx(run.results()["test"]["bleu"], abs=1e-6)
-        outputs = disagreement.load(run.record / disagreement.FILE)
+        outputs = disagreement.load(run.record / disagreement.OUTPUTS)
         assert len(outputs) == len(measures["bleu"].counts)
     page = (tmp_path / "smoke_results" / f"{grid.name}.md").read_text()
     assert "Only 2 of 3 runs" in page
