@@ -108,6 +108,16 @@ def test_keep_makes_a_record_that_finishes_the_run(tmp_path):
     )
 
 
+def test_what_all_runs_share_is_kept_once(tmp_path):
+    runs = make_runs(tmp_path, kept=(), shared=("extra.txt",))
+    for run in runs[:2]:
+        fill(run)
+        run.keep()
+        assert sorted(path.name for path in run.record.iterdir()) == sorted(grids.RECORD)
+    assert runs[0].shared("extra.txt") == tmp_path / "out" / "trial" / "extra.txt"
+    assert runs[1].shared("extra.txt").read_text() == "extra"
+
+
 @pytest.mark.parametrize("missing", [*grids.RECORD, "extra.txt"])
 def test_keep_makes_no_part_of_a_record(tmp_path, missing):
     run, *_ = make_runs(tmp_path)
