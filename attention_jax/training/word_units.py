@@ -84,8 +84,12 @@ def tokens_of_words(vocabulary: Vocabulary, text: str, words: Words) -> list[lis
     Raises:
       ValueError: If the words are not those of the text.
     """
-    plain = [html.unescape(word.replace("@-@", "-")).lower() for word in words]
-    return overlaps(plain, [token.lower() for token in vocabulary.surfaces(text)])
+    surfaces = [token.lower() for token in vocabulary.surfaces(text)]
+    try:  # a text that is written with entities has them in its tokens too
+        return overlaps([word.lower() for word in words], surfaces)
+    except ValueError:
+        plain = [html.unescape(word.replace("@-@", "-")).lower() for word in words]
+        return overlaps(plain, surfaces)
 
 
 def words_of_tokens(tokens: Sequence[str]) -> tuple[list[str], list[list[int]]]:

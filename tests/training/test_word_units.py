@@ -40,6 +40,18 @@ def test_covering_weights_leave_out_ends_and_do_not_make_up_for_them():
     np.testing.assert_allclose(found, [[0.5, 0.1], [0.35, 0.35]])
 
 
+def test_words_may_be_written_with_entities_where_the_text_is_and_where_it_is_not(subwords):
+    vocabulary = subwords[1].source_vocabulary
+    for text, words in (
+        ("the &apos; new", ["The", "&apos;", "new"]),
+        ("the ' new", ["the", "&apos;", "New"]),
+        ("the-new", ["the", "@-@", "new"]),
+    ):
+        assert len(tokens_of_words(vocabulary, text, words)) == 3
+    with pytest.raises(ValueError, match="expected the text"):
+        tokens_of_words(vocabulary, "the new", ["the", "old"])
+
+
 def test_covering_weights_of_an_empty_output_cover_nothing():
     found = covering_weights(np.ones((1, 4)) / 4, ["▁ne", "w", "▁car", "</s>"], ["</s>"])
     assert found.shape == (0, 2)
