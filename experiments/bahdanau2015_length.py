@@ -13,7 +13,7 @@ from attention_jax.plotting.by_length import bleu_by_length_curves
 from attention_jax.plotting.figure import save_figure
 from attention_jax.training.files import replacing, write_text
 from experiments import program, seeds, sentence_bleu, tables
-from experiments.grid import Grid, Run
+from experiments.grid import SMOKE, Grid, Run
 from experiments.joined_sentences import NUMBERS
 from experiments.sentence_bleu import SentenceBleu
 
@@ -67,21 +67,12 @@ CLAIMS = (
 def make_grid(smoke: bool = False) -> Grid:
     """Returns the twelve runs, or four tiny ones on made-up data."""
     short: Mapping[str, Any] = {"data.max_train_source_words": SHORT_WORDS}
-    overrides: Mapping[str, Any] = {}
     if smoke:
         short = {"data.max_source_length": 5}
-        overrides = {
-            "training.num_steps": 4,
-            "training.evaluate_every_steps": 0,
-            "data.num_buckets": 1,
-            "data.eval_batch_size": 128,
-            "search.method": "greedy",
-            "evaluation.num_heat_maps": 0,
-        }
     return Grid(
         name=f"{NAME}_smoke" if smoke else NAME,
         config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=overrides,
+        overrides=SMOKE if smoke else {},
         cells={
             "attention_short": {**ATTENTION, **short},
             "attention_all": ATTENTION,

@@ -1,8 +1,7 @@
 """Coverage against supervised alignment; see `USAGE`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from experiments import (
 from experiments.alignment_claims import CLAIMS
 from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
 from experiments.claims import claims_table
-from experiments.grid import Grid, Run
+from experiments.grid import SMOKE, Grid, Run
 
 NAME = "coverage_vs_supervised"
 USAGE = """
@@ -41,7 +40,6 @@ COVERAGE = ("unattended", "overattended", "deviation")
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
-    overrides: Mapping[str, Any] = {}
     cells = {
         f"{condition}_{variant}": {**CONDITIONS[condition].overrides, **VARIANTS[variant].overrides}
         for condition in CONDITIONS
@@ -50,18 +48,10 @@ def make_grid(smoke: bool = False) -> Grid:
     if smoke:
         chosen = (BASE, "neural", "penalty")
         cells = {f"29k_{variant}": VARIANTS[variant].overrides for variant in chosen}
-        overrides = {
-            "training.num_steps": 4,
-            "training.evaluate_every_steps": 0,
-            "data.num_buckets": 1,
-            "data.eval_batch_size": 128,
-            "search.method": "greedy",
-            "evaluation.num_heat_maps": 0,
-        }
     return Grid(
         name=f"{NAME}_smoke" if smoke else NAME,
         config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=overrides,
+        overrides=SMOKE if smoke else {},
         cells=cells,
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),

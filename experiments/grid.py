@@ -23,6 +23,15 @@ from attention_jax.training.run_directory import RunDirectory, read_json
 from launch import cli
 
 RECORD = ("config.json", "run.json", "results.json")
+# Overrides with which a run of a `:smoke` config takes seconds.
+SMOKE: Mapping[str, Any] = {
+    "training.num_steps": 4,
+    "training.evaluate_every_steps": 0,
+    "data.num_buckets": 1,
+    "data.eval_batch_size": 128,
+    "search.method": "greedy",
+    "evaluation.num_heat_maps": 0,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

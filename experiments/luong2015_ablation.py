@@ -13,7 +13,7 @@ import numpy as np
 
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
-from experiments.grid import Grid, Run
+from experiments.grid import SMOKE, Grid, Run
 
 NAME = "luong2015_ablation"
 USAGE = """
@@ -117,21 +117,12 @@ def systems() -> dict[str, System]:
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
     chosen = systems()
-    overrides: Mapping[str, Any] = {}
     if smoke:
         chosen = {name: chosen[name] for name in STEPS}
-        overrides = {
-            "training.num_steps": 4,
-            "training.evaluate_every_steps": 0,
-            "data.num_buckets": 1,
-            "data.eval_batch_size": 128,
-            "search.method": "greedy",
-            "evaluation.num_heat_maps": 0,
-        }
     return Grid(
         name=f"{NAME}_smoke" if smoke else NAME,
         config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=overrides,
+        overrides=SMOKE if smoke else {},
         cells={name: system.overrides for name, system in chosen.items()},
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
