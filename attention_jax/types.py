@@ -125,8 +125,8 @@ class Model(Protocol):
         """Runs the model on known targets; `rng` is needed where `train` turns on dropout."""
         ...
 
-    def start(self, params: Params, batch: Batch) -> tuple[Any, Any]:
-        """Encodes the sources.
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
+        """Encodes the sources, for outputs of up to `max_length` tokens.
 
         Returns:
           (memory, state): pytrees with leading axes `B 1`; `memory` is constant through a

@@ -242,6 +242,8 @@ def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> A
         path = f"{where}.{field.name}"
         lookup = field.metadata.get("named")
         if lookup is not None and hasattr(value, "items"):
+            if "unnamed" in field.metadata:
+                value = {"name": field.metadata["unnamed"], **value}
             value = _complete_named(lookup, dict(value), names, path)
         elif dataclasses.is_dataclass(hints[field.name]):
             value = _complete(hints[field.name], plain(value), names, path)
