@@ -1,12 +1,12 @@
 """Bridges: from what the encoder ends with to the state that the decoder starts from.
 
-  last      tanh(W [final states of the layer's directions])
-  backward  tanh(W final state of the backward reading), which has just read the first word
-            (Bahdanau et al. 2015, appendix A.2.2)
-  mean      tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
-  copy      the encoder's final states themselves, layer by layer (Sutskever et al. 2014, Luong
-            et al. 2015)
-  zero      zeros
+last      tanh(W [final states of the layer's directions])
+backward  tanh(W final state of the backward reading), which has just read the first word
+          (Bahdanau et al. 2015, appendix A.2.2)
+mean      tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
+copy      the encoder's final states themselves, layer by layer (Sutskever et al. 2014, Luong
+          et al. 2015)
+zero      zeros
 """
 
 from typing import Any

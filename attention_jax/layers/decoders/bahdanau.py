@@ -141,9 +141,7 @@ class BahdanauDecoder(RecurrentDecoder):
     ) -> tuple[State, dict[str, Any]]:
         is_first = (state["position"] == 0)[..., None]
         updated = self._update(params, state["carry"], inputs, state["context"], dropout)
-        carry = {
-            name: jnp.where(is_first, state["carry"][name], updated[name]) for name in updated
-        }
+        carry = {name: jnp.where(is_first, state["carry"][name], updated[name]) for name in updated}
         attention, attention_state = self.attend(params, carry["hidden"], memory, state)
         outputs = {"attention": attention, "state": carry["hidden"], "is_first": is_first}
         new = {

@@ -115,7 +115,7 @@ class LuongDecoder(RecurrentDecoder):
 
     @property
     def _projects_values(self) -> bool:
-        return self.mechanism.num_heads == 1 and self.mechanism.context_dim > 0
+        return self.mechanism.averages_values
 
     def memory(self, params: Params, encoded: Encoded, **aux: Array) -> Memory:
         """Prepares the source, with values already multiplied by W_c where that is the same."""

@@ -1,0 +1,36 @@
+"""Attention with linear biases: scores fall with distance, in each head at another slope.
+
+scores[t, s] = score(query[t], keys[s]) - slope[h] |t - s|
+"""
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.refinement import Head, change_score
+from attention_jax.ops.positions import alibi_slopes, slot_offsets
+from attention_jax.types import Array, Memory, Params
+
+PAPER = (
+    "Press, Smith and Lewis (2022), section 3; distances count both ways where nothing is causal"
+)
+ORDER = 50
+IS_POSITIONAL = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Linear biases; the slopes follow from the number of heads."""
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Adds the biases."""
+    slopes = jnp.asarray(alibi_slopes(head.num_heads))
+
+    def score(
+        params: Params, scores: Array, query: Array, memory: Memory, positions: Array
+    ) -> Array:
+        return scores - slopes[head.index()] * jnp.abs(slot_offsets(memory, positions))
+
+    return change_score(parts, score)
