@@ -126,6 +126,8 @@ def plain(config: Any) -> Any:
 
 
 def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
+    if value is None and type(None) in typing.get_args(hint):
+        return None
     if "named" in limits:
         if "unnamed" in limits and hasattr(value, "items"):
             value = {"name": limits["unnamed"], **value}
@@ -133,8 +135,6 @@ def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        if value is None:
-            return None
         return _value(kinds[0], value, limits, where)
     if dataclasses.is_dataclass(hint):
         return typed(hint, value, where)

@@ -52,7 +52,7 @@ class StackConfig:
     scales_embeddings: bool = setting(True)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     hidden_dropout: float = setting(0.0, at_least=0.0, below=1.0)
-    self_attention: Any = setting(None, named=find_config)
+    self_attention: Any | None = setting(None, named=find_config)
 
     def __post_init__(self) -> None:
         """Rejects a field that would change nothing."""

@@ -18,8 +18,8 @@ _BLOCK = 128
 
 def fused_dot_context(
     query: Float[Array, "*B T D"],
-    keys: Float[Array, "*B S D"],
-    values: Float[Array, "*B S Dv"],
+    keys: Float[Array, "*#B S D"],
+    values: Float[Array, "*#B S Dv"],
     mask: Bool[Array, "*B T S"],
 ) -> Float[Array, "*B T Dv"]:
     """Averages values under the softmax of scaled dot products.
@@ -47,7 +47,8 @@ def fused_dot_context(
 
 def _by_library(query: Array, keys: Array, values: Array, mask: Array) -> Array:
     *batch, num_queries, _ = query.shape
-    one_head = [x.reshape(-1, *x.shape[-2:])[:, :, None] for x in (query, keys, values)]
+    every = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (query, keys, values)]
+    one_head = [x.reshape(-1, *x.shape[-2:])[:, :, None] for x in every]
     flat_mask = mask.reshape(-1, 1, *mask.shape[-2:])
     context = jax.nn.dot_product_attention(*one_head, mask=flat_mask)
     context = context.reshape(*batch, num_queries, values.shape[-1])

@@ -280,6 +280,8 @@ def _default(field: dataclasses.Field) -> Any:
 
 def _scalar_type(hint: Any) -> type:
     kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
+    if Any in kinds:
+        return ConfigDict
     return kinds[0] if kinds and isinstance(kinds[0], type) else str
 
 

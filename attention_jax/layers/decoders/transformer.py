@@ -221,7 +221,7 @@ class TransformerDecoder(SequenceDecoder):
                 positions=positions,
                 rng=fold(rng, 1),
                 train=train,
-                is_fused=True,
+                is_fused=vectors.shape[-2] > 1,
             )
             return output.context, (output, after)
 
