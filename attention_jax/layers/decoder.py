@@ -25,7 +25,7 @@ from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
-_Run = tuple[Array, AttentionOutput, State]
+_Run = tuple[Array, AttentionOutput | None, State]
 
 
 class DecoderSizes(NamedTuple):
@@ -33,12 +33,13 @@ class DecoderSizes(NamedTuple):
 
     Attributes:
       embedding_dim: Depth of an embedded target token.
-      encoder: What encodes the source; its final states may start the decoder.
+      encoder: What encodes the source; its final states may start the decoder. None where there
+        is no source.
       vocabulary_size: How many source ids there are, or None where sources are not symbols.
     """
 
     embedding_dim: int
-    encoder: SequenceEncoder
+    encoder: SequenceEncoder | None
     vocabulary_size: int | None = None
 
     def mechanism(self, config: Any, query_dim: int) -> Mechanism:
@@ -106,7 +107,7 @@ class SequenceDecoder(abc.ABC):
           train: Whether dropout is on.
 
         Returns:
-          Features `B T F`, the attention, and the state after the last step.
+          Features `B T F`, the attention if there is a source, and the state after the last step.
         """
 
     @abc.abstractmethod

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.layers import transformer
@@ -60,6 +61,8 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
     """Builds the decoder; raises `ValueError` if a mechanism does not serve."""
     depth = sizes.embedding_dim
     past = transformer.self_attention(config.self_attention or attention, depth, "causal")
+    if sizes.encoder is None:
+        return TransformerDecoder(config, depth, past, None)
     mechanism = sizes.mechanism(without_positions(attention), depth)
     if mechanism.context_dim != depth:
         raise ValueError(
@@ -82,13 +85,13 @@ class TransformerDecoder(SequenceDecoder):
       config: The decoder's config.
       feature_dim: Depth of its embeddings and features.
       past: How a position attends to those before it.
-      mechanism: How it attends to the source.
+      mechanism: How it attends to the source; None where there is none.
     """
 
     config: Config
     feature_dim: int
     past: Mechanism
-    mechanism: Mechanism
+    mechanism: Mechanism | None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -99,29 +102,44 @@ class TransformerDecoder(SequenceDecoder):
             tree[f"layer_{layer}"] = {
                 "self_attention": self.past.parameters,
                 "self_norm": transformer.norm_parameters(config, depth),
-                "attention": self.mechanism.parameters,
-                "attention_norm": transformer.norm_parameters(config, depth),
                 "feed_forward": transformer.feed_forward_parameters(config, depth),
                 "feed_forward_norm": transformer.norm_parameters(config, depth),
             }
+            if self.mechanism is not None:
+                tree[f"layer_{layer}"] |= {
+                    "attention": self.mechanism.parameters,
+                    "attention_norm": transformer.norm_parameters(config, depth),
+                }
         return {**tree, **transformer.final_norm_parameters(config, depth)}
 
     def start(
         self, params: Params, encoded: Encoded, max_length: int, **aux: Array
     ) -> tuple[tuple[Memory, ...], State]:
         """Projects the source for each layer, and makes room for the past."""
-        memories, state = [], {"position": start_position(encoded.mask.shape[0])}
+        batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
+        memories, state = [], self.first_state(params, batch, max_length, dtype)
         for layer in self._layers:
             weights = params[layer]["attention"]
             memory = self.mechanism.make_memory(
                 weights, encoded.annotations, encoded.averaged, encoded.mask, **aux
             )
             memories.append(memory)
-            state[layer] = {
-                "past": self._room(params[layer], encoded.annotations, max_length),
-                "attention": self.mechanism.init_state(weights, memory),
-            }
+            state[layer]["attention"] = self.mechanism.init_state(weights, memory)
         return tuple(memories), state
+
+    def first_state(self, params: Params, batch: int, max_length: int, dtype: DTypeLike) -> State:
+        """Returns the state before the first token, but for what the mechanism carries.
+
+        Each layer has empty keys and values for `max_length` positions, whose mask tells which
+        were written.
+        """
+        blank = jnp.zeros((batch, max_length, self.feature_dim), dtype)
+        mask = jnp.zeros((batch, max_length), bool)
+        state: State = {"position": start_position(batch)}
+        for layer in self._layers:
+            room = self.past.make_memory(params[layer]["self_attention"], blank, blank, mask)
+            state[layer] = {"past": room}
+        return state
 
     def run(
         self,
@@ -168,6 +186,8 @@ class TransformerDecoder(SequenceDecoder):
         features, attention, state = self._decode(
             params, memory, state, embedded[..., None, :], position, attend_to_past
         )
+        if attention is None:
+            return features[..., 0, :], jnp.zeros((*embedded.shape[:-1], 1)), state
         return features[..., 0, :], attention.weights[..., 0, :], state
 
     def _decode(
@@ -181,32 +201,33 @@ class TransformerDecoder(SequenceDecoder):
         *,
         rng: Array | None = None,
         train: bool = False,
-    ) -> tuple[Array, AttentionOutput, State]:
+    ) -> tuple[Array, AttentionOutput | None, State]:
         config = self.config
         stream = transformer.place_embeddings(config, params, embedded, positions)
         stream = transformer.drop(stream, config.dropout, fold(rng, 0), train)
         state, attended = {**state, "position": counted(state)}, []
         for number, layer in enumerate(self._layers):
             weights, key = params[layer], fold(rng, number + 1)
+            source = memory[number] if memory else None
             stream, state[layer], output = self._layer(
-                weights, memory[number], state[layer], stream, positions, attend_to_past, key, train
+                weights, source, state[layer], stream, positions, attend_to_past, key, train
             )
             attended.append(output)
         features = transformer.finish(config, params, stream)
-        return features, self._joined(attended), state
+        return features, self._joined(attended) if memory else None, state
 
     def _layer(
         self,
         params: Params,
-        memory: Memory,
+        memory: Memory | None,
         state: State,
         stream: Array,
         positions: Array,
         attend_to_past: Any,
         rng: Array | None,
         train: bool,
-    ) -> tuple[Array, State, AttentionOutput]:
-        """One layer: the past, the source, and each position on its own."""
+    ) -> tuple[Array, State, AttentionOutput | None]:
+        """One layer: the past, the source if there is one, and each position on its own."""
         config = self.config
 
         def past(vectors: Array) -> tuple[Array, Any]:
@@ -229,17 +250,16 @@ class TransformerDecoder(SequenceDecoder):
             weights = params["feed_forward"]
             return transformer.feed_forward(config, weights, vectors, fold(rng, 2), train), None
 
-        found = []
-        for place, (name, function) in enumerate(
-            {"self": past, "attention": source, "feed_forward": alone}.items(), start=3
-        ):
+        def add(name: str, function: Any, stream: Array, key: Array | None) -> tuple[Array, Any]:
             norm = params[f"{name}_norm"]
-            stream, other = transformer.sublayer(
-                config, norm, stream, function, fold(rng, place), train
-            )
-            found.append(other)
-        written, (output, after), _ = found
-        return stream, {"past": written, "attention": after}, output
+            return transformer.sublayer(config, norm, stream, function, key, train)
+
+        output, after = None, {}
+        stream, after["past"] = add("self", past, stream, fold(rng, 3))
+        if memory is not None:
+            stream, (output, after["attention"]) = add("attention", source, stream, fold(rng, 4))
+        stream, _ = add("feed_forward", alone, stream, fold(rng, 5))
+        return stream, after, output
 
     def _joined(self, attended: list[AttentionOutput]) -> AttentionOutput:
         """The attention of the layer that aligns, with the heads of all layers beside it."""
@@ -250,13 +270,6 @@ class TransformerDecoder(SequenceDecoder):
             heads = [output.aux["head_weights"] for output in attended]
         aux = {**chosen.aux, "head_weights": jnp.concatenate(heads, axis=-2)}
         return dataclasses.replace(chosen, aux=aux)
-
-    def _room(self, params: Params, like: Array, length: int) -> Memory:
-        """Empty keys and values for `length` positions, whose mask tells what was written."""
-        batch = like.shape[0]
-        blank = jnp.zeros((batch, length, self.feature_dim), like.dtype)
-        mask = jnp.zeros((batch, length), bool)
-        return self.past.make_memory(params["self_attention"], blank, blank, mask)
 
     @property
     def _layers(self) -> list[str]:
