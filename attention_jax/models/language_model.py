@@ -31,7 +31,7 @@ class Config:
       name: The model.
       embedding_dim: Depth of an embedded token, and of all layers.
       attention: How positions attend to those before them.
-      decoder: The stack of layers; its `self_attention` and `alignment_layer` have no place here.
+      decoder: The stack of layers; it has no `self_attention` of its own, and nothing aligns.
       output_dropout: Share of the features that is dropped before the vocabulary.
       tie_embeddings: Whether the embedding is the output matrix, too.
       initialization: How parameters start.
@@ -49,11 +49,12 @@ class Config:
 
     def __post_init__(self) -> None:
         """Rejects fields of the decoder that would change nothing."""
-        if self.decoder.alignment_layer is not None or self.decoder.self_attention is not None:
-            raise ValueError(
-                "decoder: expected neither alignment_layer nor self_attention in a language model, "
-                "whose attention is config.model.attention, found one"
-            )
+        for name in ("alignment_layer", "alignment_head", "self_attention"):
+            if getattr(self.decoder, name) is not None:
+                raise ValueError(
+                    f"decoder.{name}: expected none in a language model, which has one attention, "
+                    f"found {getattr(self.decoder, name)}"
+                )
 
 
 def build(

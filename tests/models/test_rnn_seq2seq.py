@@ -380,6 +380,6 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
 
 
 def test_config_survives_a_round_trip():
-    assert model_names() == ["bidirectional", "encoder_decoder", "rnn_seq2seq"]
+    assert model_names() == ["bidirectional", "encoder_decoder", "language_model", "rnn_seq2seq"]
     config = started()[0].config
     assert typed(Config, plain(config)) == config

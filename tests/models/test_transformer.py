@@ -229,7 +229,7 @@ def test_the_papers_sizes(name, expected):
 ALTERNATIVES = {
     "num_layers": 1, "feed_forward_dim": 8, "activation": "gelu", "norm": "rms",
     "norm_order": "pre", "positions": "none", "scales_embeddings": False, "dropout": 0.5,
-    "hidden_dropout": 0.5, "alignment_layer": 1,
+    "hidden_dropout": 0.5, "alignment_layer": 1, "alignment_head": 1,
     "self_attention": {"name": "multi_head", "num_heads": 1, "head_dim": 4},
 }  # fmt: skip
 
@@ -244,7 +244,7 @@ def test_every_field_of_a_stack_changes_something():
     options = dict(rng=jax.random.key(2), train=True)
     expected = jax.jit(functools.partial(model.apply, **options))(params, batch())
     for number, name in enumerate(sorted(fields - {"name", "max_positions"})):
-        part = "decoder" if name == "alignment_layer" else PARTS[number % 2]
+        part = "decoder" if name.startswith("alignment") else PARTS[number % 2]
         other = build_model(config_of(**{part: {name: ALTERNATIVES[name]}}), V, V)
         shapes = jax.eval_shape(other.init, jax.random.key(0))
         if jax.tree.map(jnp.shape, shapes) != jax.tree.map(jnp.shape, params):
@@ -264,6 +264,7 @@ def test_every_field_of_a_stack_changes_something():
     ("changes", "message"),
     [
         ({"decoder": {"alignment_layer": 2}}, "alignment_layer: expected less than num_layers"),
+        ({"decoder": {"alignment_head": 2}}, "alignment_head: expected less than .* 2 heads"),
         ({"encoder": {"max_positions": 9}}, "max_positions: expected only with learned positions"),
         ({"attention": {"score": {"name": "local_p"}}}, "found 'multi_head', which depends on the"),
         ({"attention": {"score": {"name": "linguistic_coverage"}}}, "which carries coverage"),

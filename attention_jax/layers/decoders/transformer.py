@@ -35,10 +35,14 @@ class Config(transformer.StackConfig):
       name: The decoder.
       alignment_layer: The layer whose attention to the source, averaged over its heads, stands
         for the decoder's, counted from 0; None for the last but one, or the only one.
+      alignment_head: The head of that layer which stands for it alone, counted from 0; None for
+        the mean. With the objective `supervised_alignment` this head learns to align (Garg et al.
+        2019; there it sees the whole target in a second pass, here what was written so far).
     """
 
     name: str = setting("transformer")
     alignment_layer: int | None = setting(None, at_least=0)
+    alignment_head: int | None = setting(None, at_least=0)
 
     def __post_init__(self) -> None:
         """Rejects a layer that is not there."""
@@ -64,6 +68,11 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
     if sizes.encoder is None:
         return TransformerDecoder(config, depth, past, None)
     mechanism = sizes.mechanism(without_positions(attention), depth)
+    if (config.alignment_head or 0) >= mechanism.num_heads:
+        raise ValueError(
+            f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
+            f"heads, found {config.alignment_head}"
+        )
     if mechanism.context_dim != depth:
         raise ValueError(
             f"attention.name: expected contexts as deep as the embeddings ({depth}), found "
@@ -269,6 +278,9 @@ class TransformerDecoder(SequenceDecoder):
         else:
             heads = [output.aux["head_weights"] for output in attended]
         aux = {**chosen.aux, "head_weights": jnp.concatenate(heads, axis=-2)}
+        head = self.config.alignment_head
+        if head is not None and "head_weights" in chosen.aux:
+            chosen = dataclasses.replace(chosen, weights=chosen.aux["head_weights"][..., head, :])
         return dataclasses.replace(chosen, aux=aux)
 
     @property
