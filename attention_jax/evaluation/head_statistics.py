@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attention_jax.evaluation.attention_statistics import monotonicity, normalized_entropy
 
-Heads = Float[np.ndarray, "H T S"]
+Heads = Float[np.ndarray, "H _ _"]
 OFFSETS = (-1, 0, 1)
 
 

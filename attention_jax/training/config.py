@@ -29,6 +29,8 @@ class TrainingConfig:
     Attributes:
       num_steps: Length of training in updates; this or `num_epochs` must be set.
       num_epochs: Length of training in passes over the data; with both, the shorter one counts.
+      initial_weights: A safetensors file of parameters to start from, as `launch.weights` writes
+        it; empty to draw them.
       accumulate_steps: Parts into which a batch is split to save memory. Filler rows make the
         parts equally large, whatever the batch size.
       averaging: Which parameters are evaluated: those of the best step, or an average.
@@ -51,6 +53,7 @@ class TrainingConfig:
 
     num_steps: int | None = setting(None, at_least=1)
     num_epochs: float | None = setting(None, above=0.0)
+    initial_weights: str = setting("")
     accumulate_steps: int = setting(1, at_least=1)
     averaging: Averaging = setting(NoAveraging(), named=averages.lookup)
     freezing: Freezing = setting(Freezing())

@@ -14,16 +14,26 @@ from attention_jax.training.heads import analyse_heads, check_heads, write_heads
 from attention_jax.training.run import run_experiment
 from attention_jax.training.trained import load_run
 from configs import vaswani2017
+from tests.training.untrained import write_text
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A Transformer whose first head of the upper layer was told where to look."""
+    source, target = write_text(tmp_path_factory.mktemp("text"), 600)
     config = vaswani2017.get_config("smoke")
+    config.data = {
+        "name": "parallel",
+        "batch_size": 32,
+        "num_buckets": 2,
+        "subwords": {"kind": "words"},
+        "alignment": {"method": "hmm"},
+        **{f"{split}_source": source for split in ("train", "test")},
+        **{f"{split}_target": target for split in ("train", "test")},
+    }
     config.training.update({"num_steps": 150, "evaluate_every_steps": 150})
     config.model.decoder.update({"alignment_layer": 1, "alignment_head": 0})
     config.objectives = {"nll": {}, "supervised_alignment": {"weight": 0.3}}
-    config.data.alignment = {"method": "hmm"}
     config.evaluation = {"splits": ("test",), "num_heat_maps": 0}
     directory = tmp_path_factory.mktemp("heads") / "run"
     run_experiment(from_config_dict(config), directory)
@@ -50,7 +60,8 @@ def test_every_head_is_measured(run):
     assert max(h.values["nll_without"] for h in heads[:4]) > 0.1
 
     write_heads(run, split, heads)
-    rows = list(csv.DictReader((run.directory.path / "heads.test.tsv").open(), delimiter="\t"))
+    lines = (run.directory.path / "heads.test.tsv").read_text().splitlines()
+    rows = list(csv.DictReader(lines, delimiter="\t"))
     assert [row["layer"] for row in rows] == [head.layer for head in heads]
     assert float(rows[2]["diagonality"]) == pytest.approx(told["diagonality"], abs=1e-4)
     assert rows[5]["entropy"] == "" and float(rows[5]["nll_without"]) == pytest.approx(
