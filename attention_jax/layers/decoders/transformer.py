@@ -160,7 +160,7 @@ class TransformerDecoder(SequenceDecoder):
         mask: Array | None = None,
         rng: Array | None = None,
         train: bool = False,
-    ) -> tuple[Array, AttentionOutput, State]:
+    ) -> tuple[Array, AttentionOutput | None, State]:
         """Decodes known targets, all positions at once."""
         length = embedded.shape[1]
         mask = jnp.ones(embedded.shape[:2], bool) if mask is None else mask
