@@ -66,10 +66,10 @@ def rotate(
     return rotated.astype(vectors.dtype)
 
 
-def alibi_slopes(num_heads: int) -> np.ndarray:
+def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
     """Returns how steeply each head's scores fall with distance.
 
-      slope[h] = 2^(-8 h / n), h = 1 .. n, for n heads, n a power of two
+      slope[h] = 2^(-steepness h / n), h = 1 .. n, for n heads, n a power of two
 
     Otherwise those of the power of two below, then every second one of the next power's.
 
@@ -77,8 +77,8 @@ def alibi_slopes(num_heads: int) -> np.ndarray:
       Press, Smith and Lewis (2022), section 3, and the authors' code for other numbers.
     """
     below = 2 ** int(np.log2(num_heads))
-    slopes = 2.0 ** (-8.0 * np.arange(1, below + 1) / below)
-    finer = 2.0 ** (-8.0 * np.arange(1, 2 * below + 1) / (2 * below))
+    slopes = 2.0 ** (-steepness * np.arange(1, below + 1) / below)
+    finer = 2.0 ** (-steepness * np.arange(1, 2 * below + 1) / (2 * below))
     return np.concatenate([slopes, finer[::2]])[:num_heads].astype(np.float32)
 
 

@@ -19,14 +19,14 @@ _SMALL = 8
 _HALF_WIDTH = 2
 _VARIANTS = ((1, "softmax"), (1, "sparsemax"), (2, "entmax15"))
 REFINEMENTS = {
-    "alibi": [{}],
+    "alibi": [{}, {"steepness": 1.0}],
     "attention_sink": [{}, {"is_learned": False}],
     "qk_norm": [{}, {"norm": "l2"}],
     "relative_positions": [{"max_distance": 2}, {"max_distance": 2, "adds_values": False}],
     "rope": [{}, {"layout": "halves"}],
     "sliding_window": [{"size": 2}],
     "soft_cap": [{"cap": 0.5}],
-    "talking_heads": [{}],
+    "talking_heads": [{}, {"mixes_scores": False}, {"mixes_weights": False}],
 }
 
 

@@ -33,6 +33,9 @@ CASES = {
     "attention_sink": {"refinements": {"attention_sink": {}}},
     "attention_sink-zero": {"refinements": {"attention_sink": {"is_learned": False}}},
     "talking_heads": {"refinements": {"talking_heads": {}}},
+    "talking_heads-scores": {"refinements": {"talking_heads": {"mixes_weights": False}}},
+    "talking_heads-weights": {"refinements": {"talking_heads": {"mixes_scores": False}}},
+    "alibi-steepness": {"refinements": {"alibi": {"steepness": 2.0}}},
     "talking_heads-groups": {"refinements": {"talking_heads": {}}, "num_memory_heads": 2},
 }
 
@@ -95,7 +98,7 @@ def scored(config, params, q, k, h):
     if "soft_cap" in used:
         scores = used["soft_cap"].cap * np.tanh(scores / used["soft_cap"].cap)
     if "alibi" in used:
-        scores = scores - 2.0 ** (-8 * (h + 1) / H) * np.abs(offset)
+        scores = scores - 2.0 ** (-used["alibi"].steepness * (h + 1) / H) * np.abs(offset)
     return scores
 
 
@@ -114,11 +117,10 @@ def reference(config, params, x, mask, allowed):
     if "sliding_window" in used:
         far = np.abs(np.arange(T) - np.arange(T)[:, None]) >= used["sliding_window"].size
         allowed = allowed & ~far
-    if "talking_heads" in used:
-        mix = np.eye(H) + params["mixed_scores"]
-        scores = np.einsum("hg,gbts->hbts", mix, scores)
+    if "mixed_scores" in params:
+        scores = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_scores"], scores)
     weights = np.stack([weighed(config, params, scores[h], allowed, h) for h in range(H)])
-    if "talking_heads" in used:
+    if "mixed_weights" in params:
         weights = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_weights"], weights)
     context = np.zeros((B, T, D))
     for h, (_, _, v) in enumerate(heads):
