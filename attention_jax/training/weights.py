@@ -40,7 +40,7 @@ def save_weights(
     Raises:
       UserError: If the file cannot be written.
     """
-    tensors = {name: np.asarray(leaf) for name, leaf in _named(params).items()}
+    tensors = {name: np.asarray(leaf) for name, leaf in named_leaves(params).items()}
     metadata = {} if config is None else {_CONFIG: json.dumps(config)}
     try:
         with replacing(Path(path)) as partial:
@@ -69,7 +69,7 @@ def load_weights(path: str | os.PathLike, like: Params) -> Params:
         raise UserError(f"{path}: expected a safetensors file, found none") from None
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path} is no safetensors file: {error}") from None
-    expected = _named(like)
+    expected = named_leaves(like)
     for what, names in (
         ("missing", expected.keys() - tensors.keys()),
         ("not of this model", tensors.keys() - expected.keys()),
@@ -108,7 +108,7 @@ def starting_from(
     return begin
 
 
-def _named(params: Params) -> dict[str, Any]:
+def named_leaves(params: Params) -> dict[str, Any]:
     """Returns the leaves by their names, in the order of the tree."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {".".join(str(entry.key) for entry in path): leaf for path, leaf in leaves}

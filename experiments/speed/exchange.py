@@ -15,11 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from attention_jax.training.weights import named_leaves
 from attention_jax.types import Params
 
 
 def exchanged(params: Params) -> dict[str, np.ndarray]:
-    """Returns the project's parameters under the names above."""
+    """Returns the project's parameters under the names above; a Transformer's under its own."""
+    if "bridge" not in params["decoder"]:
+        return {name: np.asarray(leaf) for name, leaf in named_leaves(params).items()}
     decoder, encoder = params["decoder"], params["encoder"]
     attention, bridge = decoder["attention"], decoder["bridge"]["layer_0_hidden"]
     layer = dict(decoder["layer_0"])

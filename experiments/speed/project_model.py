@@ -13,6 +13,7 @@ from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
 from attention_jax.objectives import build_objective
 from attention_jax.ops.attend import AttentionSpec, attend
+from attention_jax.ops.fused_dot import fused_dot_context
 from attention_jax.ops.scores import additive_scores
 from attention_jax.search import Hypotheses, SearchConfig, search
 from attention_jax.training.averaging import NoAveraging
@@ -28,13 +29,36 @@ from attention_jax.training.sharding import (
 from attention_jax.training.state import TrainState, start_state
 from attention_jax.training.step import EvalStep, TrainStep, make_eval_step, make_train_step
 from attention_jax.types import Array, Memory, Model, Params
-from experiments.speed.workloads import PAD, Sentences, Sizes
+from experiments.speed.workloads import PAD, Sentences, Sizes, TransformerSizes
 
 
-def model_of(sizes: Sizes) -> Model:
-    """Builds the recurrent model of the comparison."""
+def model_of(sizes: Sizes | TransformerSizes) -> Model:
+    """Builds the model of the comparison."""
+    fields = _transformer(sizes) if isinstance(sizes, TransformerSizes) else _recurrent(sizes)
+    config = typed(find_config("encoder_decoder"), fields, "config.model")
+    return build_model(config, sizes.vocabulary, sizes.vocabulary)
+
+
+def _transformer(sizes: TransformerSizes) -> dict[str, Any]:
+    stack = {"num_layers": sizes.layers, "feed_forward_dim": sizes.width}
+    return {
+        "source_embedding_dim": sizes.depth,
+        "target_embedding_dim": sizes.depth,
+        "encoder": {"name": "self_attention", **stack},
+        "attention": {
+            "name": "multi_head",
+            "num_heads": sizes.heads,
+            "head_dim": sizes.depth // sizes.heads,
+            "use_bias": True,
+        },
+        "decoder": {"name": "transformer", **stack},
+        "initialization": {"name": "xavier"},
+    }
+
+
+def _recurrent(sizes: Sizes) -> dict[str, Any]:
     hidden = sizes.hidden
-    fields = {
+    return {
         "source_embedding_dim": sizes.embedding,
         "target_embedding_dim": sizes.embedding,
         "encoder": {"cell": "gru", "hidden_dim": hidden},
@@ -47,8 +71,6 @@ def model_of(sizes: Sizes) -> Model:
             "bridge": "last",
         },
     }
-    config = typed(find_config("rnn_seq2seq"), fields, "config.model")
-    return build_model(config, sizes.vocabulary, sizes.vocabulary)
 
 
 def draw_parameters(model: Model, seed: int = 0) -> Params:
@@ -88,7 +110,7 @@ class Trainer:
     _pending: Any = None
 
     @classmethod
-    def create(cls, sizes: Sizes) -> "Trainer":
+    def create(cls, sizes: Sizes | TransformerSizes) -> "Trainer":
         """Starts with drawn parameters and Adam, without clipping or smoothing."""
         model, averaging, mesh = model_of(sizes), NoAveraging(), make_mesh()
         optimizer_config = Adam(learning_rate=1e-4, clip_norm=0.0)
@@ -171,6 +193,24 @@ def make_attention_gradient(is_naive: bool) -> Callable[..., tuple[Array, ...]]:
         return (jax.nn.softmax(hidden @ vector) @ values).sum()
 
     return jax.jit(jax.grad(naive if is_naive else project, argnums=(0, 1, 2, 3)))
+
+
+def make_dot_gradient(is_library: bool) -> Callable[..., tuple[Array, ...]]:
+    """Returns the gradients of summed contexts of dot-product attention, of arrays `B H S D`.
+
+    Args:
+      is_library: Whether `jax.nn.dot_product_attention` computes them.
+    """
+
+    def library(query: Array, keys: Array, values: Array) -> Array:
+        swapped = (jnp.swapaxes(array, 1, 2) for array in (query, keys, values))
+        return jnp.square(jax.nn.dot_product_attention(*swapped)).sum()
+
+    def project(query: Array, keys: Array, values: Array) -> Array:
+        mask = jnp.ones((*query.shape[:-1], keys.shape[-2]), bool)
+        return jnp.square(fused_dot_context(query, keys, values, mask)).sum()
+
+    return jax.jit(jax.grad(library if is_library else project, argnums=(0, 1, 2)))
 
 
 def _mean_loss(metrics: Mapping[str, Any]) -> float:

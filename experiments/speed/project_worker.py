@@ -19,9 +19,10 @@ from experiments.speed.project_model import (
     draw_parameters,
     make_attention_gradient,
     make_beam_search,
+    make_dot_gradient,
     model_of,
 )
-from experiments.speed.workloads import Sentences, Sizes
+from experiments.speed.workloads import Sentences, sizes_of
 
 Work = Callable[[], Any]
 
@@ -30,7 +31,7 @@ def train(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     """Trains on every batch once: forward, backward, Adam."""
     sentences = Sentences.load(task["data"])
     batches, units = make_batches(task, sentences)
-    trainer = Trainer.create(Sizes(**task["sizes"]))
+    trainer = Trainer.create(sizes_of(task["sizes"]))
     check = trainer.loss(batch_of(sentences.first(task["batch"])))
 
     def work() -> None:
@@ -41,7 +42,9 @@ def train(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
 
 
 def attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
-    """Additive attention alone, forward and backward."""
+    """Additive or dot-product attention alone, forward and backward."""
+    if task["score"] == "dot":
+        return dot_attention(task)
     batch, queries, slots, depth = task["shape"]
     shapes = ((batch, queries, depth), (batch, slots, depth), (batch, slots, depth), (depth,))
     keys = jax.random.split(jax.random.key(0), len(shapes))
@@ -55,10 +58,23 @@ def attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     return work, {"units": {"calls": 1}, "temporaries_mib": temporaries}
 
 
+def dot_attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
+    """Dot-product attention alone; with `naive` the library's in place of the project's."""
+    keys, shape = jax.random.split(jax.random.key(0), 3), task["shape"]
+    arrays = [jax.random.normal(key, shape) for key in keys]
+    gradient = make_dot_gradient(task["naive"]).lower(*arrays).compile()
+    temporaries = gradient.memory_analysis().temp_size_in_bytes / 2**20
+
+    def work() -> None:
+        jax.block_until_ready(gradient(*arrays))
+
+    return work, {"units": {"calls": 1}, "temporaries_mib": temporaries}
+
+
 def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     """Beam search for a batch of sentences, all of the same forced length."""
     sentences = Sentences.load(task["data"])
-    model = model_of(Sizes(**task["sizes"]))
+    model = model_of(sizes_of(task["sizes"]))
     params, batch = draw_parameters(model), batch_of(sentences)
     decode = make_beam_search(model, task["width"], task["length"], sentences.source.shape[1])
 
@@ -70,7 +86,7 @@ def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
 
 def prepare(task: dict[str, Any]) -> None:
     """Writes what all contenders start from."""
-    sizes, path = Sizes(**task["sizes"]), Path(task["path"])
+    sizes, path = sizes_of(task["sizes"]), Path(task["path"])
     if task["kind"] == "parameters":
         save_parameters(draw_parameters(model_of(sizes)), path)
     else:

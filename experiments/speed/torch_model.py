@@ -116,6 +116,34 @@ class Seq2Seq(nn.Module):
         return self.head(torch.stack(states, dim=1), batch.target)
 
 
+    # ---- For the beam ----------------------------------------------------------------------------
+    def start(
+        self, batch: TorchBatch, width: int, longest: int
+    ) -> tuple[TorchMemory, tuple[Tensor, Tensor]]:
+        """Returns the memory, which beams share, and the first state of `width` beams."""
+        memory, hidden = self.encode(batch)
+        hidden = hidden.unsqueeze(1).expand(-1, width, -1)
+        return memory, (hidden, torch.zeros_like(hidden))
+
+    def advance(
+        self, memory: TorchMemory, tokens: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Feeds one token to all beams `B K`; returns the logits and the new state."""
+        (size, width), (hidden, fed) = tokens.shape, state
+        cell_input = torch.cat([self.target_embedding(tokens), fed], dim=-1)
+        hidden = self.cell(cell_input.flatten(0, 1), hidden.flatten(0, 1)).view(size, width, -1)
+        context = additive_attention(self.query(hidden), memory, self.energy)
+        fed = torch.tanh(self.attentional(torch.cat([hidden, context], dim=-1)))
+        return self.output(fed), (hidden, fed)
+
+    def follow(
+        self, state: tuple[Tensor, Tensor], rows: Tensor, parents: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Takes the state of the hypotheses that go on."""
+        hidden, fed = state
+        return hidden[rows, parents], fed[rows, parents]
+
+
 def load_parameters(model: Seq2Seq, path: Path) -> None:
     """Fills the model from a file that `exchange.save_parameters` wrote."""
     with np.load(path) as file:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 from experiments.speed import serve, workloads
 from experiments.speed.torch_beam import beam_search
@@ -18,6 +19,7 @@ from experiments.speed.torch_model import (
     load_parameters,
     torch_batch,
 )
+from experiments.speed.torch_transformer import Transformer, load_transformer
 
 
 def make_batches(task: dict[str, Any]) -> list[workloads.Sentences]:
@@ -40,11 +42,22 @@ def total_units(batches: Sequence[workloads.Sentences]) -> dict[str, int]:
     return {name: sum(each[name] for each in units) for name in units[0]}
 
 
+def make_model(task: dict[str, Any]) -> Seq2Seq | Transformer:
+    """Builds the model whose sizes a task names, with its parameters."""
+    sizes = workloads.sizes_of(task["sizes"])
+    if isinstance(sizes, workloads.TransformerSizes):
+        model = Transformer(sizes)
+        load_transformer(model, task["parameters"])
+        return model
+    model = Seq2Seq(sizes)
+    load_parameters(model, task["parameters"])
+    return model
+
+
 def train(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     """Trains on every batch once: forward, backward, Adam."""
     batches = make_batches(task)
-    model = Seq2Seq(workloads.Sizes(**task["sizes"]))
-    load_parameters(model, task["parameters"])
+    model = make_model(task)
     loss_of = model
     if task["compiled"] and task["batching"] == "whole":
         loss_of = torch.compile(model)
@@ -79,8 +92,10 @@ def training_work(
 
 
 def attention(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """Additive attention alone, forward and backward."""
+    """Additive or dot-product attention alone, forward and backward."""
     torch.manual_seed(0)
+    if task["score"] == "dot":
+        return dot_attention(task)
     batch, queries, slots, depth = task["shape"]
     query, keys, values, energy = (
         torch.randn(*shape, requires_grad=True)
@@ -101,11 +116,22 @@ def attention(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     return work, {"units": {"calls": 1}}
 
 
+def dot_attention(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """PyTorch's fused dot-product attention alone, forward and backward."""
+    arrays = [torch.randn(*task["shape"], requires_grad=True) for _ in range(3)]
+
+    def work() -> None:
+        for array in arrays:
+            array.grad = None
+        functional.scaled_dot_product_attention(*arrays).square().sum().backward()
+
+    return work, {"units": {"calls": 1}}
+
+
 def beam(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     """Beam search for a batch of sentences, all of the same forced length."""
     sentences = workloads.Sentences.load(task["data"])
-    model = Seq2Seq(workloads.Sizes(**task["sizes"])).eval()
-    load_parameters(model, task["parameters"])
+    model = make_model(task).eval()
     batch, length = torch_batch(sentences), task["length"]
 
     def work() -> list[list[float]]:

@@ -5,7 +5,7 @@ on the same sentences from the same weights whatever it is written in.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,30 @@ class Sizes:
     vocabulary: int = 8000
     embedding: int = 256
     hidden: int = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerSizes:
+    """Sizes of the Transformer: as many layers in the encoder as in the decoder.
+
+    Attributes:
+      vocabulary: Symbols on either side.
+      depth: Depth of embeddings and layers.
+      width: Depth of the feed-forward layers.
+      heads: Of every attention.
+      layers: In the encoder, and in the decoder.
+    """
+
+    vocabulary: int = 8000
+    depth: int = 256
+    width: int = 1024
+    heads: int = 4
+    layers: int = 3
+
+
+def sizes_of(fields: Mapping[str, int]) -> Sizes | TransformerSizes:
+    """Returns the sizes that a task names; Transformers are those with heads."""
+    return (TransformerSizes if "heads" in fields else Sizes)(**fields)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -327,12 +327,12 @@ TORCH_SCRIPT = """
 import json, sys
 import numpy as np, torch
 from experiments.speed.torch_beam import beam_search
-from experiments.speed.torch_model import Seq2Seq, load_parameters, torch_batch
-from experiments.speed.workloads import Sentences, Sizes
+from experiments.speed.torch_model import torch_batch
+from experiments.speed.torch_worker import make_model
+from experiments.speed.workloads import Sentences
 torch.set_num_threads(1)
 folder, sizes, width, length = json.loads(sys.argv[1])
-model = Seq2Seq(Sizes(**sizes))
-load_parameters(model, f"{folder}/parameters.npz")
+model = make_model({"sizes": sizes, "parameters": f"{folder}/parameters.npz"})
 batch = torch_batch(Sentences.load(f"{folder}/sentences.npz"))
 loss = model(batch)
 loss.backward()
@@ -353,21 +353,39 @@ def torch_python():
 
 @pytest.fixture(scope="module")
 def both(torch_python, tmp_path_factory):
+    """What `in_torch` returns for the recurrent model."""
+    return in_torch(torch_python, tmp_path_factory.mktemp("torch"), SIZES)
+
+
+def in_torch(torch_python, folder, sizes):
     """(parameters, batch, what PyTorch found) for sentences of different lengths."""
-    folder = tmp_path_factory.mktemp("torch")
     rng = np.random.default_rng(3)
     sides = [
-        [[*rng.integers(4, SIZES.vocabulary, length - 1), 2] for length in lengths]
+        [[*rng.integers(4, sizes.vocabulary, length - 1), 2] for length in lengths]
         for lengths in ([5, 2, 7, 7], [3, 6, 1, 4])
     ]
     sentences = Sentences.of_lists(*sides)
-    params = draw_parameters(model_of(SIZES))
+    params = draw_parameters(model_of(sizes))
     sentences.save(folder / "sentences.npz")
     save_parameters(params, folder / "parameters.npz")
-    argument = json.dumps([str(folder), dataclasses.asdict(SIZES), 3, 6])
+    argument = json.dumps([str(folder), dataclasses.asdict(sizes), 3, 6])
     subprocess.run([torch_python, "-c", TORCH_SCRIPT, argument], check=True, timeout=120)
     with np.load(folder / "torch.npz") as file:
         return params, batch_of(sentences), dict(file)
+
+
+def test_torch_transformer_computes_the_same_loss_and_hypotheses(torch_python, tmp_path):
+    sizes = workloads.TransformerSizes(vocabulary=23, depth=8, width=12, heads=2, layers=2)
+    params, batch, torch = in_torch(torch_python, tmp_path, sizes)
+    model = model_of(sizes)
+    log_probs = jax.nn.log_softmax(jax.jit(model.apply)(params, batch).logits)
+    chosen = jnp.take_along_axis(log_probs, batch["target"][..., None], axis=-1)[..., 0]
+    loss = -(chosen * batch["target_mask"]).sum() / batch["target_mask"].sum()
+    np.testing.assert_allclose(torch["loss"], loss, rtol=1e-5)
+    shortest_source = int(batch["source_mask"].sum(axis=1).min())
+    found = make_beam_search(model, 3, 6, shortest_source)(params, batch)
+    np.testing.assert_allclose(torch["log_probs"], found.log_probs, rtol=1e-5)
+    np.testing.assert_array_equal(torch["tokens"], found.tokens)
 
 
 def test_torch_computes_the_same_loss_and_gradients(both):
