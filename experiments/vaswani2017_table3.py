@@ -1,0 +1,209 @@
+"""The Transformer's ablation; see `USAGE`.
+
+Reproduces: Vaswani et al., "Attention is all you need", NIPS 2017, table 3.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from attention_jax.models import build_model
+from attention_jax.training.config import from_config_dict
+from attention_jax.training.files import write_text
+from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
+from experiments.grid import SMOKE, Grid, Run
+
+NAME = "vaswani2017_table3"
+USAGE = """
+Reproduces table 3 of Vaswani et al. 2017 at a small scale, on Multi30k from English to German:
+heads at constant cost, depth of keys, layers, depth, feed-forward depth, dropout, label smoothing
+and learned positions; three seeds each. 57 runs, about four to five hours on two CPU cores.
+
+usage: python -m experiments.vaswani2017_table3 [--OPTION=VALUE ...]
+"""
+_DEPTH, _HEADS, _LAYERS, _WIDTH = 128, 4, 3, 512
+_STACKS = ("model.encoder.", "model.decoder.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+      change: What differs from the base.
+      overrides: Its config.
+      there: The change in the paper's table that this one stands for.
+      perplexity: In the paper, on newstest2013.
+      bleu: Likewise.
+    """
+
+    change: str
+    overrides: Mapping[str, Any]
+    there: str
+    perplexity: float
+    bleu: float
+
+
+def _stacks(**fields: Any) -> dict[str, Any]:
+    """Returns overrides of the encoder and of the decoder."""
+    return {f"{stack}{name}": value for stack in _STACKS for name, value in fields.items()}
+
+
+def _heads(number: int) -> dict[str, Any]:
+    return {
+        "model.attention.num_heads": number,
+        "model.attention.head_dim": _DEPTH // number,
+    }
+
+
+def _depth(depth: int) -> dict[str, Any]:
+    return {
+        "model.source_embedding_dim": depth,
+        "model.target_embedding_dim": depth,
+        "model.attention.head_dim": depth // _HEADS,
+        "schedule.model_depth": depth,
+    }
+
+
+def _keys(depth: int) -> dict[str, Any]:
+    """Returns overrides that narrow queries and keys, not values."""
+    return {
+        "model.attention.head_dim": depth,
+        "model.attention.head_value_dim": _DEPTH // _HEADS,
+    }
+
+
+def _smoothing(eps: float) -> dict[str, Any]:
+    return {"objectives.nll.label_smoothing": eps}
+
+
+def rows() -> dict[str, Row]:
+    """Returns the rows by their cells, in the paper's order."""
+    return {
+        "base": Row("base", {}, "base", 4.92, 25.8),
+        "heads_1": Row("(A) 1 head of 128", _heads(1), "1 of 512", 5.29, 24.9),
+        "heads_2": Row("(A) 2 heads of 64", _heads(2), "4 of 128", 5.00, 25.5),
+        "heads_8": Row("(A) 8 heads of 16", _heads(8), "16 of 32", 4.91, 25.8),
+        "heads_16": Row("(A) 16 heads of 8", _heads(16), "32 of 16", 5.01, 25.4),
+        "keys_8": Row("(B) keys of depth 8", _keys(8), "16", 5.16, 25.1),
+        "keys_16": Row("(B) keys of depth 16", _keys(16), "32", 5.01, 25.4),
+        "layers_1": Row("(C) 1 layer", _stacks(num_layers=1), "2", 6.11, 23.7),
+        "layers_2": Row("(C) 2 layers", _stacks(num_layers=2), "4", 5.19, 25.3),
+        "layers_4": Row("(C) 4 layers", _stacks(num_layers=4), "8", 4.88, 25.5),
+        "depth_64": Row("(C) depth 64", _depth(64), "256", 5.75, 24.5),
+        "depth_256": Row("(C) depth 256", _depth(256), "1,024", 4.66, 26.0),
+        "width_256": Row(
+            "(C) feed-forward 256", _stacks(feed_forward_dim=256), "1,024", 5.12, 25.4
+        ),
+        "width_1024": Row(
+            "(C) feed-forward 1,024", _stacks(feed_forward_dim=1024), "4,096", 4.75, 26.2
+        ),
+        "dropout_0": Row("(D) dropout 0", _stacks(dropout=0.0), "0", 5.77, 24.6),
+        "dropout_2": Row("(D) dropout 0.2", _stacks(dropout=0.2), "0.2", 4.95, 25.5),
+        "smoothing_0": Row("(D) label smoothing 0", _smoothing(0.0), "0", 4.67, 25.3),
+        "smoothing_2": Row("(D) label smoothing 0.2", _smoothing(0.2), "0.2", 5.47, 25.7),
+        "learned": Row(
+            "(E) learned positions", _stacks(positions="learned"), "learned", 4.92, 25.7
+        ),
+    }
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a few tiny ones on made-up data."""
+    chosen = rows()
+    if smoke:
+        chosen = {name: chosen[name] for name in ("base", "layers_1", "learned")}
+    return Grid(
+        name=f"{NAME}_smoke" if smoke else NAME,
+        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
+        overrides=SMOKE if smoke else {},
+        cells={name: row.overrides for name, row in chosen.items()},
+        seeds=(0,) if smoke else (0, 1, 2),
+        after=("experiments.attention_record",),
+        kept=(sentence_measures.FILE,),
+    )
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page.
+
+    Args:
+      grid: The experiment.
+      runs: Its finished runs.
+      out: Where to write.
+
+    Returns:
+      The paths written.
+    """
+    found = attention_record.by_cell(grid, runs)
+    page = out / f"{grid.name}.md"
+    sections = [*_opening(grid, runs), _table(grid, runs, found), "", measure_tables.LEGEND, "",
+                "## How it was made", "", tables.provenance(runs), ""]  # fmt: skip
+    write_text(page, "\n".join(sections))
+    return [page]
+
+
+def parameters(run: Run) -> int:
+    """Counts the parameters of a run's model, with the largest vocabularies that it may have."""
+    config = from_config_dict(run.resolved())
+    size = getattr(getattr(config.data, "subwords", None), "size", 14)
+    shapes = jax.eval_shape(build_model(config.model, size, size).init, jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+    total = len(grid.cells) * len(grid.seeds)
+    partial = [] if len(runs) == total else [f"**Only {len(runs)} of {total} runs are finished.**"]
+    config = runs[0].resolved()
+    data, training = config["data"], config["training"]
+    return [
+        "# The Transformer's ablation",
+        "",
+        f"Generated by `python -m experiments.{NAME}` from the records in `{grid.name}/runs`.",
+        *partial,
+        "",
+        "Vaswani et al. (NIPS 2017), table 3. What differs here, so that the paper's numbers are "
+        "to be compared in order and not in size:",
+        "",
+        f"- data: {data['name']}, English to German, 29,000 pairs, scored on its test set; the "
+        "paper: WMT'14, 4.5 M pairs, newstest2013;",
+        f"- the base has {_LAYERS} + {_LAYERS} layers of depth {_DEPTH}, {_HEADS} heads and "
+        f"feed-forward layers of {_WIDTH}; in the paper 6 + 6, 512, 8 and 2,048. A row halves or "
+        "doubles what the paper's row does;",
+        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences; in the "
+        "paper 100,000 of about 25,000 tokens a side;",
+        "- perplexities are of subwords, of other vocabularies than the paper's;",
+        f"- seeds: {len(grid.seeds)}; the paper has one run of each row.",
+        "",
+        "p: of the difference in BLEU from the base, by a bootstrap over sentences and seeds.",
+        "",
+    ]
+
+
+def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
+    known, lines = rows(), []
+    for name in (name for name in grid.cells if name in found):
+        row, of_cell = known[name], [run for run in runs if run.cell == name]
+        perplexities = [run.results()["test"]["perplexity"] for run in of_cell]
+        spread = f" ± {np.std(perplexities, ddof=1):.2f}" if len(perplexities) > 1 else ""
+        bleu = [run["bleu"] for run in found[name]]
+        p = tables.NOTHING
+        if name != "base" and "base" in found:
+            result = seeds.compare([run["bleu"] for run in found["base"]], bleu)
+            p = tables.probability(result.p_value, seeds.RESAMPLES)
+        lines.append([
+            row.change, str(len(bleu)), f"{np.mean(perplexities):.2f}{spread}",
+            tables.with_deviation(seeds.seed_mean(bleu)), p, f"{parameters(of_cell[0]) / 1e6:.2f}",
+            row.there, f"{row.perplexity:g}", f"{row.bleu:g}",
+        ])  # fmt: skip
+    headings = ["change", "seeds", "perplexity", "BLEU", "p", "parameters, M"]
+    there = ["change there", "perplexity there", "BLEU there"]
+    return tables.table([*headings, *there], lines)
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)

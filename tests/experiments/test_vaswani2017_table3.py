@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+
+from experiments import seeds
+from experiments import vaswani2017_table3 as experiment
+from tests.experiments.measured import translations, write_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_each_row_changes_one_thing_and_those_of_a_cost_keep_it():
+    runs = {run.cell: run for run in experiment.make_grid().runs(Path(), Path()) if not run.seed}
+    counts = {name: experiment.parameters(run) for name, run in runs.items()}
+    base = counts["base"]
+    assert all(count == base for name, count in counts.items() if name.startswith("heads"))
+    assert counts["keys_8"] < counts["keys_16"] < base
+    assert counts["layers_1"] < counts["layers_2"] < base < counts["layers_4"]
+    assert counts["depth_64"] < base < counts["depth_256"]
+    assert counts["width_256"] < base < counts["width_1024"]
+    assert counts["learned"] == base + 2 * 256 * 128
+    assert counts["dropout_0"] == counts["smoothing_2"] == base
+    assert len({str(run.resolved()) for run in runs.values()}) == len(experiment.rows()) == 19
+
+
+def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
+    for run in runs:
+        rate = 0.5 if run.cell == "heads_1" else 0.8
+        write_record(run, {"bleu": translations(numpy_rng, rate)}, perplexity=5.0)
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert f"Only {len(runs)} of 57 runs" in text
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if " | " in line}
+    assert rows["base"].endswith("| base | 4.92 | 25.8 |") and "5.00 ± 0.00" in rows["base"]
+    assert rows["(A) 1 head of 128"].endswith("| 1 of 512 | 5.29 | 24.9 |")
+    assert "| < 0.0" in rows["(A) 1 head of 128"]
