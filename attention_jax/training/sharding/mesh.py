@@ -30,7 +30,7 @@ def make_mesh(
       ConfigError: If the sizes do not multiply to the number of devices.
     """
     devices = jax.devices() if devices is None else devices
-    sizes = _sizes(len(devices), (data, fsdp, tensor))
+    sizes = mesh_sizes(len(devices), (data, fsdp, tensor))
     return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * len(AXES))
 
 
@@ -51,7 +51,12 @@ def fetch(tree: Any) -> Any:
     return multihost_utils.process_allgather(tree, tiled=True)
 
 
-def _sizes(number: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def mesh_sizes(number: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the sizes of the axes for a number of devices, -1 replaced by the rest.
+
+    Raises:
+      ConfigError: If they do not multiply to the number.
+    """
     known = math.prod(size for size in sizes if size != REST)
     words = " x ".join(
         f"{axis} {'rest' if size == REST else size}" for axis, size in zip(AXES, sizes, strict=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 from jax.sharding import Mesh
+from jaxtyping import Int
 
 from attention_jax.errors import ConfigError
 from attention_jax.training.sharding.mesh import BATCH_AXES, batch_sharding
@@ -41,7 +42,7 @@ def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Ar
 
 def local_shards(mesh: Mesh) -> int:
     """Returns into how many parts the rows of this process are split."""
-    return len(_shards_by_process(mesh)[jax.process_index()])
+    return len(_shards_by_process(_processes(mesh))[jax.process_index()])
 
 
 def process_share(mesh: Mesh) -> tuple[int, int]:
@@ -52,23 +53,36 @@ def process_share(mesh: Mesh) -> tuple[int, int]:
     Raises:
       ConfigError: If shares overlap without being the same.
     """
-    by_process = _shards_by_process(mesh)
+    return share_of(jax.process_index(), _processes(mesh))
+
+
+def share_of(process: int, processes: Int[np.ndarray, "shards tensor"]) -> tuple[int, int]:
+    """Returns what `process_share` does, given which process each device is of.
+
+    Args:
+      process: The one to ask for.
+      processes: A row for each part into which a batch is split.
+    """
+    by_process = _shards_by_process(processes)
     shares = sorted(set(by_process.values()))
-    if sum(map(len, shares)) != len(set().union(*shares)) or len(set(map(len, shares))) != 1:
+    if sum(map(len, shares)) != len(processes) or len(set(map(len, shares))) != 1:
         raise ConfigError(
-            "config.sharding.tensor: expected a size for which processes have the same rows of a "
-            f"batch or none in common, found {mesh.shape['tensor']} on {len(by_process)} processes "
-            f"of {mesh.size // len(by_process)} devices"
+            "config.sharding.tensor: expected a size with which two processes have the same rows "
+            f"of a batch or none in common, and all equally many, found {processes.shape[1]} on "
+            f"{len(by_process)} processes of {processes.size // len(by_process)} devices"
         )
-    return shares.index(by_process[jax.process_index()]), len(shares)
+    return shares.index(by_process[process]), len(shares)
 
 
-def _shards_by_process(mesh: Mesh) -> dict[int, tuple[int, ...]]:
+def _processes(mesh: Mesh) -> Int[np.ndarray, "shards tensor"]:
+    assert mesh.axis_names[: len(BATCH_AXES)] == BATCH_AXES
+    processes = [device.process_index for device in mesh.devices.flat]
+    return np.reshape(processes, (-1, mesh.shape["tensor"]))
+
+
+def _shards_by_process(processes: np.ndarray) -> dict[int, tuple[int, ...]]:
     """Returns which parts of a batch the devices of each process hold."""
     shards: dict[int, set[int]] = {}
-    by_shard = mesh.devices.reshape(-1, mesh.shape["tensor"])
-    assert mesh.axis_names[: len(BATCH_AXES)] == BATCH_AXES
-    for shard, devices in enumerate(by_shard):
-        for device in devices:
-            shards.setdefault(device.process_index, set()).add(shard)
+    for (shard, _), process in np.ndenumerate(processes):
+        shards.setdefault(int(process), set()).add(shard)
     return {process: tuple(sorted(found)) for process, found in shards.items()}

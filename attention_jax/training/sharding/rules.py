@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from attention_jax.errors import ConfigError
 from attention_jax.training.sharding_config import Rule
@@ -20,12 +20,14 @@ Shapes = Mapping[str, tuple[int, ...]]
 Axes = tuple[str | None, ...]
 
 
-def state_shardings(shapes: TrainState, mesh: Mesh, rules: Sequence[Rule] = ()) -> TrainState:
+def state_shardings(
+    shapes: TrainState, mesh: Mesh | AbstractMesh, rules: Sequence[Rule] = ()
+) -> TrainState:
     """Returns the placement of every leaf of a state.
 
     Args:
       shapes: Its `jax.eval_shape`.
-      mesh: The devices.
+      mesh: The devices, or an abstract mesh in their place.
       rules: Of the config.
 
     Raises:
