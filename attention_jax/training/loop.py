@@ -57,7 +57,8 @@ def train(
         check_origin(checkpointer, checkpoint, config, directory)
         state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
         parts.batches.restore(checkpoint.data)
-    started = time.monotonic() - watch.seconds
+    began = time.monotonic()
+    started = began - watch.seconds
     held = describe_held(parts.strategy, state)
     directory.add_to_run(sharding=held)
 
@@ -98,6 +99,7 @@ def train(
                     step, state, data=parts.batches.state(), config=origin(config, directory),
                     host=dataclasses.asdict(watch), metric=metric, interim=not is_due,
                 )  # fmt: skip
+                directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
                 checkpointer.wait()
                 log.say(f"told to stop: step {step} is saved, the same command continues")
