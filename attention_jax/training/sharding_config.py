@@ -51,7 +51,9 @@ class ShardingConfig:
                 raise ValueError(f"{axis}: expected at least 1, or -1 for the rest, found 0")
         rest = [axis for axis in AXES if getattr(self, axis) == REST]
         if len(rest) > 1:
-            raise ValueError(f"{rest[1]}: expected -1 for one axis only, found it for {rest[0]} too")
+            raise ValueError(
+                f"{rest[1]}: expected -1 for one axis only, found it for {rest[0]} too"
+            )
         if self.strategy != "jit":
             self._check_that_nothing_is_split()
         for index, (pattern, axes) in enumerate(self.rules):

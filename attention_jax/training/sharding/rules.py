@@ -34,8 +34,7 @@ def state_shardings(
       ConfigError: If a rule says nothing or something impossible, or if an axis splits nothing.
     """
     parameters = {
-        path_of(path): tuple(leaf.shape)
-        for path, leaf in jax.tree.leaves_with_path(shapes.params)
+        path_of(path): tuple(leaf.shape) for path, leaf in jax.tree.leaves_with_path(shapes.params)
     }
     axes = parameter_axes(parameters, dict(mesh.shape), rules)
     longest_first = sorted(parameters, key=len, reverse=True)

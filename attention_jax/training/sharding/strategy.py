@@ -66,9 +66,7 @@ class Strategy(Protocol):
         ...
 
 
-def build_strategy(
-    config: ShardingConfig, devices: Sequence[jax.Device] | None = None
-) -> Strategy:
+def build_strategy(config: ShardingConfig, devices: Sequence[jax.Device] | None = None) -> Strategy:
     """Builds the strategy that a config names.
 
     Args:

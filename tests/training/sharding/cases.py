@@ -59,6 +59,32 @@ PARTS = {"data": (2,), "fsdp": (2,), "all": (2,), "rules": (1,), "shard_map": (1
          "pmap": (2,)}  # fmt: skip
 
 
+def _recorder():
+    """Keeps the gradient as the optimiser's state, and passes it on."""
+    return optax.GradientTransformation(
+        optax.tree.zeros_like, lambda gradient, state, params=None: (gradient, gradient)
+    )
+
+
+OPTIMIZER = optax.chain(_recorder(), build_optimizer(Adam(learning_rate=0.01)))
+AVERAGING = MovingAverage()
+
+
+@functools.cache
+def network_of(model):
+    return build_model(typed(find_config(model), MODELS[model]), VOCABULARY, VOCABULARY)
+
+
+def start_of(model):
+    return functools.partial(start_state, network_of(model), OPTIMIZER, averaging=AVERAGING)
+
+
+@functools.cache
+def drawn_state(model):
+    """Returns the state from which all cases start, on the host."""
+    return jax.device_get(jax.jit(start_of(model))(jax.random.key(0)))
+
+
 class Trainer:
     """A training of two steps, from its start or from a checkpoint."""
 
@@ -67,32 +93,22 @@ class Trainer:
         self._strategy = build_strategy(
             typed(ShardingConfig, {} if alone else CASES[case]), jax.devices()[: 1 if alone else 8]
         )
-        config = typed(find_config(model), MODELS[model])
-        model = build_model(config, VOCABULARY, VOCABULARY)
+        network = network_of(model)
         self._objective = build_objective({"nll": {"label_smoothing": 0.1}})
-        optimizer = optax.chain(_recorder(), build_optimizer(Adam(learning_rate=0.01)))
         schedule = build_schedule(Constant(), 0.01, steps_per_epoch=1, total_steps=STEPS)
-        averaging = MovingAverage()
-        start = functools.partial(start_state, model, optimizer, averaging=averaging)
-        self.like = placed_shapes(start, self._strategy)
+        self.like = placed_shapes(start_of(model), self._strategy)
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.like)
-        self._shardings = shardings
-        self._drawn = _drawn(start)
+        self.start = functools.partial(jax.device_put, drawn_state(model), shardings)
         exchange = self._strategy.exchange(shardings)
         step = make_train_step(
-            model, self._objective, optimizer, schedule,
-            averaging=averaging, accumulate_steps=parts, exchange=exchange,
+            network, self._objective, OPTIMIZER, schedule,
+            averaging=AVERAGING, accumulate_steps=parts, exchange=exchange,
         )  # fmt: skip
         self._parts = parts
         self._train_step = self._strategy.compile_train_step(step, shardings)
         self._eval_step = self._strategy.compile_eval_step(
-            make_eval_step(model, self._objective, exchange), shardings
+            make_eval_step(network, self._objective, exchange), shardings
         )
-
-    def start(self):
-        # Copies: a step uses up the state that it is given.
-        fresh = jax.tree.map(np.asarray, self._drawn)
-        return jax.device_put(fresh, self._shardings)
 
     def held(self):
         return describe_held(self._strategy, self.start())
@@ -152,23 +168,9 @@ def _resume(trainer, folder):
     return {"loss": summary["loss"], "parameters": _flat(state.params)}
 
 
-def _drawn(start, kept={}):
-    """Draws the state once: all cases start from the same one."""
-    if not kept:
-        kept["state"] = jax.device_get(jax.jit(start)(jax.random.key(0)))
-    return kept["state"]
-
-
 def _flat(tree):
     leaves = [np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)]
     return np.concatenate(leaves).astype(np.float64).tolist()
-
-
-def _recorder():
-    """Keeps the gradient as the optimiser's state, and passes it on."""
-    return optax.GradientTransformation(
-        optax.tree.zeros_like, lambda gradient, state, params=None: (gradient, gradient)
-    )
 
 
 def random_batch(seed):

@@ -80,7 +80,7 @@ def test_rules_come_first_in_their_order():
         ([("", (None,)), ("x", ())], {}, "and all were named before, found 'x'"),
         (
             [("odd", (None, "tensor"))], {"tensor": 2},
-            "rules[0]: expected tensor (2) to divide dimension 1 of odd of shape [33, 35], found 35",
+            "expected tensor (2) to divide dimension 1 of odd of shape [33, 35], found 35",
         ),
         (
             [("cell", (None, "fsdp"))], {"fsdp": 2},
