@@ -8,10 +8,11 @@ import dataclasses
 import hashlib
 import math
 import time
+from collections.abc import Mapping
 
 import jax
 
-from attention_jax.training.assembly import assemble
+from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.config import ExperimentConfig, TrainingConfig
 from attention_jax.training.meter import Meter
@@ -86,9 +87,7 @@ def train(
                 values = parts.validation(_evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
-                plateau = parts.schedule.observe(state.plateau, values)
-                plateau = jax.tree.map(_place_like, plateau, parts.like.plateau)
-                state = dataclasses.replace(state, plateau=plateau)
+                state = _with_plateau(state, parts, values)
                 log.validation(step, values, best=watch.best_step == step)
 
             is_due = last or _is_due(step, watch, settings)
@@ -134,8 +133,15 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
 
 
-def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:
-    return jax.device_put(leaf, like.sharding)
+def _with_plateau(
+    state: TrainState, parts: Assembly, values: Mapping[str, float]
+) -> TrainState:
+    """Lets the schedule see a validation."""
+    plateau = parts.schedule.observe(state.plateau, values)
+    plateau = jax.tree.map(
+        lambda leaf, like: jax.device_put(leaf, like.sharding), plateau, parts.like.plateau
+    )
+    return dataclasses.replace(state, plateau=plateau)
 
 
 def _evaluated(state: TrainState) -> Params:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -18,7 +17,7 @@ BATCH_AXES = ("data", "fsdp")
 def make_mesh(
     devices: Sequence[jax.Device] | None = None, *, data: int = REST, fsdp: int = 1, tensor: int = 1
 ) -> Mesh:
-    """Arranges devices along the axes `data`, `fsdp` and `tensor`.
+    """Arranges devices along the axes `data`, `fsdp` and `tensor`, neighbours beside each other.
 
     Args:
       devices: All of every process if None.
@@ -31,7 +30,8 @@ def make_mesh(
     """
     devices = jax.devices() if devices is None else devices
     sizes = mesh_sizes(len(devices), (data, fsdp, tensor))
-    return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * len(AXES))
+    types = (AxisType.Auto,) * len(AXES)  # the default would have models name every placement
+    return jax.make_mesh(sizes, AXES, devices=devices, axis_types=types)
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
