@@ -13,6 +13,7 @@ import math
 import pathlib
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from jax.experimental import multihost_utils
 
 from attention_jax.errors import CheckpointError
 from attention_jax.training import manifest, retention
+from attention_jax.training.save_cost import SaveCost
 
 _COMMITTED = "commit_success.txt"
 _INTERIM = "interim.txt"
@@ -55,7 +57,11 @@ def _report(line: str) -> None:
 
 
 class Checkpointer:
-    """Saves and restores the checkpoints of one run."""
+    """Saves and restores the checkpoints of one run.
+
+    Attributes:
+      cost: How long saving has held up training so far.
+    """
 
     def __init__(
         self,
@@ -86,6 +92,7 @@ class Checkpointer:
         self._manager: ocp.CheckpointManager | None = None
         self._saving: int | None = None
         self._interim: set[int] = set()
+        self.cost = SaveCost()
 
     def __enter__(self) -> Self:
         return self
@@ -122,6 +129,7 @@ class Checkpointer:
         Raises:
           CheckpointError: If this or the previous save failed.
         """
+        started = time.monotonic()
         self.wait()
         with _one_line(f"checkpoint step {step} in {self.directory} could not be saved"):
             manager = self._open_for_writing()
@@ -138,6 +146,7 @@ class Checkpointer:
                 force=True,
             )
         self._saving = step
+        self.cost.add(time.monotonic() - started)
 
     def wait(self) -> None:
         """Waits for the save under way and checks that it arrived.

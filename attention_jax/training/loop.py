@@ -8,11 +8,11 @@ import dataclasses
 import hashlib
 import math
 import time
+from collections.abc import Mapping
 
 import jax
-import numpy as np
 
-from attention_jax.training.assembly import assemble
+from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.config import ExperimentConfig, TrainingConfig
 from attention_jax.training.meter import Meter
@@ -20,7 +20,8 @@ from attention_jax.training.origin import check_origin, origin
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.run_log import RunLog
-from attention_jax.training.sharding import pad_rows, shard_batch
+from attention_jax.training.sharding import fetch
+from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.state import TrainState
 from attention_jax.training.watch import Watch
 from attention_jax.types import Params
@@ -57,9 +58,10 @@ def train(
         check_origin(checkpointer, checkpoint, config, directory)
         state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
         parts.batches.restore(checkpoint.data)
-    started = time.monotonic() - watch.seconds
-    # Every device has its share of the rows of every part.
-    rows_multiple = len(parts.mesh.local_devices) * settings.accumulate_steps
+    began = time.monotonic()
+    started = began - watch.seconds
+    held = describe_held(parts.strategy, state)
+    directory.add_to_run(sharding=held)
 
     meter = Meter(
         settings.log_every_steps,
@@ -67,14 +69,14 @@ def train(
         skipped_in_a_row=int(state.skipped_in_a_row),
     )
     with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
-        log.opening(parts, count_parameters(state.params), seconds=watch.seconds)
+        log.opening(parts, count_parameters(state.params), held, seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
             if watch.stopped:
                 break
-            batch = pad_rows(next(parts.batches), rows_multiple)
-            state, metrics = parts.train_step(state, shard_batch(batch, parts.mesh), step_rng)
+            batch = parts.strategy.place(next(parts.batches), settings.accumulate_steps)
+            state, metrics = parts.train_step(state, batch, step_rng)
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)
@@ -85,9 +87,7 @@ def train(
                 values = parts.validation(_evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
-                plateau = parts.schedule.observe(state.plateau, values)
-                plateau = jax.tree.map(_place_like, plateau, parts.like.plateau)
-                state = dataclasses.replace(state, plateau=plateau)
+                state = _with_plateau(state, parts, values)
                 log.validation(step, values, best=watch.best_step == step)
 
             is_due = last or _is_due(step, watch, settings)
@@ -98,6 +98,7 @@ def train(
                     step, state, data=parts.batches.state(), config=origin(config, directory),
                     host=dataclasses.asdict(watch), metric=metric, interim=not is_due,
                 )  # fmt: skip
+                directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
                 checkpointer.wait()
                 log.say(f"told to stop: step {step} is saved, the same command continues")
@@ -111,9 +112,9 @@ def train(
 def hash_parameters(params: Params) -> str:
     """Returns a hash of every bit of the parameters, equal only for equal trainings."""
     digest = hashlib.sha256()
-    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(fetch(params)):
         digest.update(jax.tree_util.keystr(path).encode())
-        digest.update(np.asarray(leaf).tobytes())
+        digest.update(leaf.tobytes())
     return digest.hexdigest()
 
 
@@ -132,8 +133,15 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
 
 
-def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:
-    return jax.device_put(leaf, like.sharding)
+def _with_plateau(
+    state: TrainState, parts: Assembly, values: Mapping[str, float]
+) -> TrainState:
+    """Lets the schedule see a validation."""
+    plateau = parts.schedule.observe(state.plateau, values)
+    plateau = jax.tree.map(
+        lambda leaf, like: jax.device_put(leaf, like.sharding), plateau, parts.like.plateau
+    )
+    return dataclasses.replace(state, plateau=plateau)
 
 
 def _evaluated(state: TrainState) -> Params:

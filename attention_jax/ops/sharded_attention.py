@@ -1,0 +1,141 @@
+"""Attention over a source that is too long for one device: its positions are split over several.
+
+Every device scores its own positions. What the devices exchange is small, whatever the length of
+the source: the largest score of every query, the sums of exponentials, and the sums of weighted
+values.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import AbstractMesh, Mesh, PartitionSpec
+from jaxtyping import Array, Bool, Float
+
+from attention_jax.ops.attend import AttentionSpec, attend
+from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
+from attention_jax.types import AttentionOutput, Memory, Params, State
+
+_MASKED = -1e9
+
+
+def sharded_softmax(
+    scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"], axis: str
+) -> Float[Array, "*B S"]:
+    """Normalises by the softmax over the positions of all devices along a mesh axis.
+
+    weights[s] = exp(scores[s] - m) / sum_r exp(scores[r] - m),  m = max_r scores[r]
+
+    over the slots r of every device that the mask allows. For functions that run on each device
+    with its slots, as under `shard_map`.
+
+    Args:
+      scores: Of this device's slots; any floats, also infinite or NaN where masked.
+      mask: True where a slot may be attended to. A row that is masked on every device gets zeros.
+      axis: The mesh axis over which slots are split.
+
+    Returns:
+      The weights of this device's slots, in float32.
+    """
+    safe = jnp.where(mask, scores.astype(jnp.float32), _MASKED)
+    peak = lax.pmax(lax.stop_gradient(safe.max(axis=-1, keepdims=True)), axis)
+    exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
+    total = lax.psum(exponentials.sum(axis=-1, keepdims=True), axis)
+    return exponentials / jnp.where(total > 0.0, total, 1.0)
+
+
+def attend_sharded(
+    spec: AttentionSpec,
+    params: Params,
+    query: Float[Array, "*#B T Dq"],
+    memory: Memory,
+    mesh: Mesh | AbstractMesh,
+    *,
+    axis: str = "sequence",
+    mask: Bool[Array, "*#B #T S"] | None = None,
+    bias: Float[Array, "*#B #T S"] | None = None,
+) -> AttentionOutput:
+    """Answers queries as `attend` does, with the memory's slots split over a mesh axis.
+
+    context[t] = sum over devices of sum_s weights[t, s] values[s]
+
+    Args:
+      spec: A mechanism with the softmax over all slots, whose score of a slot depends on the
+        query and on that slot's key, such as additive and dot scores.
+      params: Its parameters.
+      query: Decoder states that ask, on every device along the axis.
+      memory: What `make_memory` returned.
+      mesh: The devices. Its other axes are left to the compiler, under `jit`.
+      axis: The mesh axis over which slots are split; it must divide their number.
+      mask: Further restricts the memory's own mask.
+      bias: Added to the scores.
+
+    Returns:
+      The output, its context on every device along the axis; weights and scores stay split.
+
+    Raises:
+      ValueError: If the mechanism is another one, or slots cannot be split evenly.
+    """
+    slots, shards = memory.mask.shape[-1], mesh.shape[axis]
+    if slots % shards:
+        raise ValueError(
+            f"memory: expected a multiple of {shards} slots, one part for each device along "
+            f"{axis!r}, found {slots}"
+        )
+    _check(spec, memory)
+    spec = dataclasses.replace(spec, normalizer=_normalizer(axis))
+
+    def attend_to_own_slots(params: Params, query: Array, *rest: Any) -> AttentionOutput:
+        memory, mask, bias = rest
+        output, _ = attend(spec, params, query, memory, mask=mask, bias=bias)
+        return dataclasses.replace(output, context=lax.psum(output.context, axis))
+
+    def split(place: int, array: Array) -> PartitionSpec:
+        names = [None] * array.ndim
+        names[place] = axis
+        return PartitionSpec(*names)
+
+    copy = PartitionSpec()
+    return jax.shard_map(
+        attend_to_own_slots,
+        mesh=mesh,
+        in_specs=(
+            copy,
+            copy,
+            Memory(split(-2, memory.keys), split(-2, memory.values), split(-1, memory.mask)),
+            None if mask is None else split(-1, mask),
+            None if bias is None else split(-1, bias),
+        ),
+        out_specs=AttentionOutput(copy, *[_last(query, axis)] * 2),
+        axis_names={axis},
+        check_vma=False,
+    )(params, query, memory, mask, bias)
+
+
+def _last(query: Array, axis: str) -> PartitionSpec:
+    return PartitionSpec(*[None] * (query.ndim - 1), axis)
+
+
+def _normalizer(axis: str) -> Normalizer:
+    def normalizer(
+        params: Params,
+        scores: Array,
+        mask: Array,
+        query: Array,
+        memory: Memory,
+        state: State,
+        **_: Any,
+    ) -> tuple[Array, Mapping[str, Array]]:
+        return sharded_softmax(scores, mask, axis), {}
+
+    return normalizer
+
+
+def _check(spec: AttentionSpec, memory: Memory) -> None:
+    if spec.normalizer is not softmax_normalizer or spec.window or spec.trackers or memory.aux:
+        raise ValueError(
+            "spec: expected a softmax over all slots, without window, trackers and aux arrays"
+        )

@@ -1,0 +1,72 @@
+"""Eight simulated devices compute what one computes, by every strategy, and go on for another."""
+
+import numpy as np
+import pytest
+
+from attention_jax.training.sharding.held import held_line
+from tests.devices import call_on_devices
+from tests.training.sharding.cases import CASES, MODELS, PARTS, STEPS
+
+CASES_IN_PARTS = [(case, parts) for case in CASES for parts in PARTS[case]]
+RESUMED = [case for case in CASES if 2 in PARTS[case]]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def measured(request):
+    """What all cases measure, for one model after the other."""
+    return call_on_devices(8, "tests.training.sharding.cases.run_everything", request.param)
+
+
+def assert_close(found, expected, tolerance=1e-6):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("case", "parts"), CASES_IN_PARTS)
+def test_devices_compute_the_loss_and_gradient_of_one(measured, case, parts):
+    found, expected = (measured[str(parts)][name] for name in (case, "one"))
+    for number in range(STEPS):
+        for name in ("loss", "norm", "gradient"):
+            assert_close(found["steps"][number][name], expected["steps"][number][name])
+    assert np.abs(expected["steps"][0]["gradient"]).max() > 0.01
+    # Adam divides by the gradient's size, of which rounding errors are a larger part where it is
+    # small.
+    for name in ("parameters", "average"):
+        assert_close(found[name], expected[name], tolerance=2e-5)
+
+
+@pytest.mark.parametrize("case", RESUMED)
+def test_devices_evaluate_as_one_does(measured, case):
+    assert_close(measured["nll"][case], measured["nll"]["one"])
+
+
+def test_dropout_is_at_work(measured):
+    first, second = (measured[parts]["one"]["steps"][0]["loss"] for parts in ("1", "2"))
+    assert abs(first - second) > 1e-4  # parts draw other dropout than the whole
+
+
+@pytest.mark.parametrize("new", ["one", *RESUMED])
+@pytest.mark.parametrize("old", ["one", *RESUMED])
+def test_checkpoint_goes_on_with_another_strategy(measured, old, new):
+    found, uninterrupted = measured["resumed"][f"{old} -> {new}"], measured["2"][old]
+    assert_close(found["loss"], uninterrupted["steps"][-1]["loss"])
+    if new == old:
+        assert found["loss"] == uninterrupted["steps"][-1]["loss"]
+        assert found["parameters"] == uninterrupted["parameters"]
+    else:
+        assert_close(found["parameters"], uninterrupted["parameters"], tolerance=2e-5)
+
+
+def test_fsdp_splits_parameters_and_moments(measured):
+    held = measured["held"]
+    for case, share in (("one", 1), ("data", 1), ("shard_map", 1), ("pmap", 1), ("all", 0.6),
+                        ("fsdp", 0.3)):  # fmt: skip
+        for kind in ("parameter", "optimizer"):
+            fraction = held[case][f"{kind}_bytes_per_device"] / held[case][f"{kind}_bytes"]
+            assert fraction == 1 if share == 1 else fraction < share, (case, kind, fraction)
+    assert held["fsdp"]["mesh"] == {"data": 1, "fsdp": 8, "tensor": 1}
+    assert held_line(held["one"]).endswith(
+        "a device holds 0.1 MB of parameters and 0.4 MB of optimiser state"
+    )
+    assert held_line(held["fsdp"]).startswith(
+        "jit, data 1 x fsdp 8 x tensor 1: a device holds 0.0 of 0.1 MB of parameters"
+    )
