@@ -106,7 +106,9 @@ def _grid(heads: Sequence[Head], name: str) -> dict[str, list[float]]:
 
 def _losses(run: TrainedRun, split: Split) -> Iterator[tuple[tuple[str, int], float]]:
     """Yields (layer, head) and by how much the loss grows without that head."""
-    measure = Measurement(run.model, Objective(run.config.objectives), run.mesh, run.shardings)
+    measure = Measurement(
+        run.model, Objective(run.config.objectives), run.strategy, run.shardings
+    )
     batches = batches_of_process(split, run.config)
     whole = measure(run.params, batches)["nll"]
     for path, kernel in jax.tree_util.tree_leaves_with_path(run.params):

@@ -43,15 +43,35 @@ MODELS = {
         "embedding_dropout": 0.2,
         "output_dropout": 0.2,
     },
+    "encoder_decoder": {
+        "source_embedding_dim": 32,
+        "target_embedding_dim": 32,
+        "encoder": {
+            "name": "self_attention", "num_layers": 1, "feed_forward_dim": 32, "dropout": 0.2,
+        },
+        "attention": {
+            "name": "multi_head", "num_heads": 4, "num_memory_heads": 2, "head_dim": 8,
+            "dropout": 0.2,
+        },
+        "decoder": {
+            "name": "transformer", "num_layers": 1, "feed_forward_dim": 32, "hidden_dropout": 0.2,
+        },
+        "tie_embeddings": "all",
+    },
 }  # fmt: skip
+RULES = {
+    "rnn_seq2seq": (("recurrent$", (None, "tensor")), ("output$", ("tensor", "fsdp"))),
+    "encoder_decoder": (  # heads, and feed-forward layers, over the axis `tensor`
+        ("(projection|output_kernel)$", ("tensor",)),
+        ("feed_forward/hidden$", ("fsdp", "tensor")),
+        ("feed_forward/output$", ("tensor", "fsdp")),
+    ),
+}
 CASES = {
     "data": {"data": 8},
     "fsdp": {"data": 1, "fsdp": 8},
     "all": {"data": 2, "fsdp": 2, "tensor": 2},
-    "rules": {
-        "fsdp": 4, "data": 1, "tensor": -1,
-        "rules": (("recurrent$", (None, "tensor")), ("output$", ("tensor", "fsdp"))),
-    },
+    "rules": {"fsdp": 4, "data": 1, "tensor": -1},  # with `RULES`
     "shard_map": {"strategy": "shard_map"},
     "pmap": {"strategy": "pmap"},
 }  # fmt: skip
@@ -90,8 +110,11 @@ class Trainer:
 
     def __init__(self, model, case, parts):
         alone = case == "one"
+        values = {} if alone else CASES[case]
+        if case == "rules":
+            values = {**values, "rules": RULES[model]}
         self._strategy = build_strategy(
-            typed(ShardingConfig, {} if alone else CASES[case]), jax.devices()[: 1 if alone else 8]
+            typed(ShardingConfig, values), jax.devices()[: 1 if alone else 8]
         )
         network = network_of(model)
         self._objective = build_objective({"nll": {"label_smoothing": 0.1}})

@@ -59,7 +59,7 @@ def test_checkpoint_goes_on_with_another_strategy(measured, old, new):
 def test_fsdp_splits_parameters_and_moments(measured):
     held = measured["held"]
     for case, share in (("one", 1), ("data", 1), ("shard_map", 1), ("pmap", 1), ("all", 0.6),
-                        ("fsdp", 0.3)):  # fmt: skip
+                        ("fsdp", 0.35)):  # fmt: skip
         for kind in ("parameter", "optimizer"):
             fraction = held[case][f"{kind}_bytes_per_device"] / held[case][f"{kind}_bytes"]
             assert fraction == 1 if share == 1 else fraction < share, (case, kind, fraction)
