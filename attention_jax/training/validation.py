@@ -49,8 +49,9 @@ class Measurement:
         return self._objective.summary(add_pairs(metrics))
 
     def names(self, params: Params, batches: Iterable[NumpyBatch]) -> list[str]:
-        """Returns the names of the metrics without computing them."""
-        pairs = jax.eval_shape(self._eval_step, params, self._place(next(iter(batches))))
+        """Returns the names of the metrics; nothing is computed or placed on a device."""
+        batch = pad_rows(next(iter(batches)), self._mesh.size)
+        pairs = jax.eval_shape(self._eval_step, params, batch)
         return ["loss", *means({name: (1.0, 1.0) for name in pairs})]
 
     def _place(self, batch: NumpyBatch) -> dict[str, jax.Array]:

@@ -1,0 +1,1 @@
+"""How training scales: planned before there are devices, measured where there are some."""

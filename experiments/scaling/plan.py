@@ -1,0 +1,154 @@
+r"""Memory and communication of a training on hundreds of devices, without having them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from absl import flags
+
+from attention_jax.errors import UserError
+from experiments.scaling import meshes
+from experiments.tables import NOTHING, table
+from launch import cli
+
+USAGE = r"""
+Plans a training on devices that are not at hand: memory of each, and what they exchange.
+
+usage: python -m experiments.scaling.plan --config=FILE[:ARGUMENT] --devices=N[,N...] [options]
+
+  --config         a file of configs/, as for launch.train; --config.FIELD=VALUE likewise
+  --devices=N,N    numbers of devices
+  --mesh=SIZES     a mesh such as data=8,fsdp=4,tensor=2; without data, that axis takes the rest.
+                   Several times for several; without it data alone, and fsdp alone
+  --per_device=B   config.data.batch_size becomes B times the devices that share a batch, so that
+                   the work of each stays the same
+  --workdir=RUN    a run whose vocabularies are used; without it they are made anew
+  --out=FILE       also writes the tables as Markdown
+
+for example:
+  python -m experiments.scaling.plan --config=configs/bahdanau2015.py:multi30k --devices=8,256 \
+      --per_device=64 --mesh=data=8 --mesh=fsdp=8 --out=plan.md
+
+Shapes and placements come from jax.eval_shape; activations and what is exchanged from the training
+step compiled for exactly so many simulated CPU devices, which takes hundreds no longer than eight.
+Bytes sent are per device, step and link of a ring of n: 2 (n-1)/n b for an all-reduce of b bytes,
+(n-1)/n b for an all-gather or reduce-scatter of b bytes in all. By formula: gradients all-reduced
+over the axes that a parameter is not split along; those that it is split along gather it twice and
+reduce-scatter its gradient; batches are split over all axes but tensor.
+"""
+NOTES = """\
+Bytes are those of one device. Parameters, optimiser state and average: shapes and placements
+(`jax.eval_shape`). Activations: temporaries of the training step compiled for the same number of
+simulated CPU devices (`memory_analysis`) less the gradients, for the batch shape with the most
+source times target positions; an accelerator's compiler may need more or less. Sent: bytes that a
+device sends over its link in a step, 2 (n-1)/n b for an all-reduce of b bytes over n devices,
+(n-1)/n b for an all-gather or reduce-scatter of b bytes in all. By formula: what the placement of
+parameters alone asks for; the CPU's compiler leaves reductions inside loops that others move out of
+them, so that the formula is the better guide for gradients of recurrent layers."""
+_MIB = 2**20
+
+_DEVICES = flags.DEFINE_list("devices", None, "Numbers of devices.")
+_MESHES = flags.DEFINE_multi_string("mesh", [], "Meshes.")
+_PER_DEVICE = flags.DEFINE_integer("per_device", None, "Batch of a device.", lower_bound=1)
+_WORKDIR = flags.DEFINE_string("workdir", None, "A run.")
+flags.DEFINE_string("out", None, "Where tables are written.")
+
+
+def main() -> None:
+    """Compiles for every mesh, and prints and writes the tables."""
+    numbers, out = _numbers(), cli.output_path("out")
+    chosen = [
+        (number, meshes.parse_mesh(text, number))
+        for number in numbers
+        for text in _MESHES.value or dict.fromkeys([f"data={number}", f"fsdp={number}"])
+    ]
+    from attention_jax.training.aot import footprint, targets
+    from attention_jax.training.config import from_config_dict
+
+    config = from_config_dict(flags.FLAGS["config"].value)
+    devices = targets.simulated_devices(max(numbers))
+    found = []
+    with footprint.vocabularies(_WORKDIR.value) as directory:
+        for number, sizes in chosen:
+            each = meshes.with_mesh(config, sizes)
+            if _PER_DEVICE.value:
+                each = meshes.with_batch_per_device(each, sizes, _PER_DEVICE.value)
+            found.append(footprint.measure(each, directory, devices[:number]))
+    text = tables(found)
+    print(text)
+    if out:
+        _write(out, f"# Plan\n\n{text}\n\n{NOTES}\n")
+
+
+def tables(found: Sequence["Footprint"]) -> str:  # noqa: F821 - its module imports jax
+    """Returns the tables of memory and of communication."""
+    memory = ["mesh", "batch", "parameters", "optimiser, average", "gradients", "activations"]
+    sent = ["mesh", "exchanged", "count", "MiB", "MiB sent", "by formula"]
+    return "\n\n".join(
+        [
+            f"{found[0].parameters:,} parameters; MiB on each device:",
+            table([*memory, "in all"], [_memory_row(each) for each in found]),
+            "Exchanged in a step:",
+            table(sent, [row for each in found for row in _exchange_rows(each)]),
+        ]
+    )
+
+
+def _memory_row(each) -> list[str]:
+    state = each.state
+    sizes = (
+        state["params"],
+        state["optimizer"] + state["average"],
+        each.gradients,
+        each.activations,
+        each.total,
+    )
+    return [_mesh(each), " x ".join(map(str, each.shape)), *map(_mebibytes, sizes)]
+
+
+def _exchange_rows(each) -> Iterator[list[str]]:
+    """Yields what the compiled program exchanges, and by formula, matched by kind and axes."""
+    expected = {(other.kind, other.axes): other.link_bytes for other in each.expected}
+    for exchange in each.exchanges:
+        formula = expected.pop((exchange.kind, exchange.axes), None)
+        yield [
+            _mesh(each),
+            f"{exchange.kind} over {', '.join(exchange.axes)}",
+            str(exchange.count),
+            _mebibytes(exchange.result_bytes),
+            _mebibytes(exchange.link_bytes),
+            NOTHING if formula is None else _mebibytes(formula),
+        ]
+    for (kind, axes), link_bytes in expected.items():
+        name = f"{kind} over {', '.join(axes)}"
+        yield [_mesh(each), name, NOTHING, NOTHING, NOTHING, _mebibytes(link_bytes)]
+
+
+def _mesh(each) -> str:
+    sizes = [f"{name}={size}" for name, size in each.mesh.items() if size > 1]
+    return ",".join(sizes) or "1 device"
+
+
+def _mebibytes(size: float) -> str:
+    return f"{size / _MIB:,.1f}" if size >= _MIB / 20 else f"{size / _MIB:.4f}"
+
+
+def _numbers() -> list[int]:
+    if not _DEVICES.value:
+        raise UserError("--devices: expected numbers such as 8,256, found none")
+    for text in _DEVICES.value:
+        if not text.isdigit() or not 1 <= int(text) <= 4096:
+            raise UserError(f"--devices: expected whole numbers from 1 to 4096, found {text!r}")
+    return [int(text) for text in _DEVICES.value]
+
+
+def _write(path: Path, text: str) -> None:
+    from attention_jax.training.files import write_text
+
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise UserError(f"--out: {path} cannot be written ({error.strerror})") from None
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE, cli.prepare_experiment)
