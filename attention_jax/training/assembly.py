@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 import jax
-from jax.sharding import Mesh
 
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.tasks import Task, build_task
@@ -19,7 +18,7 @@ from attention_jax.training.optimizers import build_optimizer
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.schedules import PlateauState, Schedule, build_schedule
-from attention_jax.training.sharding import jit_train_step, make_mesh
+from attention_jax.training.sharding import Strategy, build_strategy, process_share
 from attention_jax.training.state import TrainState, start_state
 from attention_jax.training.step import TrainStep, make_train_step
 from attention_jax.training.validation import Validation
@@ -30,7 +29,7 @@ class Assembly:
     """Everything that the training loop uses.
 
     Attributes:
-      mesh: The devices.
+      strategy: How several devices compute it.
       task: The data set.
       batches: Its training batches, endless.
       total_steps: Length of training in updates.
@@ -42,7 +41,7 @@ class Assembly:
       validation: Measures the validation split.
     """
 
-    mesh: Mesh
+    strategy: Strategy
     task: Task
     batches: TrainIterator
     total_steps: int
@@ -71,14 +70,14 @@ def assemble(
       UserError: If the data or the config is at fault.
     """
     # ---- Devices --------------------------------------------------------------------------------
-    mesh = make_mesh(devices)
+    strategy = build_strategy(config.sharding, devices)
 
     # ---- Data -----------------------------------------------------------------------------------
     objective = Objective(config.objectives)
     task = build_task(config.data, directory.vocabularies)
     links = training_links(task, config.data, objective, directory, _to_standard_error)
     batches = make_train_iterator(
-        task, config.data, config.seed, jax.process_index(), jax.process_count(), links
+        task, config.data, config.seed, *process_share(strategy.mesh), links
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
 
@@ -96,7 +95,7 @@ def assemble(
 
     # ---- Where every array lives ----------------------------------------------------------------
     fresh = functools.partial(start_state, model, optimizer, averaging=averaging)
-    like = placed_shapes(fresh, mesh)
+    like = placed_shapes(fresh, strategy)
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(fresh, out_shardings=shardings)
@@ -111,12 +110,14 @@ def assemble(
         averaging=averaging,
         accumulate_steps=parts,
         freezing=config.training.freezing,
+        exchange=strategy.exchange(shardings),
     )
-    train_step = jit_train_step(train_step, mesh, shardings)
-    validation = Validation(config, task, model, objective, mesh, shardings)
+    train_step = strategy.compile_train_step(train_step, shardings)
+    validation = Validation(config, task, model, objective, strategy, shardings)
     _check_metrics(config, schedule, validation.metric_names(like.params))
     return Assembly(
-        mesh, task, batches, total_steps, objective, schedule, start, like, train_step, validation
+        strategy, task, batches, total_steps, objective, schedule, start, like, train_step,
+        validation,
     )
 
 

@@ -20,6 +20,7 @@ from attention_jax.training import averaging as averages
 from attention_jax.training import optimizers, schedules
 from attention_jax.training.averaging import Averaging, CheckpointAverage, NoAveraging
 from attention_jax.training.freezing import Freezing
+from attention_jax.training.sharding_config import ShardingConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +128,7 @@ class ExperimentConfig:
       optimizer: The update rule.
       schedule: The learning rate over time.
       training: Length, validation, checkpoints.
+      sharding: How training is spread over devices.
       search: How outputs are searched for.
       evaluation: What is decoded and drawn.
       seed: Root of all randomness.
@@ -138,6 +140,7 @@ class ExperimentConfig:
     optimizer: Any = setting(optimizers.Adam(), named=optimizers.lookup)
     schedule: Any = setting(schedules.Constant(), named=schedules.lookup)
     training: TrainingConfig = setting()
+    sharding: ShardingConfig = setting(ShardingConfig())
     search: SearchConfig = setting(SearchConfig())
     evaluation: EvaluationConfig = setting(EvaluationConfig())
     seed: int = setting(0, at_least=0, at_most=2**32 - 1)
@@ -199,6 +202,7 @@ _MAY_CHANGE = (
     "training.patience",
     "training.max_consecutive_nonfinite",
     "training.tensorboard",
+    "sharding",
     "search",
     "evaluation",
 )

@@ -12,7 +12,13 @@ from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import Split
 from attention_jax.errors import ConfigError
 from attention_jax.search import Hypotheses, SearchConfig, search
-from attention_jax.training.sharding import make_mesh, pad_rows, replicated, shard_batch
+from attention_jax.training.sharding import (
+    fetch,
+    make_mesh,
+    pad_rows,
+    replicated,
+    shard_batch,
+)
 from attention_jax.types import Batch, Model, Params
 
 
@@ -78,7 +84,7 @@ class Decoder:
         Returns:
           For each source its hypotheses, best first.
         """
-        params = jax.device_put(jax.device_get(params), replicated(self._mesh))
+        params = jax.device_put(fetch(params), replicated(self._mesh))
         found: list[list[Hypothesis]] = [[] for _ in range(len(split))]
         done = 0
         for number, batch in enumerate(make_eval_batches(split, data_config)):

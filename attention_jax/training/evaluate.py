@@ -60,7 +60,7 @@ class Evaluation:
             run.config.search, run.source_vocabulary, run.target_vocabulary
         )
         self._measure = Measurement(
-            run.model, Objective(run.config.objectives), run.mesh, run.shardings
+            run.model, Objective(run.config.objectives), run.strategy, run.shardings
         )
 
     def evaluate(self, name: str) -> dict[str, float]:
@@ -108,7 +108,7 @@ class Evaluation:
           The metrics.
         """
         run, split, kind = self._run, outputs.split, self._task.kind
-        measured = self._measure(run.params, batches_of_process(split, run.config))
+        measured = self._measure(run.params, batches_of_process(split, run.config, run.strategy))
         scores = score_outputs(kind, split, outputs.texts)
         scores |= score_by_length(kind, split, outputs.texts)
         scores |= score_over_under(kind, split, outputs.texts)

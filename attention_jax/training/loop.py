@@ -10,7 +10,6 @@ import math
 import time
 
 import jax
-import numpy as np
 
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoint import Checkpointer
@@ -20,7 +19,8 @@ from attention_jax.training.origin import check_origin, origin
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.run_log import RunLog
-from attention_jax.training.sharding import pad_rows, shard_batch
+from attention_jax.training.sharding import fetch
+from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.state import TrainState
 from attention_jax.training.watch import Watch
 from attention_jax.types import Params
@@ -58,8 +58,8 @@ def train(
         state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
         parts.batches.restore(checkpoint.data)
     started = time.monotonic() - watch.seconds
-    # Every device has its share of the rows of every part.
-    rows_multiple = len(parts.mesh.local_devices) * settings.accumulate_steps
+    held = describe_held(parts.strategy, state)
+    directory.add_to_run(sharding=held)
 
     meter = Meter(
         settings.log_every_steps,
@@ -67,14 +67,14 @@ def train(
         skipped_in_a_row=int(state.skipped_in_a_row),
     )
     with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
-        log.opening(parts, count_parameters(state.params), seconds=watch.seconds)
+        log.opening(parts, count_parameters(state.params), held, seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
             if watch.stopped:
                 break
-            batch = pad_rows(next(parts.batches), rows_multiple)
-            state, metrics = parts.train_step(state, shard_batch(batch, parts.mesh), step_rng)
+            batch = parts.strategy.place(next(parts.batches), settings.accumulate_steps)
+            state, metrics = parts.train_step(state, batch, step_rng)
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)
@@ -111,9 +111,9 @@ def train(
 def hash_parameters(params: Params) -> str:
     """Returns a hash of every bit of the parameters, equal only for equal trainings."""
     digest = hashlib.sha256()
-    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(fetch(params)):
         digest.update(jax.tree_util.keystr(path).encode())
-        digest.update(np.asarray(leaf).tobytes())
+        digest.update(leaf.tobytes())
     return digest.hexdigest()
 
 

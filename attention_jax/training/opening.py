@@ -1,21 +1,30 @@
 """What a training says before its first step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from attention_jax.data.buckets import Bucket
 from attention_jax.training.assembly import Assembly
 from attention_jax.training.progress import format_seconds
 from attention_jax.training.schedules import Schedule
+from attention_jax.training.sharding.held import held_line
 
 
 def opening_lines(
-    parts: Assembly, parameters: int, *, step: int, seconds: float, log_every_steps: int
+    parts: Assembly,
+    parameters: int,
+    held: Mapping[str, Any],
+    *,
+    step: int,
+    seconds: float,
+    log_every_steps: int,
 ) -> Iterator[str]:
     """Yields what is trained on what, what may surprise, and what takes a while now.
 
     Args:
       parts: The training.
       parameters: How many numbers the model has.
+      held: How they are spread over devices, from `describe_held`.
       step: Updates made so far.
       seconds: Time spent on them.
       log_every_steps: Distance of the lines that follow.
@@ -26,6 +35,7 @@ def opening_lines(
         f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
         f"{parameters:,} parameters, {total:,} steps"
     )
+    yield held_line(held)
     if step:
         yield f"continuing after step {step} ({format_seconds(seconds)} so far)"
     if step >= total:

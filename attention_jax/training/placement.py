@@ -3,17 +3,18 @@
 from collections.abc import Callable
 
 import jax
-from jax.sharding import Mesh
 
-from attention_jax.training.sharding import state_shardings
+from attention_jax.training.sharding import Strategy
 from attention_jax.training.state import TrainState
 
 
-def placed_shapes(start: Callable[[jax.Array], TrainState], mesh: Mesh) -> TrainState:
+def placed_shapes(
+    start: Callable[[jax.Array], TrainState], strategy: Strategy
+) -> TrainState:
     """Returns shape, type and placement of the state that `start` would return."""
     shapes = jax.eval_shape(start, jax.random.key(0))
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
         shapes,
-        state_shardings(shapes, mesh),
+        strategy.shardings(shapes),
     )

@@ -1,7 +1,7 @@
 """What a run tells while it trains: on the screen, and in `metrics.jsonl`."""
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 import jax
 
@@ -58,10 +58,12 @@ class RunLog:
         if self._writer is not None:
             self._writer.close()
 
-    def opening(self, parts: Assembly, parameters: int, *, seconds: float) -> None:
+    def opening(
+        self, parts: Assembly, parameters: int, held: Mapping[str, Any], *, seconds: float
+    ) -> None:
         """Says what is trained on what, and what takes the time before the first line."""
         for line in opening_lines(
-            parts, parameters, step=self._step, seconds=seconds, log_every_steps=self._every
+            parts, parameters, held, step=self._step, seconds=seconds, log_every_steps=self._every
         ):
             self.say(line)
 

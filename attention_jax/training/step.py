@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.objectives import Objective, Pairs
 from attention_jax.training.averaging import Averaging, update_average
+from attention_jax.training.exchange import Exchange
 from attention_jax.training.freezing import Freezing
 from attention_jax.training.schedules import Schedule
 from attention_jax.training.state import TrainState
@@ -29,6 +30,7 @@ def make_train_step(
     averaging: Averaging,
     accumulate_steps: int = 1,
     freezing: Freezing = Freezing(),
+    exchange: Exchange = Exchange(),
 ) -> TrainStep:
     """Makes the function that takes one optimiser step.
 
@@ -42,6 +44,8 @@ def make_train_step(
         of the whole batch, whatever the parts' numbers of tokens. The number of rows must be a
         multiple of it; see `sharding.pad_rows`.
       freezing: Which parameters keep their values, and at which steps.
+      exchange: What devices tell one another, if the function runs on each with its rows; see
+        `sharding.Strategy`.
 
     Returns:
       `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
@@ -53,8 +57,10 @@ def make_train_step(
     """
 
     def train_step(state: TrainState, batch: Batch, rng: Array) -> tuple[TrainState, Pairs]:
-        rng = jax.random.fold_in(rng, state.step)
-        loss, gradient, metrics = _gradient(model, objective, state, batch, rng, accumulate_steps)
+        rng = exchange.key(jax.random.fold_in(rng, state.step))
+        loss, gradient, metrics = _gradient(
+            model, objective, state, batch, rng, accumulate_steps, exchange
+        )
         gradient = freezing.hold(state.step, gradient, optax.tree.zeros_like(gradient))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
@@ -90,15 +96,23 @@ def make_train_step(
     return train_step
 
 
-def make_eval_step(model: Model, objective: Objective) -> EvalStep:
+def make_eval_step(
+    model: Model, objective: Objective, exchange: Exchange = Exchange()
+) -> EvalStep:
     """Makes the function that measures a batch with known targets.
+
+    Args:
+      model: What to measure.
+      objective: The loss.
+      exchange: As for `make_train_step`.
 
     Returns:
       `eval_step(params, batch) -> metrics`, the objective's (sum, count) pairs.
     """
 
     def eval_step(params: Params, batch: Batch) -> Pairs:
-        return objective(model.apply(params, batch), batch)[1]
+        output = model.apply(exchange.gather(params), batch)
+        return exchange.add_up(objective(output, batch)[1])
 
     return eval_step
 
@@ -110,10 +124,12 @@ def _gradient(
     batch: Batch,
     rng: Array,
     parts: int,
+    exchange: Exchange,
 ) -> tuple[Float[Array, ""], Params, Pairs]:
     """Returns the loss of a batch, its gradient and its metrics."""
     # Sums are divided by the whole batch's counts, so that the parts' losses add up to its loss.
-    counts = objective.counts(batch)
+    counts = exchange.add_up(objective.counts(batch))
+    params = exchange.gather(state.params)
 
     def part_loss(params: Params, part: Batch, rng: Array) -> tuple[Array, Pairs]:
         output = model.apply(params, part, rng=rng, train=True)
@@ -121,21 +137,22 @@ def _gradient(
 
     value_and_gradient = jax.value_and_grad(part_loss, has_aux=True)
     if parts == 1:
-        (loss, metrics), gradient = value_and_gradient(state.params, batch, rng)
-        return loss, gradient, metrics
+        (loss, metrics), gradient = value_and_gradient(params, batch, rng)
+        return exchange.add_up((loss, exchange.scatter(gradient), metrics))
 
     def add_part(total: tuple[Array, Params], inputs: tuple[Batch, Array]) -> tuple:
         part, index = inputs
         (loss, metrics), gradient = value_and_gradient(
-            state.params, part, jax.random.fold_in(rng, index)
+            params, part, jax.random.fold_in(rng, index)
         )
-        return jax.tree.map(jnp.add, total, (loss, gradient)), metrics
+        return jax.tree.map(jnp.add, total, (loss, exchange.scatter(gradient))), metrics
 
     zero = (jnp.float32(0.0), jax.tree.map(jnp.zeros_like, state.params))
     (loss, gradient), metrics = jax.lax.scan(
         add_part, zero, (_split(batch, parts), jnp.arange(parts))
     )
-    return loss, gradient, jax.tree.map(lambda leaf: leaf.sum(axis=0), metrics)
+    metrics = jax.tree.map(lambda leaf: leaf.sum(axis=0), metrics)
+    return exchange.add_up((loss, gradient, metrics))
 
 
 def _split(batch: Batch, parts: int) -> Batch:

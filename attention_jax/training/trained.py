@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
 
 from attention_jax.configuration import typed
 from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
@@ -21,7 +20,8 @@ from attention_jax.training.optimizers import build_optimizer
 from attention_jax.training.origin import check_origin
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.sharding import make_mesh
+from attention_jax.training.sharding import Strategy, build_strategy, build_strategy_here
+from attention_jax.training.sharding_config import ShardingConfig
 from attention_jax.training.state import TrainState, start_state
 from attention_jax.types import Model, Params
 
@@ -38,8 +38,8 @@ class TrainedRun:
       model: The network.
       params: The parameters that are evaluated: the best, or an average.
       step: The update after which they were saved.
-      mesh: The devices.
-      shardings: Placement of the training state on them.
+      strategy: How several devices compute with it, each with all of its parameters.
+      shardings: Placement of a training state with that strategy.
       is_reverse: Whether sources are the targets of the config's data; see `reverse_run`.
     """
 
@@ -50,7 +50,7 @@ class TrainedRun:
     model: Model
     params: Params
     step: int
-    mesh: Mesh
+    strategy: Strategy
     shardings: TrainState
     is_reverse: bool = False
 
@@ -80,18 +80,19 @@ def load_run(
     source, target = load_vocabularies(directory.vocabularies)
     model = build_model(config.model, source.size, target.size)
     optimizer, averaging = build_optimizer(config.optimizer), config.training.averaging
-    mesh = make_mesh()
-    like = placed_shapes(
-        functools.partial(start_state, model, optimizer, averaging=averaging), mesh
-    )
+    start = functools.partial(start_state, model, optimizer, averaging=averaging)
+    like = placed_shapes(start, build_strategy_here(config.sharding))
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:
             step, params = best_params(checkpointer, like, config, directory)
         else:
             params = params_of_step(checkpointer, like, config, directory, step)
-    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
+    # Search needs all parameters on every device. What was saved beside them is not copied there.
+    strategy = build_strategy(ShardingConfig())
+    shardings = strategy.shardings(like)
+    params = jax.device_put(params, shardings.params)
     return TrainedRun(
-        directory, config, source, target, model, params, step, mesh, shardings
+        directory, config, source, target, model, params, step, strategy, shardings
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 import jax
-from jax.sharding import Mesh
 
 from attention_jax.data.pipeline import EvalBatches, NumpyBatch, make_eval_batches
 from attention_jax.data.tasks import Split, Task
@@ -13,7 +12,7 @@ from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.decode import Decoder
 from attention_jax.training.outputs import OutputWriter
 from attention_jax.training.scoring import score_outputs
-from attention_jax.training.sharding import jit_eval_step, pad_rows, shard_batch
+from attention_jax.training.sharding import Strategy, process_share
 from attention_jax.training.state import TrainState
 from attention_jax.training.step import EvalStep, make_eval_step
 from attention_jax.types import Model, Params
@@ -24,38 +23,38 @@ _BATCHES_IN_FLIGHT = 8
 class Measurement:
     """The loss and what else the objective measures, over all batches of a split."""
 
-    def __init__(self, model: Model, objective: Objective, mesh: Mesh, shardings: TrainState):
+    def __init__(
+        self, model: Model, objective: Objective, strategy: Strategy, shardings: TrainState
+    ):
         """Compiles nothing yet.
 
         Args:
           model: The network.
           objective: The loss.
-          mesh: The devices.
+          strategy: How it is computed.
           shardings: Placement of the training state.
         """
+        self._model = model
         self._objective = objective
-        self._mesh = mesh
-        self._eval_step: EvalStep = jit_eval_step(
-            make_eval_step(model, objective), mesh, shardings
+        self._strategy = strategy
+        self._eval_step: EvalStep = strategy.compile_eval_step(
+            make_eval_step(model, objective, strategy.exchange(shardings)), shardings
         )
 
     def __call__(self, params: Params, batches: Iterable[NumpyBatch]) -> dict[str, float]:
         """Returns the means over all batches: `loss`, `nll`, `perplexity`, `accuracy`, ..."""
         metrics = []
         for number, batch in enumerate(batches):
-            metrics.append(self._eval_step(params, self._place(batch)))
+            metrics.append(self._eval_step(params, self._strategy.place(batch)))
             if number >= _BATCHES_IN_FLIGHT:  # or the host runs ahead and memory fills up
                 jax.block_until_ready(metrics[number - _BATCHES_IN_FLIGHT])
         return self._objective.summary(add_pairs(metrics))
 
     def names(self, params: Params, batches: Iterable[NumpyBatch]) -> list[str]:
-        """Returns the names of the metrics; nothing is computed or placed on a device."""
-        batch = pad_rows(next(iter(batches)), self._mesh.size)
-        pairs = jax.eval_shape(self._eval_step, params, batch)
+        """Returns the names of the metrics without computing them."""
+        eval_step = make_eval_step(self._model, self._objective)
+        pairs = jax.eval_shape(eval_step, params, next(iter(batches)))
         return ["loss", *means({name: (1.0, 1.0) for name in pairs})]
-
-    def _place(self, batch: NumpyBatch) -> dict[str, jax.Array]:
-        return shard_batch(pad_rows(batch, len(self._mesh.local_devices)), self._mesh)
 
 
 class Validation:
@@ -67,7 +66,7 @@ class Validation:
         task: Task,
         model: Model,
         objective: Objective,
-        mesh: Mesh,
+        strategy: Strategy,
         shardings: TrainState,
     ):
         """Takes the whole split for the loss and a fixed sample of it for decoding.
@@ -77,15 +76,15 @@ class Validation:
           task: Its `validation` split is used.
           model: The network.
           objective: The loss.
-          mesh: The devices.
+          strategy: How it is computed.
           shardings: Placement of the training state.
         """
         split = task.split("validation")
         size = config.evaluation.num_validation_examples
         self._task = task
         self._data_config = config.data
-        self._batches = batches_of_process(split, config)
-        self._measure = Measurement(model, objective, mesh, shardings)
+        self._batches = batches_of_process(split, config, strategy)
+        self._measure = Measurement(model, objective, strategy, shardings)
         self._sample = split.sample(size) if size > 0 else split if size < 0 else None
         self._decode = Decoder(model, config.search, seed=config.seed)
         self._text_of = OutputWriter(config.search, task.source_vocabulary, task.target_vocabulary)
@@ -110,6 +109,8 @@ class Validation:
         return {name: value for name, value in scores.items() if not isinstance(value, str)}
 
 
-def batches_of_process(split: Split, config: ExperimentConfig) -> EvalBatches:
+def batches_of_process(
+    split: Split, config: ExperimentConfig, strategy: Strategy
+) -> EvalBatches:
     """Returns the batches of a split, of which this process has its share of rows."""
-    return make_eval_batches(split, config.data, jax.process_index(), jax.process_count())
+    return make_eval_batches(split, config.data, *process_share(strategy.mesh))

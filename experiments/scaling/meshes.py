@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from attention_jax.errors import UserError
 from attention_jax.training.config import ExperimentConfig
-
-AXES = ("data", "fsdp", "tensor")
+from attention_jax.training.sharding_config import AXES
 
 
 def parse_mesh(text: str, devices: int) -> dict[str, int]:
@@ -49,10 +48,6 @@ def with_mesh(config: ExperimentConfig, sizes: Mapping[str, int]) -> ExperimentC
     Raises:
       UserError: If the config's strategy has no such axes.
     """
-    if not hasattr(config, "sharding"):  # until configs have one, there is the axis data alone
-        if any(size > 1 for name, size in sizes.items() if name != "data"):
-            raise UserError("--mesh: expected data alone, found other axes")
-        return config
     try:
         sharding = dataclasses.replace(config.sharding, **sizes)
     except ValueError as error:
@@ -70,6 +65,6 @@ def with_batch_per_device(
       sizes: Of the mesh; devices along `tensor` work on the same examples.
       size: Of each share, in the unit of `config.data.batch_size`.
     """
-    shares = math.prod(size for name, size in sizes.items() if name != "tensor")
+    shares = math.prod(number for name, number in sizes.items() if name != "tensor")
     data = dataclasses.replace(config.data, batch_size=size * shares)
     return dataclasses.replace(config, data=data)

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
 from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
@@ -18,13 +17,8 @@ from attention_jax.search import Hypotheses, SearchConfig, search
 from attention_jax.training.averaging import NoAveraging
 from attention_jax.training.optimizers import Adam, build_optimizer
 from attention_jax.training.schedules import Constant, build_schedule
-from attention_jax.training.sharding import (
-    jit_eval_step,
-    jit_train_step,
-    make_mesh,
-    shard_batch,
-    state_shardings,
-)
+from attention_jax.training.sharding import Strategy, build_strategy
+from attention_jax.training.sharding_config import ShardingConfig
 from attention_jax.training.state import TrainState, start_state
 from attention_jax.training.step import EvalStep, TrainStep, make_eval_step, make_train_step
 from attention_jax.types import Array, Memory, Model, Params
@@ -81,7 +75,7 @@ class Trainer:
 
     model: Model
     state: TrainState
-    _mesh: Mesh
+    _strategy: Strategy
     _train_step: TrainStep
     _eval_step: EvalStep
     _rng: Array = dataclasses.field(default_factory=lambda: jax.random.key(1))
@@ -90,7 +84,8 @@ class Trainer:
     @classmethod
     def create(cls, sizes: Sizes) -> "Trainer":
         """Starts with drawn parameters and Adam, without clipping or smoothing."""
-        model, averaging, mesh = model_of(sizes), NoAveraging(), make_mesh()
+        model, averaging = model_of(sizes), NoAveraging()
+        strategy = build_strategy(ShardingConfig())
         optimizer_config = Adam(learning_rate=1e-4, clip_norm=0.0)
         optimizer, objective = build_optimizer(optimizer_config), build_objective({"nll": {}})
         schedule = build_schedule(
@@ -98,24 +93,24 @@ class Trainer:
         )
         state = start_state(model, optimizer, jax.random.key(0), averaging=averaging)
         state = dataclasses.replace(state, params=draw_parameters(model))
-        shardings = state_shardings(state, mesh)
+        shardings = strategy.shardings(state)
         train_step = make_train_step(model, objective, optimizer, schedule, averaging=averaging)
         eval_step = make_eval_step(model, objective)
         return cls(
             model,
             jax.device_put(state, shardings),
-            mesh,
-            jit_train_step(train_step, mesh, shardings),
-            jit_eval_step(eval_step, mesh, shardings),
+            strategy,
+            strategy.compile_train_step(train_step, shardings),
+            strategy.compile_eval_step(eval_step, shardings),
         )
 
     def loss(self, batch: Mapping[str, np.ndarray]) -> float:
         """Returns the loss of a batch."""
-        return _mean_loss(self._eval_step(self.state.params, shard_batch(batch, self._mesh)))
+        return _mean_loss(self._eval_step(self.state.params, self._strategy.place(batch)))
 
     def train(self, batch: Mapping[str, np.ndarray]) -> None:
         """Starts a step, and waits for the one before, as the training loop does."""
-        batch = shard_batch(batch, self._mesh)
+        batch = self._strategy.place(batch)
         self.state, metrics = self._train_step(self.state, batch, self._rng)
         self.finish()
         self._pending = metrics

@@ -15,7 +15,6 @@ from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.run import adopt_config, open_checkpoints, run_experiment
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.sharding import shard_batch
 from attention_jax.training.trained import load_run
 from launch import cli
 from tests.training.tiny import tiny_config
@@ -184,7 +183,7 @@ def test_train_step_compiles_once_for_each_bucket(tmp_path):
     parts = assemble(config, RunDirectory(tmp_path / "run"))
     state = parts.start(jax.random.key(0))
     for _ in range(2 * parts.batches.batches_per_epoch):
-        batch = shard_batch(next(parts.batches), parts.mesh)
+        batch = parts.strategy.place(next(parts.batches))
         state, _ = parts.train_step(state, batch, jax.random.key(1))
     assert parts.train_step._cache_size() == len(parts.batches.buckets) > 1
 

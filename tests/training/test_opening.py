@@ -9,7 +9,17 @@ from attention_jax.training.assembly import assemble
 from attention_jax.training.opening import opening_lines
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.schedules import lookup
+from attention_jax.training.sharding.held import held_line
 from tests.training.tiny import tiny_config
+
+_HELD = {
+    "strategy": "jit",
+    "mesh": {"data": 1, "fsdp": 1, "tensor": 1},
+    "parameter_bytes": 396,
+    "parameter_bytes_per_device": 396,
+    "optimizer_bytes": 792,
+    "optimizer_bytes_per_device": 792,
+}
 
 
 @pytest.fixture
@@ -26,8 +36,12 @@ def lines(tmp_path):
         )
         parts = assemble(dataclasses.replace(config, data=data), RunDirectory(tmp_path / "run"))
         shapes = [(b.rows, b.source_length, b.target_length) for b in parts.batches.buckets]
-        found = opening_lines(parts, 99, step=step, seconds=61.0, log_every_steps=log_every_steps)
-        return list(found), shapes
+        found = opening_lines(
+            parts, 99, _HELD, step=step, seconds=61.0, log_every_steps=log_every_steps
+        )
+        first, held, *rest = found
+        assert held == held_line(_HELD)
+        return [first, *rest], shapes
 
     return said
 

@@ -13,7 +13,7 @@ from attention_jax.models import build_model
 from attention_jax.training.optimizers import build_optimizer
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.sharding import make_mesh
+from attention_jax.training.sharding import build_strategy
 from attention_jax.training.state import start_state
 from attention_jax.training.trained import TrainedRun
 from tests.training.tiny import tiny_config
@@ -55,12 +55,12 @@ def untrained_run(
     task = build_task(data, directory.vocabularies)
     vocabularies = task.source_vocabulary, task.target_vocabulary
     model = build_model(config.model, *(each.size for each in vocabularies))
-    optimizer, mesh = build_optimizer(config.optimizer), make_mesh()
-    like = placed_shapes(
-        functools.partial(start_state, model, optimizer, averaging=config.training.averaging), mesh
-    )
+    optimizer, strategy = build_optimizer(config.optimizer), build_strategy(config.sharding)
+    averaging = config.training.averaging
+    start = functools.partial(start_state, model, optimizer, averaging=averaging)
+    like = placed_shapes(start, strategy)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     # Larger than at the start of training, so that attention is not uniform.
     params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(len(folder.name))))
-    run = TrainedRun(directory, config, *vocabularies, model, params, 0, mesh, shardings)
+    run = TrainedRun(directory, config, *vocabularies, model, params, 0, strategy, shardings)
     return run, task

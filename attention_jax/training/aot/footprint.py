@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from attention_jax.data.buckets import Bucket
 from attention_jax.training.aot.collectives import Exchange, find_exchanges
@@ -18,7 +17,7 @@ from attention_jax.training.aot.traffic import Expected, expected_exchanges
 from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.sharding import pad_rows
+from attention_jax.training.sharding.mesh import BATCH_AXES
 
 
 _HELP = "a smaller batch, accumulate_steps or a mesh that splits parameters would help"
@@ -89,12 +88,12 @@ def measure(
     batch = _batch_of(parts, bucket, config.training.accumulate_steps)
     key = jax.eval_shape(jax.random.key, 0)
     compiled = _compiled(parts, batch, key)
-    axes = dict(parts.mesh.shape)
+    axes = dict(parts.strategy.mesh.shape)
     memory = compiled.memory_analysis()
     state = state_bytes(parts.like)
     inputs = memory.argument_size_in_bytes + memory.output_size_in_bytes
     rest = inputs - memory.alias_size_in_bytes - sum(state.values())
-    rows = batch["source"].shape[0]
+    rows = math.prod(batch["index"].shape)
     return Footprint(
         mesh=axes,
         shape=(rows, bucket.source_length, bucket.target_length),
@@ -160,22 +159,26 @@ def device_bytes(tree: Any) -> int:
 
 
 def _batch_of(parts: Assembly, bucket: Bucket, accumulate_steps: int) -> dict[str, Any]:
-    """Returns the shapes of a batch of the data, as the training loop would pass it."""
-    wanted = (bucket.rows, bucket.source_length), (bucket.rows, bucket.target_length)
+    """Returns the shapes of a batch of all processes, as the training loop would pass it."""
+    lengths = bucket.source_length, bucket.target_length
     batch = next(
         batch
         for batch in parts.batches
-        if (batch["source"].shape, batch["target"].shape) == wanted
+        if (batch["source"].shape[1], batch["target"].shape[1]) == lengths
     )
-    batch = pad_rows(batch, parts.mesh.size * accumulate_steps)
-    return {name: jax.ShapeDtypeStruct(a.shape, np.asarray(a).dtype) for name, a in batch.items()}
+    mesh = parts.strategy.mesh
+    shares = math.prod(mesh.shape[axis] for axis in BATCH_AXES)
+    rows = -(-bucket.rows // (shares * accumulate_steps)) * shares * accumulate_steps
+    leading = (shares, rows // shares) if parts.strategy.name == "pmap" else (rows,)
+    return {
+        name: jax.ShapeDtypeStruct((*leading, *array.shape[1:]), array.dtype)
+        for name, array in batch.items()
+    }
 
 
 def _compiled(parts: Assembly, batch: Mapping[str, Any], key: Any) -> jax.stages.Compiled:
-    step = parts.train_step
-    lower = step.lower if hasattr(step, "lower") else jax.jit(step, donate_argnums=0).lower
     try:
-        return lower(parts.like, batch, key).compile()
+        return parts.train_step.lower(parts.like, batch, key).compile()
     except jax.errors.JaxRuntimeError as error:
         message = str(error)
         if "RESOURCE_EXHAUSTED" not in message:

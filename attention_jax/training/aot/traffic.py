@@ -13,7 +13,7 @@ all-gather). A link that carries both directions of a ring, or a torus with seve
 the time and not the bytes.
 
 From the placement of the parameters alone, a training step exchanges, for a parameter of p bytes
-that is cut along the axes A of the mesh, while batches are cut along B (every axis but `tensor`),
+that is cut along the axes A of the mesh, while batches are cut along B (`data` and `fsdp`),
 
     all-reduce over B - A       of its gradient,               b = p / (devices along A)
     all-gather over A and B     of itself, forward, backward,  b = p / (devices along A - B), twice
@@ -33,7 +33,8 @@ from typing import Any
 
 import jax
 
-TENSOR_AXIS = "tensor"
+from attention_jax.training.sharding.mesh import BATCH_AXES
+
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 
 _OF_RESULT: Mapping[str, Callable[[int], float]] = {
@@ -79,7 +80,6 @@ def expected_exchanges(params: Any, axes: Mapping[str, int]) -> list[Expected]:
       axes: Names and sizes of the mesh's axes.
     """
     totals = collections.Counter()
-    batch_axes = [name for name in axes if name != TENSOR_AXIS]
 
     def add(kind: str, names: list[str], result_bytes: float, times: int = 1) -> None:
         group = math.prod(axes[name] for name in names)
@@ -90,10 +90,10 @@ def expected_exchanges(params: Any, axes: Mapping[str, int]) -> list[Expected]:
     for leaf in jax.tree.leaves(params):
         size = leaf.size * leaf.dtype.itemsize
         cut = _axes_of(leaf.sharding)
-        both = [name for name in batch_axes if name in cut]
+        both = [name for name in BATCH_AXES if name in cut]
         whole = size / math.prod(axes[name] for name in cut if name not in both)
         part = size / math.prod(axes[name] for name in cut)
-        add("all-reduce", [name for name in batch_axes if name not in cut], part)
+        add("all-reduce", [name for name in BATCH_AXES if name not in cut], part)
         add("all-gather", both, whole, times=2)
         add("reduce-scatter", both, part)
     found = [Expected(*key, link_bytes) for key, link_bytes in totals.items()]

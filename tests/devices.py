@@ -1,0 +1,31 @@
+"""Calls a function in a process of its own, on a CPU that counts as several devices."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def call_on_devices(number: int, function: str, *arguments: Any) -> Any:
+    """Returns what `module.function` returns on so many devices; all of it as JSON can hold it."""
+    module, _, name = function.rpartition(".")
+    program = (
+        f"import json; from {module} import {name}; "
+        f"found = {name}(*json.loads({json.dumps(json.dumps(arguments))})); "
+        "print('\\n' + json.dumps(found))"
+    )
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={number}"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,0 +1,175 @@
+"""Trainings on eight devices and on one, by every strategy, and resumed from one on another.
+
+Runs in a process that has the devices; `tests/devices.py` starts it.
+"""
+
+import functools
+import itertools
+import tempfile
+from pathlib import Path
+
+import jax
+import numpy as np
+import optax
+
+from attention_jax.configuration import typed
+from attention_jax.models import build_model, find_config
+from attention_jax.objectives import add_pairs, build_objective
+from attention_jax.training.averaging import MovingAverage
+from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.optimizers import Adam, build_optimizer
+from attention_jax.training.placement import placed_shapes
+from attention_jax.training.schedules import Constant, build_schedule
+from attention_jax.training.sharding import build_strategy
+from attention_jax.training.sharding.held import describe_held
+from attention_jax.training.sharding_config import ShardingConfig
+from attention_jax.training.state import start_state
+from attention_jax.training.step import make_eval_step, make_train_step
+
+VOCABULARY = 40
+ROWS = 20  # neither by 8 nor by 16: filler rows are added
+STEPS = 2
+
+# A model is added by a line: its config, with every dropout that it has.
+MODELS = {
+    "rnn_seq2seq": {
+        "source_embedding_dim": 32,
+        "target_embedding_dim": 32,
+        "encoder": {"hidden_dim": 16, "recurrent_dropout": 0.2},
+        "attention": {"name": "bahdanau", "attention_dim": 16},
+        "decoder": {
+            "name": "bahdanau", "hidden_dim": 32, "readout_dim": 16, "recurrent_dropout": 0.2,
+        },
+        "embedding_dropout": 0.2,
+        "output_dropout": 0.2,
+    },
+}  # fmt: skip
+CASES = {
+    "data": {"data": 8},
+    "fsdp": {"data": 1, "fsdp": 8},
+    "all": {"data": 2, "fsdp": 2, "tensor": 2},
+    "rules": {
+        "fsdp": 4, "data": 1, "tensor": -1,
+        "rules": (("recurrent$", (None, "tensor")), ("output$", ("tensor", "fsdp"))),
+    },
+    "shard_map": {"strategy": "shard_map"},
+    "pmap": {"strategy": "pmap"},
+}  # fmt: skip
+PARTS = {"data": (1, 2), "fsdp": (1, 2), "all": (2,), "rules": (1,), "shard_map": (1, 2),
+         "pmap": (2,)}  # fmt: skip
+
+
+class Trainer:
+    """A training of two steps, from its start or from a checkpoint."""
+
+    def __init__(self, model, case, parts):
+        alone = case == "one"
+        self._strategy = build_strategy(
+            typed(ShardingConfig, {} if alone else CASES[case]), jax.devices()[: 1 if alone else 8]
+        )
+        config = typed(find_config(model), MODELS[model])
+        model = build_model(config, VOCABULARY, VOCABULARY)
+        self._objective = build_objective({"nll": {"label_smoothing": 0.1}})
+        optimizer = optax.chain(_recorder(), build_optimizer(Adam(learning_rate=0.01)))
+        schedule = build_schedule(Constant(), 0.01, steps_per_epoch=1, total_steps=STEPS)
+        averaging = MovingAverage()
+        start = functools.partial(start_state, model, optimizer, averaging=averaging)
+        self.like = placed_shapes(start, self._strategy)
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, self.like)
+        self._start = jax.jit(start, out_shardings=shardings)
+        exchange = self._strategy.exchange(shardings)
+        step = make_train_step(
+            model, self._objective, optimizer, schedule,
+            averaging=averaging, accumulate_steps=parts, exchange=exchange,
+        )  # fmt: skip
+        self._parts = parts
+        self._train_step = self._strategy.compile_train_step(step, shardings)
+        self._eval_step = self._strategy.compile_eval_step(
+            make_eval_step(model, self._objective, exchange), shardings
+        )
+
+    def start(self):
+        return self._start(jax.random.key(0))
+
+    def held(self):
+        return describe_held(self._strategy, self.start())
+
+    def train(self, state, step):
+        """Returns (state, loss) after a step, whose gradient is in the state."""
+        batch = self._strategy.place(random_batch(step), self._parts)
+        state, metrics = self._train_step(state, batch, jax.random.key(7))
+        placed = jax.tree.map(lambda leaf, like: leaf.sharding == like.sharding, state, self.like)
+        assert self._strategy.name == "pmap" or all(jax.tree.leaves(placed))
+        return state, self._objective.summary(add_pairs([metrics]))
+
+    def evaluate(self, state):
+        """Returns the mean loss of a batch without dropout."""
+        batch = self._strategy.place(random_batch(9))
+        metrics = self._eval_step(state.average, batch)
+        return self._objective.summary(add_pairs([metrics]))["nll"]
+
+
+def run_everything(model):
+    """Returns what every case measures: {parts: {case: measured}}, and the bytes on a device."""
+    found = {"held": {}, "resumed": {}}
+    for parts in (1, 2):
+        trainers = {"one": Trainer(model, "one", parts)}
+        trainers |= {case: Trainer(model, case, parts) for case in CASES if parts in PARTS[case]}
+        with tempfile.TemporaryDirectory() as folder:
+            runs = {case: _run(trainer, Path(folder) / case) for case, trainer in trainers.items()}
+            if parts == 2:
+                found["held"] = {case: trainer.held() for case, trainer in trainers.items()}
+                found["resumed"] = {
+                    f"{old} -> {new}": _resume(trainers[new], Path(folder) / old)
+                    for old, new in itertools.product(trainers, trainers)
+                }
+        found[str(parts)] = runs
+    return found
+
+
+def _run(trainer, folder):
+    state, measured = trainer.start(), []
+    for step in range(STEPS):
+        if step == STEPS - 1:
+            with Checkpointer(folder) as checkpointer:
+                checkpointer.save(step, state, data={}, config={}, host={})
+        state, summary = trainer.train(state, step)
+        measured.append(
+            {"loss": summary["loss"], "norm": summary["gradient_norm"],
+             "gradient": _flat(state.optimizer[0])}
+        )  # fmt: skip
+    last = {"parameters": _flat(state.params), "average": _flat(state.average)}
+    return {"steps": measured, "nll": trainer.evaluate(state), **last}
+
+
+def _resume(trainer, folder):
+    checkpoint = Checkpointer(folder).restore(trainer.like)
+    state, summary = trainer.train(checkpoint.state, checkpoint.step)
+    return {"loss": summary["loss"], "parameters": _flat(state.params)}
+
+
+def _flat(tree):
+    leaves = [np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)]
+    return np.concatenate(leaves).astype(np.float64).tolist()
+
+
+def _recorder():
+    """Keeps the gradient as the optimiser's state, and passes it on."""
+    return optax.GradientTransformation(
+        optax.tree.zeros_like, lambda gradient, state, params=None: (gradient, gradient)
+    )
+
+
+def random_batch(seed):
+    """A batch of random lengths; the second one ends with filler, as the last of an epoch does."""
+    draw = np.random.default_rng(seed)
+    batch, filler = {}, 7 if seed else 0
+    for name, size in {"source": 6, "target": 5}.items():
+        lengths = draw.integers(1, size + 1, ROWS)
+        lengths[ROWS - filler :] = 0
+        mask = np.arange(size) < lengths[:, None]
+        ids = draw.integers(3, VOCABULARY, (ROWS, size))
+        batch[name] = np.where(mask, ids, 0).astype(np.int32)
+        batch[f"{name}_mask"] = mask
+    index = np.where(np.arange(ROWS) < ROWS - filler, np.arange(ROWS), -1)
+    return {**batch, "index": index.astype(np.int32)}
