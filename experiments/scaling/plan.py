@@ -1,13 +1,12 @@
 r"""Memory and communication of a training on hundreds of devices, without having them."""
 
-from collections.abc import Iterator, Sequence
+import shlex
+import sys
 from pathlib import Path
 
 from absl import flags
 
 from attention_jax.errors import UserError
-from experiments.scaling import meshes
-from experiments.tables import NOTHING, table
 from launch import cli
 
 USAGE = r"""
@@ -35,17 +34,6 @@ Bytes sent are per device, step and link of a ring of n: 2 (n-1)/n b for an all-
 over the axes that a parameter is not split along; those that it is split along gather it twice and
 reduce-scatter its gradient; batches are split over all axes but tensor.
 """
-NOTES = """\
-Bytes are those of one device. Parameters, optimiser state and average: shapes and placements
-(`jax.eval_shape`). Activations: temporaries of the training step compiled for the same number of
-simulated CPU devices (`memory_analysis`) less the gradients, for the batch shape with the most
-source times target positions; an accelerator's compiler may need more or less. Sent: bytes that a
-device sends over its link in a step, 2 (n-1)/n b for an all-reduce of b bytes over n devices,
-(n-1)/n b for an all-gather or reduce-scatter of b bytes in all. By formula: what the placement of
-parameters alone asks for; the CPU's compiler leaves reductions inside loops that others move out of
-them, so that the formula is the better guide for gradients of recurrent layers."""
-_MIB = 2**20
-
 _DEVICES = flags.DEFINE_list("devices", None, "Numbers of devices.")
 _MESHES = flags.DEFINE_multi_string("mesh", [], "Meshes.")
 _PER_DEVICE = flags.DEFINE_integer("per_device", None, "Batch of a device.", lower_bound=1)
@@ -56,14 +44,15 @@ flags.DEFINE_string("out", None, "Where tables are written.")
 def main() -> None:
     """Compiles for every mesh, and prints and writes the tables."""
     numbers, out = _numbers(), cli.output_path("out")
+    from attention_jax.training.aot import footprint, targets
+    from attention_jax.training.config import from_config_dict
+    from experiments.scaling import meshes, plan_tables
+
     chosen = [
         (number, meshes.parse_mesh(text, number))
         for number in numbers
         for text in _MESHES.value or dict.fromkeys([f"data={number}", f"fsdp={number}"])
     ]
-    from attention_jax.training.aot import footprint, targets
-    from attention_jax.training.config import from_config_dict
-
     config = from_config_dict(flags.FLAGS["config"].value)
     devices = targets.simulated_devices(max(numbers))
     found = []
@@ -73,63 +62,9 @@ def main() -> None:
             if _PER_DEVICE.value:
                 each = meshes.with_batch_per_device(each, sizes, _PER_DEVICE.value)
             found.append(footprint.measure(each, directory, devices[:number]))
-    text = tables(found)
-    print(text)
+    print(plan_tables.tables(found))
     if out:
-        _write(out, f"# Plan\n\n{text}\n\n{NOTES}\n")
-
-
-def tables(found: Sequence["Footprint"]) -> str:  # noqa: F821 - its module imports jax
-    """Returns the tables of memory and of communication."""
-    memory = ["mesh", "batch", "parameters", "optimiser, average", "gradients", "activations"]
-    sent = ["mesh", "exchanged", "count", "MiB", "MiB sent", "by formula"]
-    return "\n\n".join(
-        [
-            f"{found[0].parameters:,} parameters; MiB on each device:",
-            table([*memory, "in all"], [_memory_row(each) for each in found]),
-            "Exchanged in a step:",
-            table(sent, [row for each in found for row in _exchange_rows(each)]),
-        ]
-    )
-
-
-def _memory_row(each) -> list[str]:
-    state = each.state
-    sizes = (
-        state["params"],
-        state["optimizer"] + state["average"],
-        each.gradients,
-        each.activations,
-        each.total,
-    )
-    return [_mesh(each), " x ".join(map(str, each.shape)), *map(_mebibytes, sizes)]
-
-
-def _exchange_rows(each) -> Iterator[list[str]]:
-    """Yields what the compiled program exchanges, and by formula, matched by kind and axes."""
-    expected = {(other.kind, other.axes): other.link_bytes for other in each.expected}
-    for exchange in each.exchanges:
-        formula = expected.pop((exchange.kind, exchange.axes), None)
-        yield [
-            _mesh(each),
-            f"{exchange.kind} over {', '.join(exchange.axes)}",
-            str(exchange.count),
-            _mebibytes(exchange.result_bytes),
-            _mebibytes(exchange.link_bytes),
-            NOTHING if formula is None else _mebibytes(formula),
-        ]
-    for (kind, axes), link_bytes in expected.items():
-        name = f"{kind} over {', '.join(axes)}"
-        yield [_mesh(each), name, NOTHING, NOTHING, NOTHING, _mebibytes(link_bytes)]
-
-
-def _mesh(each) -> str:
-    sizes = [f"{name}={size}" for name, size in each.mesh.items() if size > 1]
-    return ",".join(sizes) or "1 device"
-
-
-def _mebibytes(size: float) -> str:
-    return f"{size / _MIB:,.1f}" if size >= _MIB / 20 else f"{size / _MIB:.4f}"
+        _write(out, plan_tables.page(found, shlex.join(["python", "-m", "experiments.scaling.plan", *sys.argv[1:]])))
 
 
 def _numbers() -> list[int]:

@@ -7,7 +7,7 @@ import collections
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from jaxtyping import Int
@@ -19,6 +19,9 @@ _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
 _CALLED = re.compile(r"\b(?:calls|to_apply|body|condition|\w+_computations?)=(\{[^}]*\}|%?[\w.\-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_MESH = re.compile(
+    r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? \{([^}]*)\}"
+)
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,<=]*)\]")
 
 
@@ -178,23 +181,48 @@ def _participants(attributes: str, axes: Mapping[str, int]) -> tuple[tuple[str, 
     return tuple(name for name, some in zip(axes, differ, strict=True) if some), len(members)
 
 
-def _first_group(attributes: str, devices: Int[np.ndarray, " N"]) -> Sequence[int]:
+def _first_group(attributes: str, devices: Int[np.ndarray, " N"]) -> Int[np.ndarray, " G"]:
     """Reads who takes part, in any of the forms in which XLA writes it."""
-    if match := re.search(r"source_target_pairs=\{\{(\d+),(\d+)\}", attributes):
-        return [int(match[1]), int(match[2])]
-    if match := re.search(r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}", attributes):
-        sizes = dict(re.findall(r"'?([\w.]+)'?=(\d+)", match[1]))
-        chosen = re.findall(r"[\w.]+", match[2])
-        grid = devices.reshape([int(size) for size in sizes.values()])
-        return grid[tuple(slice(None) if name in chosen else 0 for name in sizes)].ravel()
-    iota = r"replica_groups=\[\d+,(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?"
-    if match := re.search(iota, attributes):
-        grid = np.arange(len(devices)).reshape(_numbers(match[2]))
-        order = _numbers(match[3]) if match[3] else range(grid.ndim)
-        return grid.transpose(order).ravel()[: int(match[1])]
+    if pairs := re.search(r"source_target_pairs=\{([\d,{}]*)\}", attributes):
+        moves = [_numbers(pair) for pair in re.findall(r"\{(\d+,\d+)\}", pairs[1])]
+        return np.array(next((move for move in moves if move[0] != move[1]), [0]))
+    if match := _MESH.search(attributes):
+        return _group_of_mesh(*match.groups(), devices)
+    if match := re.search(r"replica_groups=\[\d+,(\d+)\]<=(\S+?),? ", f"{attributes} "):
+        return _iota(match[2])[: int(match[1])]
     if match := re.search(r"replica_groups=\{\{([\d,]+)\}", attributes):
-        return _numbers(match[1])
+        return np.array(_numbers(match[1]))
     return devices
+
+
+def _group_of_mesh(
+    sizes: str, order: str | None, chosen: str, devices: Int[np.ndarray, " N"]
+) -> Int[np.ndarray, " G"]:
+    """Reads the first group of `mesh['a'=2,'b'=4], device_ids=([2,4]T(1,0)) {'a','b':(1)2}`.
+
+    The mesh is the compiler's own, over devices in the order of `device_ids`. A part of an axis is
+    written as (product of the parts before it) and its size.
+    """
+    if order:
+        devices = _iota(order) if order.startswith("[") else np.array(_numbers(order))
+    parts = {
+        name: (int(before or 1), int(size or 0))
+        for name, before, size in re.findall(r"'([\w.]+)'(?::\((\d+)\)(\d+))?", chosen)
+    }
+    shape, index = [], []
+    for name, size in re.findall(r"'([\w.]+)'=(\d+)", sizes):
+        before, part = parts.get(name, (1, 1))
+        part = part or int(size)
+        shape += [before, part, int(size) // (before * part)]
+        index += [0, slice(None), 0]
+    return devices.reshape(shape)[tuple(index)].ravel()
+
+
+def _iota(text: str) -> Int[np.ndarray, " N"]:
+    """Reads `[2,4]T(1,0)`: 0, 1, 2, ... in that shape, transposed so, in the order of memory."""
+    shape, _, order = text.partition("T")
+    grid = np.arange(int(np.prod(_numbers(shape.strip("[]"))))).reshape(_numbers(shape.strip("[]")))
+    return grid.transpose(_numbers(order.strip("()")) if order else None).ravel()
 
 
 def _numbers(text: str) -> list[int]:

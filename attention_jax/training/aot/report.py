@@ -22,16 +22,17 @@ def lines(found: Footprint, target: Target, compiler: str) -> Iterator[str]:
         "(examples x source x target tokens)"
     )
     yield ""
-    yield f"{'a device holds':38}{'MiB':>10}"
+    yield f"{'a device holds':48}{'MiB':>10}"
     for label, size in memory_rows(found):
-        yield f"  {label:36}{mebibytes(size):>10}"
+        yield f"  {label:46}{mebibytes(size):>10}"
     yield ""
     yield from _exchange_lines(found)
 
 
 def mesh_name(found: Footprint) -> str:
     """Returns the mesh as it is written on the command line: `data=8,tensor=2`."""
-    return ",".join(f"{name}={size}" for name, size in found.mesh.items())
+    sizes = [f"{name}={size}" for name, size in found.mesh.items() if size > 1]
+    return ",".join(sizes) or "of 1 device"
 
 
 def memory_rows(found: Footprint) -> Sequence[tuple[str, int]]:
@@ -55,11 +56,11 @@ def _exchange_lines(found: Footprint) -> Iterator[str]:
     if not found.exchanges:
         yield "devices exchange nothing"
         return
-    yield f"{'devices exchange in a step':38}{'count':>10}{'MiB':>10}{'MiB sent':>10}"
+    yield f"{'devices exchange in a step':48}{'count':>10}{'MiB':>10}{'MiB sent':>10}"
     for each in found.exchanges:
         label = f"{each.kind} over {','.join(each.axes)} ({each.group} devices)"
         sizes = f"{mebibytes(each.result_bytes):>10}{mebibytes(each.link_bytes):>10}"
-        yield f"  {label:36}{each.count:>10}{sizes}"
+        yield f"  {label:46}{each.count:>10}{sizes}"
     for each in found.expected:
         label = f"{each.kind} over {','.join(each.axes)}, by formula"
-        yield f"  {label:36}{'':>20}{mebibytes(each.link_bytes):>10}"
+        yield f"  {label:46}{'':>20}{mebibytes(each.link_bytes):>10}"
