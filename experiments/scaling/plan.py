@@ -64,7 +64,8 @@ def main() -> None:
             found.append(footprint.measure(each, directory, devices[:number]))
     print(plan_tables.tables(found))
     if out:
-        _write(out, plan_tables.page(found, shlex.join(["python", "-m", "experiments.scaling.plan", *sys.argv[1:]])))
+        command = shlex.join(["python", "-m", "experiments.scaling.plan", *sys.argv[1:]])
+        _write(out, plan_tables.page(found, command))
 
 
 def _numbers() -> list[int]:

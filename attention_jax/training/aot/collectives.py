@@ -17,11 +17,11 @@ from attention_jax.training.aot.traffic import KINDS, bytes_on_link
 _BITS = {"pred": 8, "c64": 64, "c128": 128, "token": 0, "opaque": 0}
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
-_CALLED = re.compile(r"\b(?:calls|to_apply|body|condition|\w+_computations?)=(\{[^}]*\}|%?[\w.\-]+)")
-_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
-_MESH = re.compile(
-    r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? \{([^}]*)\}"
+_CALLED = re.compile(
+    r"\b(?:calls|to_apply|body|condition|\w+_computations?)=(\{[^}]*\}|%?[\w.\-]+)"
 )
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? \{([^}]*)\}")
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,<=]*)\]")
 
 
@@ -141,11 +141,11 @@ def _split_type(text: str) -> tuple[str, str]:
         kind, _, rest = text.partition(" ")
         return kind, rest
     depth = 0
-    for position, character in enumerate(text):
+    for position, character in enumerate(text, start=1):
         depth += (character == "(") - (character == ")")
         if not depth:
-            break
-    return text[: position + 1], text[position + 1 :]
+            return text[:position], text[position:]
+    return text, ""
 
 
 def _called(instruction: _Instruction) -> Iterator[str]:

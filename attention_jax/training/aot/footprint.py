@@ -19,7 +19,6 @@ from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding.mesh import BATCH_AXES
 
-
 _HELP = "a smaller batch, accumulate_steps or a mesh that splits parameters would help"
 
 

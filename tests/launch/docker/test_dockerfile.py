@@ -35,10 +35,7 @@ def test_everything_copied_is_there_and_let_through(lines, repository):
     ignored = (repository / "launch/docker/Dockerfile.dockerignore").read_text().split()
     assert ignored[0] == "*"
     sources = [
-        word
-        for name, arguments in lines
-        if name == "COPY"
-        for word in arguments.split()[:-1]
+        word for name, arguments in lines if name == "COPY" for word in arguments.split()[:-1]
     ]
     assert {"requirements.txt", "attention_jax", "configs", "experiments", "launch"} <= set(sources)
     for source in sources:
@@ -59,7 +56,7 @@ def test_accelerators_are_extras_of_jax_that_the_project_names(text, repository)
 
 def test_installs_are_pinned_and_name_no_host(text, lines):
     assert not re.search(r"https?://|--index-url|--extra-index-url|--trusted-host", text)
-    installs = [arguments for name, arguments in lines if name == "RUN" and "pip install" in arguments]
+    installs = [words for name, words in lines if name == "RUN" and "pip install" in words]
     assert len(installs) == 2
     assert "--require-hashes" in installs[0] and "==${version}" in installs[1]
 

@@ -85,9 +85,7 @@ JOBSET = {
                 }
             ],
         },
-        "replicatedJobs": [
-            {"name": re.compile(LABEL), "replicas": int, "template": {"spec": JOB}}
-        ],
+        "replicatedJobs": [{"name": re.compile(LABEL), "replicas": int, "template": {"spec": JOB}}],
     },
 }
 
