@@ -1,1 +1,1 @@
-"""How training scales: planned before there are devices, measured where there are some."""
+"""How the cost of training grows with its sizes and with the number of devices."""
