@@ -29,10 +29,12 @@ flags.DEFINE_string("workdir", None, "The run's directory.")
 def main() -> None:
     """Trains and evaluates."""
     workdir = cli.require("workdir")
+    from attention_jax.training import processes
     from attention_jax.training.config import from_config_dict
     from attention_jax.training.run import run_experiment
 
     config = from_config_dict(flags.FLAGS["config"].value)
+    processes.initialize()
     cli.use_compilation_cache()
     run_experiment(config, workdir)
 

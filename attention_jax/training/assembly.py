@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 
@@ -54,18 +54,24 @@ class Assembly:
     validation: Validation
 
 
-def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
+def assemble(
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    devices: Sequence[jax.Device] | None = None,
+) -> Assembly:
     """Builds the parts of a training; nothing is computed on a device yet.
 
     Args:
       config: The experiment.
       directory: Its vocabularies are loaded, or trained and saved there.
+      devices: What to train on; all that there are by default. Those of a compiler without
+        hardware will do.
 
     Raises:
       UserError: If the data or the config is at fault.
     """
     # ---- Devices --------------------------------------------------------------------------------
-    strategy = build_strategy(config.sharding)
+    strategy = build_strategy(config.sharding, devices)
 
     # ---- Data -----------------------------------------------------------------------------------
     objective = Objective(config.objectives)

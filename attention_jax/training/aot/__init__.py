@@ -1,0 +1,1 @@
+"""What a training will take, found out before any of its devices is at hand."""

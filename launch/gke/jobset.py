@@ -1,0 +1,231 @@
+"""The JobSet of a training, for TPU slices and for nodes with GPUs.
+
+Every process is a pod; the pods of a slice are an indexed Job. When one of them ends for any reason
+but a mistake of the user's, the whole set is started again and continues from its last save.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from attention_jax.errors import UserError
+
+# What GKE calls the nodes, and devices of a node of the usual size.
+_TPU_NODES = {
+    "v4": "tpu-v4-podslice",
+    "v5e": "tpu-v5-lite-podslice",
+    "v5p": "tpu-v5p-slice",
+    "v6e": "tpu-v6e-slice",
+}
+_GPU_NODES = {
+    "t4": "nvidia-tesla-t4",
+    "l4": "nvidia-l4",
+    "a100-40g": "nvidia-tesla-a100",
+    "a100-80g": "nvidia-a100-80gb",
+    "h100": "nvidia-h100-80gb",
+    "h200": "nvidia-h200-141gb",
+}
+_TPUS_OF_NODE, _GPUS_OF_NODE = 4, 8
+_COORDINATOR_PORT = 8476
+_MOUNT = "/runs"
+_MISTAKE = 2
+_GRACE_SECONDS = 120
+_USER, _ROOT = 1000, 0  # of the image; only root may open the devices of TPUs
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is to run where.
+
+    Attributes:
+      name: Of the JobSet; also the directory of the run below the volume.
+      image: With the repository in its working directory.
+      kind: Of the devices, such as `v5e` or `h100`.
+      shape: Chips along each axis of a TPU slice, or how many GPUs.
+      slices: How many TPU slices.
+      per_node: Devices of a node; 0 for the usual number.
+      bucket: Cloud Storage bucket that is mounted, or
+      claim: the persistent volume claim that is.
+      service_account: Of Kubernetes, which may use the bucket.
+      arguments: Of launch.train, without --workdir.
+      max_restarts: How often the set may be started again.
+      spot: Whether nodes may be taken away.
+    """
+
+    name: str
+    image: str
+    kind: str
+    shape: tuple[int, ...]
+    arguments: Sequence[str]
+    slices: int = 1
+    per_node: int = 0
+    bucket: str | None = None
+    claim: str | None = None
+    service_account: str | None = None
+    max_restarts: int = 100
+    spot: bool = False
+
+    def __post_init__(self):
+        if not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", self.name):
+            raise UserError(
+                "--name: expected up to 40 small letters, digits and hyphens, a letter first, "
+                f"found {self.name!r}"
+            )
+        if bool(self.bucket) == bool(self.claim):
+            found = "both" if self.bucket else "neither"
+            raise UserError(f"--bucket, --claim: expected one of them, found {found}")
+        if self.kind not in _TPU_NODES and self.kind not in _GPU_NODES:
+            kinds = ", ".join([*_TPU_NODES, *_GPU_NODES])
+            raise UserError(f"--topology: expected one of {kinds}, found {self.kind!r}")
+        if self.slices > 1 and not self.is_tpu:
+            raise UserError(f"--slices: expected 1 for GPUs, found {self.slices}")
+        if self.devices % self.devices_of_node:
+            raise UserError(
+                f"--per_node: expected a number that divides {self.devices} devices, "
+                f"found {self.devices_of_node}"
+            )
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether the devices are TPUs."""
+        return self.kind in _TPU_NODES
+
+    @property
+    def devices(self) -> int:
+        """Devices of a slice, or all GPUs."""
+        return math.prod(self.shape)
+
+    @property
+    def devices_of_node(self) -> int:
+        """Devices of one node."""
+        usual = _TPUS_OF_NODE if self.is_tpu else _GPUS_OF_NODE
+        return self.per_node or min(usual, self.devices)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of a slice, or all with GPUs."""
+        return self.devices // self.devices_of_node
+
+
+def jobset(request: Request) -> dict[str, Any]:
+    """Returns the manifest, `jobset.x-k8s.io/v1alpha2`."""
+    metadata: dict[str, Any] = {"name": request.name}
+    if request.is_tpu:  # a slice is a node pool, and has room for one of the set's jobs
+        exclusive = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+        metadata["annotations"] = {exclusive: "cloud.google.com/gke-nodepool"}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {
+            "network": {"enableDNSHostnames": True, "subdomain": request.name},
+            "failurePolicy": {
+                "maxRestarts": request.max_restarts,
+                "rules": [
+                    {
+                        "name": "mistake",
+                        "action": "FailJobSet",
+                        "onJobFailureReasons": ["PodFailurePolicy"],
+                    }
+                ],
+            },
+            "replicatedJobs": [
+                {
+                    "name": "slice",
+                    "replicas": request.slices,
+                    "template": {"spec": _job(request)},
+                }
+            ],
+        },
+    }
+
+
+def _job(request: Request) -> dict[str, Any]:
+    on_mistake = {"containerName": "train", "operator": "In", "values": [_MISTAKE]}
+    return {
+        "parallelism": request.nodes,
+        "completions": request.nodes,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": on_mistake}]},
+        "template": _pod(request),
+    }
+
+
+def _pod(request: Request) -> dict[str, Any]:
+    if request.is_tpu:
+        selector = {
+            "cloud.google.com/gke-tpu-accelerator": _TPU_NODES[request.kind],
+            "cloud.google.com/gke-tpu-topology": "x".join(map(str, request.shape)),
+        }
+    else:
+        selector = {"cloud.google.com/gke-accelerator": _GPU_NODES[request.kind]}
+    if request.spot:
+        selector["cloud.google.com/gke-spot"] = "true"
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        "securityContext": {"runAsUser": _ROOT if request.is_tpu else _USER, "fsGroup": _USER},
+        "nodeSelector": selector,
+        "containers": [_container(request)],
+        "volumes": [_volume(request), {"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }
+    if request.service_account:
+        spec["serviceAccountName"] = request.service_account
+    pod: dict[str, Any] = {"spec": spec}
+    if request.bucket:
+        pod["metadata"] = {"annotations": {"gke-gcsfuse/volumes": "true"}}
+    return pod
+
+
+def _container(request: Request) -> dict[str, Any]:
+    resource = "google.com/tpu" if request.is_tpu else "nvidia.com/gpu"
+    limits = {resource: request.devices_of_node}
+    return {
+        "name": "train",
+        "image": request.image,
+        "command": ["python", "-m", "launch.train"],
+        "args": [*request.arguments, f"--workdir={_MOUNT}/{request.name}"],
+        "env": _environment(request),
+        "ports": [{"containerPort": _COORDINATOR_PORT}],
+        "resources": {"requests": dict(limits), "limits": limits},
+        "volumeMounts": [
+            {"name": "runs", "mountPath": _MOUNT},
+            {"name": "shm", "mountPath": "/dev/shm"},
+        ],
+    }
+
+
+def _environment(request: Request) -> list[dict[str, Any]]:
+    """Returns how the pods find one another: GKE tells those of TPUs, others are told here."""
+    if request.nodes * request.slices == 1:
+        return []
+    if request.is_tpu:
+        return [{"name": "ATTENTION_JAX_DISTRIBUTED", "value": "auto"}]
+    first = f"{request.name}-slice-0-0.{request.name}:{_COORDINATOR_PORT}"
+    index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    return [
+        {"name": "ATTENTION_JAX_COORDINATOR", "value": first},
+        {"name": "ATTENTION_JAX_NUM_PROCESSES", "value": str(request.nodes)},
+        {
+            "name": "ATTENTION_JAX_PROCESS_ID",
+            "valueFrom": {"fieldRef": {"fieldPath": index}},
+        },
+    ]
+
+
+def _volume(request: Request) -> dict[str, Any]:
+    if request.claim:
+        return {"name": "runs", "persistentVolumeClaim": {"claimName": request.claim}}
+    return {
+        "name": "runs",
+        "csi": {
+            "driver": "gcsfuse.csi.storage.gke.io",
+            "volumeAttributes": {
+                "bucketName": request.bucket.removeprefix("gs://"),
+                "mountOptions": "implicit-dirs",
+            },
+        },
+    }

@@ -1,0 +1,48 @@
+r"""Writes the JobSet manifest of a training, for TPU slices or nodes with GPUs of GKE.
+
+usage: python -m launch.gke.manifest --config=FILE[:ARGUMENT] --name=NAME --image=IMAGE
+           --topology=KIND:SHAPE (--bucket=BUCKET | --claim=CLAIM) [options]
+
+  --config           a file of configs/, in the image too; --config.FIELD=VALUE likewise. Mistakes
+                     are found here, before anything is queued
+  --name             of the JobSet, and of the run's directory on the volume
+  --image            made by launch/docker/Dockerfile
+  --topology         a TPU slice (v4:2x2x2, v5e:4x4, v5p:2x2x2, v6e:4x4), or GPUs (t4, l4, a100-40g,
+                     a100-80g, h100, h200, as in h100:16)
+  --slices=N         so many TPU slices (1)
+  --per_node=N       devices of a node (4 TPUs or 8 GPUs, or all if there are fewer)
+  --bucket           a bucket of Cloud Storage that holds the runs, mounted by Cloud Storage FUSE
+  --claim            or a persistent volume claim that many nodes may write, such as Filestore's
+  --service_account  of Kubernetes, with access to the bucket
+  --max_restarts=N   how often a training that fails or is preempted is started again (100)
+  --spot             on spot nodes
+  --out              a file for the manifest, instead of the screen
+
+for example:
+  python -m launch.gke.manifest --config=configs/bahdanau2015.py:multi30k --name=rnnsearch \
+      --image=europe-docker.pkg.dev/PROJECT/REPOSITORY/attention_jax:tpu --topology=v5e:4x4 \
+      --slices=2 --bucket=my-runs --service_account=trainer --out=rnnsearch.yaml
+  kubectl apply -f rnnsearch.yaml
+"""
+
+from absl import flags
+
+from launch import cli
+
+for name in ("name", "image", "topology", "bucket", "claim", "service_account", "out"):
+    flags.DEFINE_string(name, None, "See above.")
+flags.DEFINE_integer("slices", 1, "TPU slices.", lower_bound=1)
+flags.DEFINE_integer("per_node", 0, "Devices of a node.", lower_bound=0)
+flags.DEFINE_integer("max_restarts", 100, "How often it starts again.", lower_bound=0)
+flags.DEFINE_boolean("spot", False, "Whether on spot nodes.")
+
+
+def main() -> None:
+    """Checks everything, then writes the manifest."""
+    from launch.gke import writing
+
+    writing.write(writing.requested(), cli.output_path("out"))
+
+
+if __name__ == "__main__":
+    cli.run(main, __doc__, cli.prepare_experiment)

@@ -1,0 +1,59 @@
+"""From the command line of `launch.gke.manifest` to a file."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from absl import flags
+
+from attention_jax.errors import UserError
+from attention_jax.training.aot.targets import parse_target
+from attention_jax.training.config import from_config_dict
+from attention_jax.training.files import write_text
+from launch import cli
+from launch.gke.jobset import Request, jobset
+
+
+def requested() -> Request:
+    """Reads the flags, and checks the config as training will.
+
+    Raises:
+      UserError: If something is missing or makes no sense.
+    """
+    from_config_dict(flags.FLAGS["config"].value)
+    target = parse_target(cli.require("topology"), cli.value("slices"))
+    names = ("bucket", "claim", "service_account", "per_node", "max_restarts", "spot")
+    return Request(
+        name=cli.require("name"),
+        image=cli.require("image"),
+        kind=target.kind,
+        shape=target.shape,
+        slices=target.slices,
+        arguments=train_arguments(sys.argv[1:]),
+        **{name: cli.value(name) for name in names},
+    )
+
+
+def train_arguments(arguments: Sequence[str]) -> list[str]:
+    """Returns those arguments that are for launch.train: `--config` and overrides of fields."""
+    found, rest = [], iter(arguments)
+    for argument in rest:
+        name = argument.lstrip("-").split("=")[0]
+        if name == "config" and "=" not in argument:
+            argument = f"{argument}={next(rest)}"
+        if name == "config" or name.startswith("config."):
+            found.append(f"--{argument.lstrip('-')}")
+    return found
+
+
+def write(request: Request, path: Path | None) -> None:
+    """Writes the manifest to a file, or prints it."""
+    text = yaml.safe_dump(jobset(request), sort_keys=False, width=100)
+    if path is None:
+        print(text, end="")
+        return
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise UserError(f"--out: {path} cannot be written ({error.strerror})") from None

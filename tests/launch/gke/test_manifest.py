@@ -1,0 +1,156 @@
+"""Manifests for TPU slices and GPU nodes: what they ask for, and that the API would take them."""
+
+import copy
+
+import pytest
+import yaml
+
+from attention_jax.errors import UserError
+from launch.gke.jobset import Request, jobset
+from launch.gke.writing import train_arguments
+from tests.launch.gke.jobset_schema import problems
+
+TPU = {
+    "name": "pod", "image": "registry/attention_jax:tpu", "kind": "v5e", "shape": (4, 4),
+    "slices": 2, "arguments": ["--config=c.py"], "bucket": "gs://runs",
+}  # fmt: skip
+GPU = {
+    "name": "gpus", "image": "registry/attention_jax:cuda", "kind": "h100", "shape": (16,),
+    "arguments": ["--config=c.py"], "claim": "runs", "spot": True,
+}  # fmt: skip
+COMMAND = (
+    "gke.manifest", "--config=configs/quickstart.py:smoke", "--name=pod", "--image=i",
+)  # fmt: skip
+
+
+def parts(manifest):
+    """The replicated job, its Job, the pod and its container."""
+    (replicated,) = manifest["spec"]["replicatedJobs"]
+    job = replicated["template"]["spec"]
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
+    return replicated, job, pod, container
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [TPU, GPU, {**TPU, "shape": (2, 2), "slices": 1, "service_account": "trainer"}],
+    ids=["tpu", "gpu", "one-host"],
+)
+def test_manifests_fit_the_schema(request_):
+    manifest = jobset(Request(**request_))
+    assert problems(manifest) == []
+    assert problems(yaml.safe_load(yaml.safe_dump(manifest))) == []
+
+
+def test_job_fits_the_published_schema():
+    validator = pytest.importorskip("kubernetes_validate")
+    for request in (TPU, GPU):
+        replicated, *_ = parts(jobset(Request(**request)))
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}}
+        validator.validate({**job, **replicated["template"]}, "1.33", strict=True)
+
+
+def test_schema_finds_what_is_wrong():
+    manifest = jobset(Request(**TPU))
+    for change, message in (
+        (lambda m: m.update(kind="Jobset"), ".kind: 'Jobset' is none of"),
+        (lambda m: m["spec"].update(suspended=True), ".spec.suspended: not known"),
+        (lambda m: parts(m)[1].pop("parallelism"), ".parallelism: missing"),
+        (lambda m: parts(m)[1].update(backoffLimit="0"), ".backoffLimit: '0' is no int"),
+        (lambda m: parts(m)[2].update(restartPolicy="Always"), "'Always' is none of"),
+        (lambda m: parts(m)[3]["env"][0].update(name="a b"), "'a b' is not like"),
+    ):
+        broken = copy.deepcopy(manifest)
+        change(broken)
+        assert any(message in line for line in problems(broken)), message
+
+
+def test_tpu_slices_are_jobs_with_a_pod_for_each_host():
+    manifest = jobset(Request(**TPU))
+    replicated, job, pod, container = parts(manifest)
+    assert replicated["replicas"] == 2
+    assert job["parallelism"] == job["completions"] == 4  # 16 chips, 4 on a host
+    assert pod["nodeSelector"] == {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x4",
+    }
+    assert container["resources"]["limits"] == {"google.com/tpu": 4}
+    assert container["env"] == [{"name": "ATTENTION_JAX_DISTRIBUTED", "value": "auto"}]
+    assert container["args"] == ["--config=c.py", "--workdir=/runs/pod"]
+    assert pod["volumes"][0]["csi"]["volumeAttributes"]["bucketName"] == "runs"
+    assert "exclusive-topology" in str(manifest["metadata"]["annotations"])
+
+
+def test_gpu_nodes_are_told_of_one_another():
+    replicated, job, pod, container = parts(jobset(Request(**GPU)))
+    assert replicated["replicas"] == 1 and job["parallelism"] == 2
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+    environment = {each["name"]: each for each in container["env"]}
+    # The first pod, by the name that JobSet gives it.
+    assert environment["ATTENTION_JAX_COORDINATOR"]["value"] == "gpus-slice-0-0.gpus:8476"
+    assert environment["ATTENTION_JAX_NUM_PROCESSES"]["value"] == "2"
+    assert "job-completion-index" in str(environment["ATTENTION_JAX_PROCESS_ID"]["valueFrom"])
+    assert pod["nodeSelector"]["cloud.google.com/gke-spot"] == "true"
+
+
+def test_one_process_is_told_of_no_others():
+    *_, container = parts(jobset(Request(**{**GPU, "shape": (8,)})))
+    assert container["env"] == []
+
+
+def test_mistakes_of_users_end_the_set_and_all_else_starts_it_again():
+    manifest = jobset(Request(**TPU, max_restarts=7))
+    _, job, *_ = parts(manifest)
+    (rule,) = job["podFailurePolicy"]["rules"]
+    assert (rule["action"], rule["onExitCodes"]["values"]) == ("FailJob", [2])
+    assert job["backoffLimit"] == 0
+    policy = manifest["spec"]["failurePolicy"]
+    assert policy["maxRestarts"] == 7
+    (rule,) = policy["rules"]
+    assert (rule["action"], rule["onJobFailureReasons"]) == ("FailJobSet", ["PodFailurePolicy"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "A_b"}, "--name: expected up to 40 small letters"),
+        ({"claim": "x"}, "--bucket, --claim: expected one of them, found both"),
+        ({"bucket": None}, "--bucket, --claim: expected one of them, found neither"),
+        ({"kind": "cpu"}, "--topology: expected one of .*, found 'cpu'"),
+        ({"kind": "h100", "shape": (16,)}, "--slices: expected 1 for GPUs, found 2"),
+        ({"per_node": 3}, "--per_node: expected a number that divides 16 devices, found 3"),
+    ],
+)
+def test_mistakes_are_named(change, message):
+    with pytest.raises(UserError, match=message):
+        Request(**{**TPU, **change})
+
+
+def test_arguments_of_training_are_passed_on():
+    arguments = ["--name=n", "--config", "c.py:x", "-config.seed=3", "--configuration=1", "--spot"]
+    assert train_arguments(arguments) == ["--config=c.py:x", "--config.seed=3"]
+
+
+def test_command_writes_the_manifest(launch, tmp_path):
+    out = tmp_path / "pod.yaml"
+    options = ("--topology=v5e:4x4", "--bucket=runs", "--config.seed=3")
+    result = launch(*COMMAND, *options, f"--out={out}")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    manifest = yaml.safe_load(out.read_text())
+    assert problems(manifest) == []
+    assert "--config.seed=3" in parts(manifest)[3]["args"]
+    assert launch(*COMMAND, *options).out == out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bucket=b"], "--topology: expected a value"),
+        (["--topology=v5e:4x4"], "--bucket, --claim: expected one of them, found neither"),
+        (["--topology=v5e:4x4", "--bucket=b", "--config.sed=3"], "--config.sed: no such field"),
+        (["--topology=v5e:4x4", "--bucket=b", "--out=/none/x.yaml"], "--out: /none/x.yaml cannot"),
+    ],
+)
+def test_mistakes_are_one_line(launch, arguments, message):
+    assert launch(*COMMAND, *arguments).error.startswith(message)

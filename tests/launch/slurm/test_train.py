@@ -1,0 +1,82 @@
+"""Preempted under a real SLURM, a job of two tasks saves, is requeued and continues."""
+
+import json
+import os
+import re
+import sys
+
+import pytest
+
+from tests.launch.slurm.cluster import Unavailable, running_cluster, wait_for
+
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    """A cluster of one node."""
+    folder = tmp_path_factory.mktemp("slurm")
+    try:
+        with running_cluster(folder) as cluster:
+            yield cluster
+    except Unavailable as error:
+        pytest.skip(f"no SLURM: {error}")
+
+
+@pytest.mark.timeout(1800)  # a loaded machine takes its time to compile for two tasks, twice
+def test_preempted_job_of_two_tasks_saves_is_requeued_and_continues(slurm, repository, tmp_path):
+    log, workdir = tmp_path / "job.log", tmp_path / "run"
+    environment = {
+        "ATTENTION_JAX_PYTHON": sys.executable,
+        "JAX_PLATFORMS": "cpu",
+        "PATH": os.environ["PATH"],
+        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
+    }
+    exported = ",".join(["NONE", *(f"{name}={text}" for name, text in environment.items())])
+    number = slurm(
+        "sbatch", "--parsable", "--ntasks=2", "--partition=normal", f"--output={log}",
+        f"--export={exported}", "launch/slurm/train.sbatch",
+        "--config=configs/bahdanau2015.py:smoke", f"--workdir={workdir}",
+        f"--config.training.num_steps={STEPS}", "--config.training.log_every_steps=5",
+        "--config.evaluation.splits=()", "--config.data.num_buckets=1",
+        cwd=repository,
+    ).strip()  # fmt: skip
+
+    def said() -> str:
+        return log.read_text() if log.exists() else ""
+
+    def explain() -> str:
+        return f"{said()[-3000:]}\n{slurm.job(number)}\n{slurm.logs()}"
+
+    wait_for(lambda: re.search(r"step 5/", said()) is not None, 500, explain)
+    urgent = slurm(
+        "sbatch", "--parsable", "--partition=urgent", "--ntasks=2", "--output=/dev/null",
+        "--wrap=true",
+    ).strip()  # fmt: skip
+    wait_for(lambda: "back to the queue" in said(), 300, explain)
+    wait_for(lambda: slurm.job(urgent)["JobState"] == "COMPLETED", 120, explain)
+    assert slurm.job(number)["JobState"] == "PENDING", explain()
+
+    slurm("scontrol", "update", f"JobId={number}", "StartTime=now")  # it waits for minutes else
+    wait_for(lambda: slurm.job(number)["JobState"] in ("COMPLETED", "FAILED"), 500, explain)
+    job = slurm.job(number)
+    assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("COMPLETED", "0:0", "1"), said()
+    saved = int(re.search(r"told to stop: step (\d+) is saved", said())[1])
+    assert 5 <= saved < STEPS
+    assert f"continuing after step {saved}" in said()
+    assert "2 tasks" in said() and "start 2" in said()
+    facts = json.loads((workdir / "run.json").read_text())
+    assert len(facts["started"]) == 2 and facts["finished"]
+
+
+def test_mistake_fails_the_job_and_does_not_requeue_it(slurm, repository, tmp_path):
+    log = tmp_path / "job.log"
+    number = slurm(
+        "sbatch", "--parsable", "--ntasks=1", f"--output={log}",
+        f"--export=NONE,ATTENTION_JAX_PYTHON={sys.executable},JAX_PLATFORMS=cpu",
+        "launch/slurm/train.sbatch", "--config=configs/none.py", f"--workdir={tmp_path / 'run'}",
+        cwd=repository,
+    ).strip()  # fmt: skip
+    wait_for(lambda: slurm.job(number)["JobState"] == "FAILED", 120, slurm.logs)
+    assert slurm.job(number)["ExitCode"] == "2:0"
+    assert "error: --config: expected a file, found none" in log.read_text()

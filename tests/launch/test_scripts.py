@@ -1,0 +1,65 @@
+"""Shell scripts: they parse, shellcheck has nothing to say, they explain themselves."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.sh", "*.sbatch")
+    for path in (ROOT / "launch").rglob(pattern)
+)
+PROGRAMS = ("launch/slurm/train.sbatch", "launch/tpu_vm/pod.sh")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_script_parses_and_can_be_run(script):
+    done = subprocess.run(["bash", "-n", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.access(ROOT / script, os.X_OK)
+    assert (ROOT / script).read_text().startswith("#!/usr/bin/env bash\n")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_shellcheck_has_nothing_to_say(script):
+    if not shutil.which("shellcheck"):
+        pytest.skip("needs shellcheck")
+    done = subprocess.run(["shellcheck", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("script", PROGRAMS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_has_examples(script, flag):
+    done = subprocess.run([script, flag], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: " in done.stdout and "for example" in done.stdout and script in done.stdout
+    assert len(done.stdout.splitlines()) < 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        ([], {}, "--config: expected a file such as"),
+        (["--config=c.py"], {}, "--workdir: expected a directory that all nodes share"),
+        (["--config", "c.py"], {}, "unexpected argument 'c.py'; options start with --"),
+        (["--config=c.py", "--workdir=w"], {}, "expected to be run by SLURM"),
+        (
+            ["--config=c.py", "--workdir=w"],
+            {"ATTENTION_JAX_REQUEUES": "many"},
+            "ATTENTION_JAX_REQUEUES: expected a number, found 'many'",
+        ),
+    ],
+)
+def test_mistakes_in_a_job_are_one_line(arguments, environment, message):
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("SLURM_")}
+    done = subprocess.run(
+        [PROGRAMS[0], *arguments], env=inherited | environment, cwd=ROOT,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {message}") and done.stderr.count("\n") == 1
