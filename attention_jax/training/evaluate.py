@@ -90,7 +90,7 @@ class Evaluation:
 
     def measure(self, name: str) -> dict[str, float]:
         """Measures a split with its known targets alone, and writes its metrics."""
-        batches = batches_of_process(self._task.split(name), self._run.config)
+        batches = batches_of_process(self._task.split(name), self._run.config, self._run.strategy)
         metrics = self._measure(self._run.params, batches)
         self._run.directory.add_results(name, {"step": self._run.step, **metrics})
         self._record(name, {})

@@ -109,7 +109,7 @@ def _losses(run: TrainedRun, split: Split) -> Iterator[tuple[tuple[str, int], fl
     measure = Measurement(
         run.model, Objective(run.config.objectives), run.strategy, run.shardings
     )
-    batches = batches_of_process(split, run.config)
+    batches = batches_of_process(split, run.config, run.strategy)
     whole = measure(run.params, batches)["nll"]
     for path, kernel in jax.tree_util.tree_leaves_with_path(run.params):
         names = [str(entry.key) for entry in path]
