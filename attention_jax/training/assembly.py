@@ -10,9 +10,11 @@ from jax.sharding import Mesh
 
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.tasks import Task, build_task
+from attention_jax.data.text.storage import has_vocabularies
 from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
+from attention_jax.training import processes
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.links import training_links
 from attention_jax.training.optimizers import build_optimizer
@@ -69,10 +71,22 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
 
     # ---- Data -----------------------------------------------------------------------------------
     objective = Objective(config.objectives)
-    task = build_task(config.data, directory.vocabularies)
-    links = training_links(task, config.data, objective, directory, _to_standard_error)
+    task = processes.after_first(
+        lambda: build_task(config.data, directory.vocabularies),
+        is_made=lambda: has_vocabularies(directory.vocabularies),
+    )
+    links = processes.after_first(
+        lambda: training_links(task, config.data, objective, directory, _to_standard_error),
+        is_made=directory.links.exists,
+    )
     batches = make_train_iterator(
-        task, config.data, config.seed, jax.process_index(), jax.process_count(), links
+        task,
+        config.data,
+        config.seed,
+        jax.process_index(),
+        jax.process_count(),
+        links,
+        rows_multiple=len(mesh.local_devices) * config.training.accumulate_steps,
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
 
