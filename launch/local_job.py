@@ -124,15 +124,15 @@ class LocalJob:
         return self._log(0).stat().st_size if self._log(0).exists() else 0
 
     def _explain(self, codes: Sequence[int]) -> None:
+        """Says how processes ended, unless it was said already: process 0's output was shown."""
+        last = [_last_line(self._log(number)) for number in range(len(codes))]
         for number, code in enumerate(codes):
-            if code:
-                with self._log(number).open("rb") as file:
-                    file.seek(max(0, self._log(number).stat().st_size - _TAIL_BYTES))
-                    lines = file.read().decode("utf-8", errors="replace").splitlines() or [""]
-                said = f": {lines[-1]}" if code < 128 else ""
+            is_known = (code, last[number]) == (codes[0], last[0])
+            if code > 128 or (code and not is_known):
+                said = f": {last[number]}" if code < 128 else ""
                 print(
                     f"process {number} of {len(codes)}, {children.describe(code)}{said} "
-                    f"({self._log(number)})",
+                    f"(see {self._log(number)})",
                     file=sys.stderr,
                 )
 
@@ -145,6 +145,13 @@ class LocalJob:
             shutil.rmtree(self.logs, ignore_errors=True)
             with contextlib.suppress(OSError):  # it holds something else
                 workdir.rmdir()
+
+
+def _last_line(log: pathlib.Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode("utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def worst(codes: Sequence[int]) -> int:

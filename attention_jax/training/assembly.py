@@ -103,7 +103,10 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     averaging = config.training.averaging
 
     # ---- Where every array lives ----------------------------------------------------------------
-    fresh = functools.partial(start_state, model, optimizer, averaging=averaging)
+    ratio = config.training.max_gradient_ratio
+    fresh = functools.partial(
+        start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio
+    )
     like = placed_shapes(fresh, mesh)
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
@@ -119,6 +122,7 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
         averaging=averaging,
         accumulate_steps=parts,
         freezing=config.training.freezing,
+        max_gradient_ratio=ratio,
     )
     train_step = jit_train_step(train_step, mesh, shardings)
     validation = Validation(config, task, model, objective, mesh, shardings)

@@ -82,7 +82,11 @@ def load_run(
     optimizer, averaging = build_optimizer(config.optimizer), config.training.averaging
     mesh = make_mesh()
     like = placed_shapes(
-        functools.partial(start_state, model, optimizer, averaging=averaging), mesh
+        functools.partial(
+            start_state, model, optimizer, averaging=averaging,
+            max_gradient_ratio=config.training.max_gradient_ratio,
+        ),
+        mesh,
     )
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:
