@@ -17,6 +17,10 @@ Every field that a run was made with is in its config.json, so that is where to 
 Fields of which training so far did not depend (search, evaluation, length, logging) may be changed
 when a run is continued. SIGTERM saves and exits with code 75, Ctrl-C with 130; the same command
 then continues. Mistakes are answered with one line and code 2.
+
+Several processes train together under launch/local.sh, or where ATTENTION_JAX_COORDINATOR,
+ATTENTION_JAX_NUM_PROCESSES and ATTENTION_JAX_PROCESS_ID, or ATTENTION_JAX_DISTRIBUTED=auto, say so;
+when one dies the others exit with 75, and launch/supervise.sh runs the command again.
 """
 
 from absl import flags
@@ -34,9 +38,9 @@ def main() -> None:
     from attention_jax.training.run import run_experiment
 
     config = from_config_dict(flags.FLAGS["config"].value)
-    processes.initialize()
     cli.use_compilation_cache()
-    run_experiment(config, workdir)
+    with processes.joined():
+        run_experiment(config, workdir)
 
 
 if __name__ == "__main__":

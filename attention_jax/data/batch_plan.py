@@ -35,6 +35,29 @@ class PlannedBatch:
     target_length: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The rows of a batch that one of several processes has: a block of them, as long as others'.
+
+    Attributes:
+      process_index: The process, from 0.
+      process_count: The processes.
+      rows_multiple: What the length of a block is a multiple of.
+    """
+
+    process_index: int = 0
+    process_count: int = 1
+    rows_multiple: int = 1
+
+    def of(self, planned: PlannedBatch) -> PlannedBatch:
+        """Returns the block, where filler rows at the end of the batch have made it long enough."""
+        rows = len(planned.indices)
+        missing = -rows % (self.process_count * self.rows_multiple)
+        filled = np.pad(planned.indices, (0, missing), constant_values=FILLER)
+        block = filled.reshape(self.process_count, -1)[self.process_index]
+        return dataclasses.replace(planned, indices=block)
+
+
 def plan_epoch(seed: int, epoch: int, buckets: Sequence[Bucket]) -> list[PlannedBatch]:
     """Plans the batches of an epoch, every example once, in random order.
 

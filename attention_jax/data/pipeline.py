@@ -13,7 +13,13 @@ import numpy as np
 from absl import logging
 from jaxtyping import Bool, Int
 
-from attention_jax.data.batch_plan import FILLER, PlannedBatch, plan_epoch, plan_evaluation
+from attention_jax.data.batch_plan import (
+    FILLER,
+    PlannedBatch,
+    Share,
+    plan_epoch,
+    plan_evaluation,
+)
 from attention_jax.data.buckets import (
     Bucket,
     fit_buckets,
@@ -23,7 +29,7 @@ from attention_jax.data.buckets import (
 )
 from attention_jax.data.config import DataConfig
 from attention_jax.data.tasks import Split, Task
-from attention_jax.errors import ConfigError, DataError
+from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
 NumpyBatch = dict[str, np.ndarray]
@@ -39,8 +45,12 @@ def make_train_iterator(
     process_index: int = 0,
     process_count: int = 1,
     links: Sequence[Links] | None = None,
+    rows_multiple: int = 1,
 ) -> "TrainIterator":
     """Returns the endless iterator over the training batches of one process.
+
+    The batches of all processes, one below the other, are the batch of a single process: the same
+    rows in the same order, so that whatever is drawn for a row is the same, too.
 
     Args:
       task: The task whose `train` split is used.
@@ -50,9 +60,10 @@ def make_train_iterator(
       process_count: Processes among which the rows of every batch are shared out.
       links: For each training example, the (target, source) tokens that belong together; batches
         then also map `links` to bool `B T S`.
+      rows_multiple: What the rows of a process are filled up to a multiple of: the processes'
+        batches then stay in line where devices or parts of the batch need their share.
 
     Raises:
-      ConfigError: If rows cannot be shared evenly.
       DataError: If every example is longer than the config allows.
     """
     split = task.split("train")
@@ -79,8 +90,6 @@ def make_train_iterator(
             _rows_rule(data_config),
         )
     ]
-    for bucket in buckets:
-        _check_shares(bucket.rows, process_count, "batch_size")
     logging.info(
         "%d training pairs in %d batch shapes; padding: %.1f %% of source, %.1f %% of target",
         len(kept),
@@ -88,7 +97,8 @@ def make_train_iterator(
         100 * padded_fraction(buckets, source_lengths, "source"),
         100 * padded_fraction(buckets, target_lengths, "target"),
     )
-    return TrainIterator(split, buckets, dropped, seed, process_index, process_count, links)
+    share = Share(process_index, process_count, rows_multiple)
+    return TrainIterator(split, buckets, dropped, seed, share, links)
 
 
 class TrainIterator:
@@ -106,14 +116,13 @@ class TrainIterator:
         buckets: Sequence[Bucket],
         dropped: int,
         seed: int,
-        process_index: int,
-        process_count: int,
+        share: Share,
         links: Sequence[Links] | None = None,
     ):
         self.buckets = tuple(buckets)
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
-        source = _BatchSource(split, self.buckets, seed, process_index, process_count, links)
+        source = _BatchSource(split, self.buckets, seed, share, links)
         self._dataset = grain.MapDataset.source(source)
         self._start_at(0)
 
@@ -157,12 +166,12 @@ class TrainIterator:
 class _BatchSource:
     """Random access to the batches of all epochs, one after the other."""
 
-    def __init__(self, split, buckets, seed, process_index, process_count, links):
+    def __init__(self, split, buckets, seed, share, links):
         self._split = split
         self._links = links
         self._buckets = buckets
         self._seed = seed
-        self._rows = slice(process_index, None, process_count)
+        self._share = share
         self._batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
         self._planned: tuple[int, list[PlannedBatch]] = (-1, [])
 
@@ -171,10 +180,10 @@ class _BatchSource:
 
     def __getitem__(self, position: int) -> NumpyBatch:
         epoch, number = divmod(position, self._batches_per_epoch)
-        planned = self._plan(epoch)[number]
-        batch = collate(self._split, planned, self._rows)
+        planned = self._share.of(self._plan(epoch)[number])
+        batch = collate(self._split, planned)
         if self._links is not None:
-            batch["links"] = _linked(self._links, batch, planned.indices[self._rows])
+            batch["links"] = _linked(self._links, batch, planned.indices)
         return batch
 
     def _plan(self, epoch: int) -> list[PlannedBatch]:
@@ -195,35 +204,31 @@ def make_eval_batches(
       data_config: Its `eval_batch_size` counts.
       process_index: This process, from 0.
       process_count: Processes among which the rows of every batch are shared out.
-
-    Raises:
-      ConfigError: If rows cannot be shared evenly.
     """
-    _check_shares(data_config.eval_batch_size, process_count, "eval_batch_size")
     plan = plan_evaluation(
         _lengths(split.source_ids), _lengths(split.target_ids), data_config.eval_batch_size
     )
-    return EvalBatches(split, plan, slice(process_index, None, process_count))
+    return EvalBatches(split, plan, Share(process_index, process_count))
 
 
 class EvalBatches:
     """Batches in order of length, in few shapes; can be iterated over again and again."""
 
-    def __init__(self, split: Split, plan: Sequence[PlannedBatch], rows: slice):
+    def __init__(self, split: Split, plan: Sequence[PlannedBatch], share: Share):
         self._split = split
         self._plan = plan
-        self._rows = rows
+        self._share = share
 
     def __len__(self) -> int:
         return len(self._plan)
 
     def __iter__(self) -> Iterator[NumpyBatch]:
-        return (collate(self._split, planned, self._rows) for planned in self._plan)
+        return (collate(self._split, self._share.of(planned)) for planned in self._plan)
 
 
-def collate(split: Split, planned: PlannedBatch, rows: slice = slice(None)) -> NumpyBatch:
-    """Makes the arrays of some rows of a planned batch."""
-    indices = planned.indices[rows]
+def collate(split: Split, planned: PlannedBatch) -> NumpyBatch:
+    """Makes the arrays of a planned batch."""
+    indices = planned.indices
     source = _padded(split.source_ids, indices, planned.source_length)
     target = _padded(split.target_ids, indices, planned.target_length)
     return {
@@ -259,14 +264,6 @@ def _rows_rule(data_config: DataConfig):
     if data_config.batch_unit == "sentences":
         return fixed_rows(data_config.batch_size)
     return rows_by_tokens(data_config.batch_size, data_config.batch_multiple)
-
-
-def _check_shares(rows: int, process_count: int, field: str) -> None:
-    if rows % process_count:
-        raise ConfigError(
-            f"data.{field}: expected rows that {process_count} processes can share evenly, "
-            f"found {rows}"
-        )
 
 
 def _lengths(sequences: Sequence[np.ndarray]) -> Int[np.ndarray, " N"]:

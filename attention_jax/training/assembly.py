@@ -9,16 +9,18 @@ import jax
 
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.tasks import Task, build_task
+from attention_jax.data.text.storage import has_vocabularies
 from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
+from attention_jax.training import processes
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.links import training_links
 from attention_jax.training.optimizers import build_optimizer
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.schedules import PlateauState, Schedule, build_schedule
-from attention_jax.training.sharding import Strategy, build_strategy, process_share
+from attention_jax.training.sharding import Strategy, build_strategy, local_shards, process_share
 from attention_jax.training.state import TrainState, start_state
 from attention_jax.training.step import TrainStep, make_train_step
 from attention_jax.training.validation import Validation
@@ -75,10 +77,17 @@ def assemble(
 
     # ---- Data -----------------------------------------------------------------------------------
     objective = Objective(config.objectives)
-    task = build_task(config.data, directory.vocabularies)
-    links = training_links(task, config.data, objective, directory, _to_standard_error)
+    task = processes.after_first(
+        lambda: build_task(config.data, directory.vocabularies),
+        is_made=lambda: has_vocabularies(directory.vocabularies),
+    )
+    links = processes.after_first(
+        lambda: training_links(task, config.data, objective, directory, _to_standard_error),
+        is_made=directory.links.exists,
+    )
     batches = make_train_iterator(
-        task, config.data, config.seed, *process_share(strategy.mesh), links
+        task, config.data, config.seed, *process_share(strategy.mesh), links,
+        rows_multiple=local_shards(strategy.mesh) * config.training.accumulate_steps,
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
 
@@ -95,7 +104,10 @@ def assemble(
     averaging = config.training.averaging
 
     # ---- Where every array lives ----------------------------------------------------------------
-    fresh = functools.partial(start_state, model, optimizer, averaging=averaging)
+    ratio = config.training.max_gradient_ratio
+    fresh = functools.partial(
+        start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio
+    )
     like = placed_shapes(fresh, strategy)
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
@@ -114,6 +126,7 @@ def assemble(
         accumulate_steps=parts,
         freezing=config.training.freezing,
         exchange=strategy.exchange(shardings),
+        max_gradient_ratio=ratio,
     )
     train_step = strategy.compile_train_step(train_step, shardings)
     validation = Validation(config, task, model, objective, strategy, shardings)

@@ -20,10 +20,9 @@ from typing import Any, Self
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
-from jax.experimental import multihost_utils
 
 from attention_jax.errors import CheckpointError
-from attention_jax.training import manifest, retention
+from attention_jax.training import manifest, processes, retention
 from attention_jax.training.save_cost import SaveCost
 
 _COMMITTED = "commit_success.txt"
@@ -131,8 +130,9 @@ class Checkpointer:
         """
         started = time.monotonic()
         self.wait()
-        with _one_line(f"checkpoint step {step} in {self.directory} could not be saved"):
-            manager = self._open_for_writing()
+        failure = f"checkpoint step {step} in {self.directory} could not be saved"
+        manager = self._open_for_writing(failure)
+        with _one_line(failure):
             (self._interim.add if interim else self._interim.discard)(step)
             manager.save(
                 step,
@@ -156,11 +156,12 @@ class Checkpointer:
         """
         if self._manager is None or self._saving is None:
             return
-        with _one_line(self._failure()):
-            self._manager.wait_until_finished()
-            self._manager.check_for_errors()
-        if jax.process_index() == 0 and not self._path(self._saving, manifest.NAME).exists():
-            raise CheckpointError(f"{self._failure()}: its files are not there")
+        with processes.agreed():
+            with _one_line(self._failure()):
+                self._manager.wait_until_finished()
+                self._manager.check_for_errors()
+            if processes.is_first() and not self._path(self._saving, manifest.NAME).exists():
+                raise CheckpointError(f"{self._failure()}: its files are not there")
         self._saving = None
 
     def restore(self, like: Any, step: int | None = None) -> Checkpoint | None:
@@ -177,7 +178,8 @@ class Checkpointer:
           CheckpointError: If there are checkpoints but no good one, or they are of another model.
         """
         self.wait()
-        candidates = [s for s in reversed(self.steps()) if step is None or s <= step]
+        steps, aside = processes.from_first(lambda: (self.steps(), self._aside()))
+        candidates = [s for s in reversed(steps) if step is None or s <= step]
         self._mention_unfinished(newer_than=candidates[0] if candidates else -1)
         damage = ""
         for candidate in candidates:
@@ -186,15 +188,13 @@ class Checkpointer:
                 return found
             message = f"checkpoint step {candidate} in {self.directory} is damaged: {found}"
             damage = damage or message
-            if jax.process_index() == 0:
+            if processes.is_first():
                 if candidate != candidates[-1]:
                     self._report(f"warning: {message}; an older one is taken")
                 if self._manager is None and not self._read_only:
                     self._set_aside(candidate)
-            _barrier(f"damaged_{candidate}")
         if candidates:
             raise CheckpointError(f"{damage}; there is no good one before it")
-        aside = sorted(path.name for path in self.directory.glob(f"*{_ASIDE}"))
         if aside:
             raise CheckpointError(
                 f"{self.directory} holds damaged checkpoints only, {', '.join(aside)}; "
@@ -214,13 +214,14 @@ class Checkpointer:
         Raises:
           CheckpointError: If they are of another model.
         """
-        for step in reversed(self.steps()):
-            if step > newest or self._path(step, _INTERIM).exists():
+        steps, interim = processes.from_first(lambda: (self.steps(), self._interim_steps()))
+        for step in reversed(steps):
+            if step > newest or step in interim:
                 continue
             found = self._attempt(step, like)
             if isinstance(found, Checkpoint):
                 yield found
-            elif jax.process_index() == 0:
+            elif processes.is_first():
                 self._report(
                     f"warning: checkpoint step {step} in {self.directory} is damaged: {found}; "
                     "it is left out"
@@ -248,15 +249,24 @@ class Checkpointer:
     def _failure(self) -> str:
         return f"checkpoint step {self._saving} in {self.directory} could not be saved"
 
-    def _open_for_writing(self) -> ocp.CheckpointManager:
+    def _interim_steps(self) -> set[int]:
+        return {step for step in self.steps() if self._path(step, _INTERIM).exists()}
+
+    def _aside(self) -> list[str]:
+        return sorted(path.name for path in self.directory.glob(f"*{_ASIDE}"))
+
+    def _open_for_writing(self, failure: str) -> ocp.CheckpointManager:
         if self._manager is not None:
             return self._manager
-        if jax.process_index() == 0:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            for step in set(self._folders()) - set(self.steps()):
-                shutil.rmtree(self._path(step))  # left by a process killed while it saved
-        _barrier("checkpoint_directory")
-        self._interim = {s for s in self.steps() if self._path(s, _INTERIM).exists()}
+
+        def prepare() -> set[int]:
+            with _one_line(failure):
+                self.directory.mkdir(parents=True, exist_ok=True)
+                for step in set(self._folders()) - set(self.steps()):
+                    shutil.rmtree(self._path(step))  # left by a process killed while it saved
+                return self._interim_steps()
+
+        self._interim = processes.from_first(prepare)
         options = ocp.CheckpointManagerOptions(
             preservation_policy=retention.keep(
                 self._keep_latest,
@@ -274,12 +284,13 @@ class Checkpointer:
             cleanup_tmp_directories=True,
             async_options=ocp.AsyncOptions(post_finalization_callback=self._write_manifest),
         )
-        self._manager = ocp.CheckpointManager(self.directory, options=options)
+        with _one_line(failure):
+            self._manager = ocp.CheckpointManager(self.directory, options=options)
         return self._manager
 
     def _write_manifest(self) -> None:
         """Runs in the background when a step's files are written, just before it is committed."""
-        if jax.process_index() == 0:
+        if processes.is_first():
             for step in set(self._folders()) - set(self.steps()):
                 if step in self._interim:
                     self._path(step, _INTERIM).write_text("saved when told to stop\n")
@@ -287,40 +298,37 @@ class Checkpointer:
 
     def _mention_unfinished(self, newer_than: int) -> None:
         for step in self._folders():
-            if step > newer_than and step not in self.steps() and jax.process_index() == 0:
+            if step > newer_than and step not in self.steps() and processes.is_first():
                 self._report(
                     f"warning: checkpoint step {step} in {self.directory} is passed over: "
                     f"it has no {_COMMITTED}, so its saving was interrupted"
                 )
 
     def _attempt(self, step: int, like: Any) -> Checkpoint | str:
-        """Returns a checkpoint, or what is wrong with it."""
-        damage = self._damage(step)
+        """Returns a checkpoint, or what is wrong with it: one or the other on all processes."""
+        damage = processes.from_first(lambda: self._damage(step))
         if damage is not None:
             return damage
+        found: Checkpoint | str
         try:
-            return self._load(step, like)
+            found = self._load(step, like)
         except _Unreadable as error:
-            return str(error)
+            found = str(error)
+        reasons = processes.gather(found if isinstance(found, str) else None)
+        return next(filter(None, reasons), found)
 
     def _damage(self, step: int) -> str | None:
-        """Returns what is wrong with a step, the same answer on every process."""
-        damage = None
-        if jax.process_index() == 0:
-            try:
-                damage = manifest.find_damage(self._path(step))
-            except FileNotFoundError:
-                missing = [name for name in _ITEMS if not self._path(step, name).is_dir()]
-                if missing:
-                    raise CheckpointError(
-                        f"{self._path(step)} is not a checkpoint of this program: "
-                        f"it has no {missing[0]!r}"
-                    ) from None
-                damage = f"{manifest.NAME} is missing"
-        if jax.process_count() == 1:
-            return damage
-        is_damaged = multihost_utils.broadcast_one_to_all(np.asarray(damage is not None))
-        return (damage or "process 0 found it so") if is_damaged else None
+        """Returns what the manifest says is wrong with a step."""
+        try:
+            return manifest.find_damage(self._path(step))
+        except FileNotFoundError:
+            missing = [name for name in _ITEMS if not self._path(step, name).is_dir()]
+            if missing:
+                raise CheckpointError(
+                    f"{self._path(step)} is not a checkpoint of this program: "
+                    f"it has no {missing[0]!r}"
+                ) from None
+            return f"{manifest.NAME} is missing"
 
     def _set_aside(self, step: int) -> None:
         """Renames a damaged step, so that it can be looked at and the step be saved again."""
@@ -357,11 +365,6 @@ class Checkpointer:
 
 class _Unreadable(Exception):
     """A step passed the checksums, or has none, and still could not be read."""
-
-
-def _barrier(name: str) -> None:
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices(name)
 
 
 def _first_line(error: BaseException) -> str:

@@ -47,8 +47,10 @@ class TrainingConfig:
       mode: Whether a good metric is low or high.
       patience: Validations without improvement after which training stops; 0 never stops early,
         and is the only choice with averaging `checkpoints`.
-      max_consecutive_nonfinite: Updates with a gradient that is not finite, one after another,
-        that stop training.
+      max_gradient_ratio: An update is skipped where the norm of its gradient is more than so many
+        times the median of the last 64; 0 skips none.
+      max_consecutive_nonfinite: Updates skipped one after another, for a gradient that is not
+        finite or stands out, that stop training.
       tensorboard: Whether the metrics are also written as TensorBoard event files.
     """
 
@@ -66,6 +68,7 @@ class TrainingConfig:
     metric: str = setting("nll")
     mode: str = setting("min", choices=("min", "max"))
     patience: int = setting(0, at_least=0)
+    max_gradient_ratio: float = setting(0.0, at_least=0.0)
     max_consecutive_nonfinite: int = setting(10, at_least=1)
     tensorboard: bool = setting(False)
 
@@ -80,6 +83,11 @@ class TrainingConfig:
             raise ValueError(
                 "patience: expected 0 where averaging.name is 'checkpoints', since the newest "
                 f"checkpoints are averaged and not those around the best, found {self.patience}"
+            )
+        if 0.0 < self.max_gradient_ratio <= 1.0:
+            raise ValueError(
+                "max_gradient_ratio: expected more than 1, or 0 to skip no update, found "
+                f"{self.max_gradient_ratio}"
             )
         count = getattr(self.averaging, "count", 1)
         if self.keep_latest < count:

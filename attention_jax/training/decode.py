@@ -12,6 +12,7 @@ from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import Split
 from attention_jax.errors import ConfigError
 from attention_jax.search import Hypotheses, SearchConfig, search
+from attention_jax.training import processes
 from attention_jax.training.sharding import (
     fetch,
     make_mesh,
@@ -75,6 +76,8 @@ class Decoder:
     ) -> list[list[Hypothesis]]:
         """Searches the best outputs of every source of a split.
 
+        Of several processes each searches every so many batches; all must call it, and get all.
+
         Args:
           params: The model's parameters.
           split: Its sources are searched; its targets are not looked at.
@@ -85,9 +88,10 @@ class Decoder:
           For each source its hypotheses, best first.
         """
         params = jax.device_put(fetch(params), replicated(self._mesh))
-        found: list[list[Hypothesis]] = [[] for _ in range(len(split))]
-        done = 0
+        found: dict[int, list[Hypothesis]] = {}
         for number, batch in enumerate(make_eval_batches(split, data_config)):
+            if number % jax.process_count() != jax.process_index():
+                continue
             batch = pad_rows(batch, self._mesh.size)
             sources = {name: batch[name] for name in ("source", "source_mask")}
             hypotheses = self._search(
@@ -100,10 +104,10 @@ class Decoder:
             lengths = batch["source_mask"].sum(axis=-1)
             for row, index in enumerate(batch["index"]):
                 if index >= 0:
-                    found[index] = _hypotheses(arrays, row, int(lengths[row]))
-                    done += 1
-            progress(done)
-        return found
+                    found[int(index)] = _hypotheses(arrays, row, int(lengths[row]))
+            progress(len(found))
+        everything = {k: v for part in processes.gather(found) for k, v in part.items()}
+        return [everything[index] for index in range(len(split))]
 
     def _search_batch(
         self, params: Params, batch: Batch, rng: jax.Array, max_length: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from attention_jax.configuration import plain
 from attention_jax.data.tasks import Split, Task
 from attention_jax.objectives import Objective
-from attention_jax.training import provenance
+from attention_jax.training import processes, provenance
 from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
 from attention_jax.training.outputs import OutputWriter
@@ -73,7 +73,7 @@ class Evaluation:
             return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
-        if self.is_aligning:
+        if self.is_aligning and processes.is_first():
             # Matplotlib takes a second to import, which no start should wait for.
             from attention_jax.training.viewing import DecodedRun, write_run_viewer
 
@@ -115,10 +115,13 @@ class Evaluation:
           more: Further metrics of the split.
 
         Returns:
-          The metrics.
+          The metrics; of several processes the first one scores and writes, and the others know
+          only the loss and its like.
         """
         run, split, kind = self._run, outputs.split, self._task.kind
         measured = self._measure(run.params, batches_of_process(split, run.config, run.strategy))
+        if not processes.is_first():
+            return measured
         scores = score_outputs(kind, split, outputs.texts)
         scores |= score_by_length(kind, split, outputs.texts)
         scores |= score_over_under(kind, split, outputs.texts)

@@ -70,7 +70,8 @@ class Meter:
         self._in_a_row = self._in_a_row + 1 if values["skipped"][0] > 0 else 0
         if self._in_a_row >= self._limit:
             raise UserError(
-                f"training stopped at step {step}: the loss or its gradient was not finite "
+                f"training stopped at step {step}: the loss or its gradient was not finite"
+                f"{' or stood out' if 'skipped_norm' in values else ''} "
                 f"{self._in_a_row} times in a row; every such update was skipped, and the last "
                 "checkpoint is good. A smaller config.optimizer.learning_rate or clip_norm may "
                 "help, in a new --workdir"

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from types import FrameType
 
@@ -10,9 +11,12 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-# EX_TEMPFAIL: "try again later", what schedulers are told to requeue a job for.
-_EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
-_ASK_EVERY_STEPS = 10
+from attention_jax.training import processes
+
+_EXIT_CODES = {signal.SIGTERM: processes.RETRY, signal.SIGINT: 130}
+# Asking costs the processes a wait for one another.
+_ASK_EVERY_SECONDS = 2.0
+_MOST_STEPS_BETWEEN = 100
 
 
 class Preempted(SystemExit):
@@ -24,8 +28,11 @@ class Preemption:
 
     def __init__(self):
         """Installs nothing yet; see `watching`."""
-        self._signal: signal.Signals | None = None
+        self._signal: signal.Signals | None = None  # to this process
+        self._agreed: signal.Signals | None = None  # to any process of the run
         self._at_once = False
+        self._asked: tuple[int, float] | None = None
+        self._next_step = 0
 
     @contextlib.contextmanager
     def watching(self) -> Iterator["Preemption"]:
@@ -50,18 +57,33 @@ class Preemption:
     def requested(self, step: int = 0) -> bool:
         """Returns whether any process of the run was told to stop; all get the same answer.
 
-        Several processes have to talk for that, so they do it at some steps only.
+        Several processes have to talk for that. They do it every two seconds or so, at steps that
+        follow from the pace of the slowest: the same ones on all.
+
+        Args:
+          step: Updates made, the same on every process.
         """
-        told = self._signal is not None
         if jax.process_count() == 1:
-            return told
-        if step % _ASK_EVERY_STEPS:
+            return self._signal is not None
+        if step < self._next_step:
             return False
-        return bool(np.any(multihost_utils.process_allgather(np.asarray(told))))
+        now = time.monotonic()
+        last_step, last_time = self._asked or (step, now)
+        seconds_per_step = (now - last_time) / max(step - last_step, 1)
+        answers = multihost_utils.process_allgather(
+            np.array([self._signal or 0, seconds_per_step], np.float32)
+        )
+        number, seconds_per_step = answers.max(axis=0)
+        if number:
+            self._agreed = signal.Signals(int(number))
+        pace = _ASK_EVERY_SECONDS / max(float(seconds_per_step), 1e-3)
+        distance = 1 if step == last_step else int(min(max(pace, 1), _MOST_STEPS_BETWEEN))
+        self._asked, self._next_step = (step, now), step + distance
+        return number > 0
 
     def leave(self) -> None:
         """Raises Preempted with the exit code that goes with the signal."""
-        raise Preempted(_EXIT_CODES[self._signal or signal.SIGTERM])
+        raise Preempted(_EXIT_CODES[self._agreed or self._signal or signal.SIGTERM])
 
     def leave_if_requested(self) -> None:
         """Raises Preempted if this process was told to stop."""

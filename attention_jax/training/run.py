@@ -1,12 +1,11 @@
 """A run from beginning to end: claim its directory, train, evaluate, or find it complete."""
 
+import contextlib
 from pathlib import Path
-
-import jax
 
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError
-from attention_jax.training import provenance
+from attention_jax.training import processes, provenance
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.config import (
     ExperimentConfig,
@@ -35,25 +34,39 @@ def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
       UserError: If the directory, the data or the config is at fault.
       Preempted: If the process was told to stop; nothing is lost then.
     """
-    directory = RunDirectory(workdir, writes=jax.process_index() == 0)
-    with directory.claimed(), Preemption().watching() as preemption:
-        adopt_config(directory, config)
-        if is_complete(directory, config):
-            print(f"This run is complete: {directory.path}")
-        else:
+    directory = RunDirectory(workdir, writes=processes.is_first())
+    with contextlib.ExitStack() as claim, Preemption().watching() as preemption:
+
+        def begin() -> bool:
+            claim.enter_context(directory.claimed())
+            adopt_config(directory, config)
+            if is_complete(directory, config):
+                return False
             _record_start(directory, config)
+            return True
+
+        if processes.from_first(begin):
             with open_checkpoints(directory, config) as checkpointer:
                 train(config, directory, checkpointer, preemption)
             with preemption.at_once():
-                run = load_run(directory.path)
-                evaluation = Evaluation(run, build_task(config.data, directory.vocabularies))
-                for split in config.evaluation.splits:
-                    evaluation.evaluate(split)
-                from attention_jax.training.pictures import draw_learning_curves
-
-                draw_learning_curves(directory)
+                _evaluate(config, directory)
             directory.add_to_run(finished=provenance.now())
-        print(format_results(directory))
+        elif directory.writes:
+            print(f"This run is complete: {directory.path}")
+        if directory.writes:
+            print(format_results(directory))
+
+
+def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
+    """Evaluates the splits: all processes decode their share, the first one writes and draws."""
+    run = load_run(directory.path)
+    evaluation = Evaluation(run, build_task(config.data, directory.vocabularies))
+    for split in config.evaluation.splits:
+        evaluation.evaluate(split)
+    if directory.writes:
+        from attention_jax.training.pictures import draw_learning_curves
+
+        draw_learning_curves(directory)
 
 
 def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> None:

@@ -5,7 +5,8 @@
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
 `alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
 is told of, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`, differences
-from another run; `checkpoints/`, `vocab/` and `plots/`.
+from another run; `checkpoints/`, `vocab/` and `plots/`; `logs/`, the output of each of several
+processes.
 """
 
 import contextlib
@@ -43,6 +44,7 @@ class RunDirectory:
         self.vocabularies = self.path / "vocab"
         self.links = self.path / "links.train.txt"
         self.plots = self.path / "plots"
+        self.logs = self.path / "logs"
 
     def predictions(self, split: str) -> pathlib.Path:
         """Returns the file with the best output for every example of a split."""
@@ -150,7 +152,7 @@ class RunDirectory:
                 write_json(path, value)
 
     def _names(self) -> list[str]:
-        return [name for name in os.listdir(self.path) if name != _LOCK]
+        return [name for name in os.listdir(self.path) if name not in (_LOCK, self.logs.name)]
 
     def _lock(self, file: Any) -> None:
         """Takes a lock that the operating system drops when this process ends, however it ends."""

@@ -1,6 +1,6 @@
 """What a run tells while it trains: on the screen, and in `metrics.jsonl`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import jax
@@ -74,6 +74,8 @@ class RunLog:
         step, totals = window
         values = self._objective.summary(totals)
         tokens = totals["nll"][1]
+        for line in _skipped(step, totals):
+            self.say(line)
         self._write(step, "train", {**values, **self._progress.update(step, values, tokens)})
 
     def validation(self, step: int, values: Mapping[str, float], *, best: bool) -> None:
@@ -91,3 +93,22 @@ class RunLog:
     def _write(self, step: int, split: str, values: Mapping[str, float]) -> None:
         if self._writer is not None:
             self._writer.write(step, split, values)
+
+
+def _skipped(step: int, totals: Totals) -> Iterator[str]:
+    """Yields a line where updates of a window were skipped."""
+    skipped, updates = totals["skipped"]
+    if skipped:
+        norms, spikes = totals.get("skipped_norm", (0.0, 0.0))
+        reasons = [
+            f"{number:g} {reason}"
+            for number, reason in (
+                (skipped - spikes, "not finite"),
+                (spikes, f"with a gradient of norm {norms / max(spikes, 1.0):.4g} that stood out"),
+            )
+            if number
+        ]
+        yield (
+            f"warning: {skipped:g} of the last {updates:g} updates up to step {step} "
+            f"{'was' if skipped == 1 else 'were'} skipped: {', '.join(reasons)}"
+        )

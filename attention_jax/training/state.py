@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from attention_jax.training.averaging import Averaging, start_average
 from attention_jax.training.schedules import Leaf, PlateauState
+from attention_jax.training.spikes import start_norms
 from attention_jax.types import Model, Params
 
 
@@ -24,7 +25,8 @@ class TrainState:
       optimizer: The optimiser's state.
       average: Moving average of the parameters (a tree like theirs), or None where none is kept.
       plateau: The state of the schedule `plateau`.
-      skipped: int32 scalar, updates skipped because the gradient was not finite.
+      norms: Norms of the last gradients, or None where none is skipped for standing out.
+      skipped: int32 scalar, updates skipped because of their gradient.
       skipped_in_a_row: int32 scalar, those since the last update that was made.
     """
 
@@ -33,6 +35,7 @@ class TrainState:
     optimizer: Any
     average: Any
     plateau: PlateauState
+    norms: Any
     skipped: Leaf
     skipped_in_a_row: Leaf
 
@@ -43,6 +46,7 @@ def start_state(
     rng: Array,
     *,
     averaging: Averaging,
+    max_gradient_ratio: float = 0.0,
 ) -> TrainState:
     """Draws parameters and returns the state before the first step.
 
@@ -55,6 +59,7 @@ def start_state(
         optimizer=optimizer.init(params),
         average=start_average(averaging, params),
         plateau=PlateauState.start(),
+        norms=start_norms(max_gradient_ratio),
         skipped=jnp.int32(0),
         skipped_in_a_row=jnp.int32(0),
     )

@@ -14,6 +14,7 @@ from attention_jax.training.averaging import Averaging, update_average
 from attention_jax.training.exchange import Exchange
 from attention_jax.training.freezing import Freezing
 from attention_jax.training.schedules import Schedule
+from attention_jax.training.spikes import add_norm, is_spike
 from attention_jax.training.state import TrainState
 from attention_jax.types import Batch, Model, Params
 
@@ -31,6 +32,7 @@ def make_train_step(
     accumulate_steps: int = 1,
     freezing: Freezing = Freezing(),
     exchange: Exchange = Exchange(),
+    max_gradient_ratio: float = 0.0,
 ) -> TrainStep:
     """Makes the function that takes one optimiser step.
 
@@ -46,14 +48,17 @@ def make_train_step(
       freezing: Which parameters keep their values, and at which steps.
       exchange: What devices tell one another, if the function runs on each with its rows; see
         `sharding.Strategy`.
+      max_gradient_ratio: How many times the median norm of the last gradients a gradient may have,
+        0 for any; that of `start_state`.
 
     Returns:
       `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
       the step's own is `fold_in(rng, state.step)`. The metrics are (sum, count) pairs: those of
       the objective, `gradient_norm` (before clipping), `learning_rate` and `skipped`.
 
-      Where loss or gradient are not finite, parameters, optimiser and average keep their bits,
-      the step counts as skipped, and its other metrics count nothing.
+      Where loss or gradient are not finite, or the gradient stands out, parameters, optimiser and
+      average keep their bits, the step counts as skipped, and its other metrics count nothing. The
+      norm of one that stood out is `skipped_norm`.
     """
 
     def train_step(state: TrainState, batch: Batch, rng: Array) -> tuple[TrainState, Pairs]:
@@ -64,33 +69,39 @@ def make_train_step(
         gradient = freezing.hold(state.step, gradient, optax.tree.zeros_like(gradient))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+        spike = finite & is_spike(state.norms, norm, max_gradient_ratio)
+        good, made = finite & ~spike, state.step - state.skipped
         learning_rate = schedule(state.step, state.plateau.scale)
-        kept = (state.params, state.optimizer, state.average)
+        kept = (state.params, state.optimizer, state.average, state.norms)
 
         def update(kept: tuple) -> tuple:
-            params, optimizer_state, average = kept
+            params, optimizer_state, average, norms = kept
             updates, optimizer_state = optimizer.update(
                 gradient, optimizer_state, params, learning_rate=learning_rate
             )
             params = freezing.hold(state.step, optax.apply_updates(params, updates), params)
-            average = update_average(averaging, average, params, state.step - state.skipped)
-            return params, optimizer_state, average
+            average = update_average(averaging, average, params, made)
+            return params, optimizer_state, average, add_norm(norms, norm, made)
 
         # A branch and not a selection: where both are at hand, XLA copies the optimiser's state.
-        params, optimizer_state, average = jax.lax.cond(finite, update, lambda kept: kept, kept)
+        kept = jax.lax.cond(good, update, lambda kept: kept, kept)
+        params, optimizer_state, average, norms = kept
         new_state = dataclasses.replace(
             state,
             step=state.step + 1,
             params=params,
             optimizer=optimizer_state,
             average=average,
-            skipped=state.skipped + ~finite,
-            skipped_in_a_row=jnp.where(finite, 0, state.skipped_in_a_row + 1),
+            norms=norms,
+            skipped=state.skipped + ~good,
+            skipped_in_a_row=jnp.where(good, 0, state.skipped_in_a_row + 1),
         )
         one = jnp.float32(1.0)
         metrics |= {"gradient_norm": (norm, one), "learning_rate": (learning_rate, one)}
-        metrics = _where(finite, metrics, jax.tree.map(jnp.zeros_like, metrics))
-        metrics["skipped"] = (one - finite, one)
+        metrics = _where(good, metrics, jax.tree.map(jnp.zeros_like, metrics))
+        metrics["skipped"] = (one - good, one)
+        if state.norms is not None:
+            metrics["skipped_norm"] = (jnp.where(spike, norm, 0.0), one * spike)
         return new_state, metrics
 
     return train_step

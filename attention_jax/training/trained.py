@@ -80,7 +80,10 @@ def load_run(
     source, target = load_vocabularies(directory.vocabularies)
     model = build_model(config.model, source.size, target.size)
     optimizer, averaging = build_optimizer(config.optimizer), config.training.averaging
-    start = functools.partial(start_state, model, optimizer, averaging=averaging)
+    start = functools.partial(
+        start_state, model, optimizer, averaging=averaging,
+        max_gradient_ratio=config.training.max_gradient_ratio,
+    )  # fmt: skip
     like = placed_shapes(start, build_strategy_here(config.sharding))
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import jax
-from jax.experimental import multihost_utils
-
 from attention_jax.data.config import AlignmentConfig, TranslationConfig
 from attention_jax.data.corpora import training_lines
 from attention_jax.data.lines import read_lines
@@ -29,9 +26,9 @@ def word_links(
 ) -> list[WordLinks]:
     """Returns the (source, target) words that belong together in every training pair.
 
-    The first process of a run looks for them once and writes them to the run directory. There all
-    processes read them, then and whenever the run is continued: some aligners draw samples, and a
-    file may have changed since.
+    The first process of a run looks for them once and writes them to the run directory, before the
+    others ask. There all processes read them, then and whenever the run is continued: some aligners
+    draw samples, and a file may have changed since.
 
     Args:
       task: What is trained on.
@@ -50,8 +47,6 @@ def word_links(
         else:
             found = _aligned(data_config.alignment, words, report)
         directory.write_lines(directory.links, map(to_pharaoh, found))
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices("word_links")
     lengths = [(len(source), len(target)) for source, target in zip(*words, strict=True)]
     try:
         marked = parse_lines(read_lines(directory.links), str(directory.links), lengths=lengths)

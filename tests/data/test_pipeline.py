@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 
 import numpy as np
@@ -7,11 +8,12 @@ import pytest
 from attention_jax.data.config import SmokeConfig
 from attention_jax.data.pipeline import make_eval_batches, make_train_iterator
 from attention_jax.data.tasks import build_task, sources_only
-from attention_jax.errors import ConfigError, DataError
+from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
 CONFIG = SmokeConfig(batch_size=24, num_buckets=4, eval_batch_size=24)
 TOKENS = dataclasses.replace(CONFIG, batch_unit="tokens", batch_size=256, batch_multiple=8)
+STREAM = "252d34cfccc2defe"  # of two epochs with TOKENS and seed 11
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +33,7 @@ def _assert_same(batch, other):
 
 def _joined(batches):
     """The global batch of the batches that each of several processes sees."""
-    count = len(batches)
-    joined = {}
-    for name, part in batches[0].items():
-        joined[name] = np.empty((len(part) * count, *part.shape[1:]), part.dtype)
-        for process, batch in enumerate(batches):
-            joined[name][process::count] = batch[name]
-    return joined
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def test_batch_holds_the_examples_it_names(task):
@@ -165,11 +161,33 @@ def test_nothing_short_enough_is_an_error(task):
         make_train_iterator(task, config, 0)
 
 
-def test_rows_that_cannot_be_shared_are_an_error(task):
-    with pytest.raises(ConfigError, match=r"data\.batch_size: .* 5 processes .* found 24"):
-        make_train_iterator(task, CONFIG, 0, 0, 5)
-    with pytest.raises(ConfigError, match=r"data\.eval_batch_size: .* 5 processes"):
-        make_eval_batches(task.split("test"), CONFIG, 0, 5)
+@pytest.mark.parametrize(("process_count", "multiple", "rows"), [(5, 1, 25), (2, 8, 32)])
+def test_rows_that_cannot_be_shared_are_filled_up_at_the_end(task, process_count, multiple, rows):
+    alone = make_train_iterator(task, CONFIG, 0)
+    together = [
+        make_train_iterator(task, CONFIG, 0, process, process_count, rows_multiple=multiple)
+        for process in range(process_count)
+    ]
+    batches = [next(iterator) for iterator in together]
+    assert {len(batch["index"]) for batch in batches} == {rows // process_count}
+    joined = _joined(batches)
+    _assert_same(next(alone), {name: array[:24] for name, array in joined.items()})
+    assert (joined["index"][24:] == -1).all() and not joined["source_mask"][24:].any()
+    parts = [make_eval_batches(task.split("test"), CONFIG, process, 5) for process in range(5)]
+    assert {len(batch["index"]) for part in parts for batch in part} == {5}
+
+
+@pytest.mark.parametrize("process_count", [1, 2, 4])
+def test_stream_of_examples_is_the_same_on_any_number_of_processes(task, process_count):
+    iterators = [
+        make_train_iterator(task, TOKENS, 11, process, process_count)
+        for process in range(process_count)
+    ]
+    digest = hashlib.sha256()
+    for _ in range(2 * iterators[0].batches_per_epoch):
+        indices = _joined([next(iterator) for iterator in iterators])["index"]
+        digest.update(indices.astype("<i4").tobytes())
+    assert digest.hexdigest()[:16] == STREAM
 
 
 @pytest.mark.parametrize("process_count", [1, 2])

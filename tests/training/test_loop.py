@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -66,6 +67,15 @@ def test_run_is_complete_after_its_end(plain_run, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"This run is complete: {plain_run}") and "bleu" in out
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_complete_run_can_be_made_longer(plain_run, tmp_path, capsys):
+    workdir = shutil.copytree(plain_run, tmp_path / "run")
+    config = tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0, num_steps=16)
+    run_experiment(config, workdir)
+    assert "continuing after step 12" in capsys.readouterr().err
+    assert _steps(workdir, "train") == [12, 16]
+    assert json.loads((workdir / "results.json").read_text())["test"]["step"] == 16
 
 
 def test_run_refuses_another_config(plain_run):

@@ -1,0 +1,124 @@
+"""Child processes that do not outlive their parent, and get its signals once.
+
+The standard library is enough: these programs run wherever a Python is, before the environment of
+the command that they start.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+MISTAKE, FAILURE, RETRY, INTERRUPTED = 2, 1, 75, 130
+
+
+def start(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    log: pathlib.Path | None = None,
+) -> subprocess.Popen:
+    """Starts a command in a session of its own, so that Ctrl-C reaches it through us, once.
+
+    Where the system can (Linux), the child is told to stop when this process dies, however it does.
+
+    Args:
+      command: The program and its arguments.
+      environment: Variables beside our own.
+      log: File to which it appends what it writes; else it writes where we do.
+
+    Raises:
+      OSError: If there is no such program.
+    """
+    parent = os.getpid()
+
+    def prepare() -> None:
+        if sys.platform.startswith("linux"):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:  # it died before we could ask
+                os._exit(RETRY)
+
+    with contextlib.ExitStack() as files:
+        output = None if log is None else files.enter_context(log.open("ab"))
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            preexec_fn=prepare,
+        )
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[list[int]]:
+    """Collects SIGTERM and SIGINT, in the order of their arrival, while the block runs."""
+    received: list[int] = []
+    old = {n: signal.signal(n, lambda number, frame: received.append(number)) for n in _SIGNALS}
+    try:
+        yield received
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def stop(child: subprocess.Popen, number: int) -> None:
+    """Sends a signal to a child and to what it has started, if it still runs."""
+    with contextlib.suppress(ProcessLookupError):
+        if number == signal.SIGKILL:
+            os.killpg(child.pid, number)
+        elif child.poll() is None:
+            child.send_signal(number)
+
+
+def exit_code(child: subprocess.Popen) -> int:
+    """Returns the code of a child that has ended as shells show it: 137 for SIGKILL."""
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def describe(code: int) -> str:
+    """Returns an exit code in words."""
+    if code > 128:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(code - 128).name}"
+    return f"exit code {code}"
+
+
+def workdir_of(command: Sequence[str]) -> pathlib.Path | None:
+    """Returns what a command gives as `--workdir`, if it does."""
+    found = None
+    for argument, following in zip(command, [*command[1:], ""], strict=True):
+        if argument in ("--workdir", "-workdir"):
+            found = following
+        elif match := re.fullmatch(r"--?workdir=(.+)", argument):
+            found = match[1]
+    return pathlib.Path(found).expanduser().absolute() if found else None
+
+
+def split(arguments: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Separates the options in front of a command from the command.
+
+    Args:
+      arguments: Those of our own command line.
+      known: Names of the options that there are, each written `--NAME=VALUE`.
+
+    Raises:
+      ValueError: Naming an option that there is not.
+    """
+    options: dict[str, str] = {}
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        match = re.fullmatch(r"--(\w+)=(.*)", rest.pop(0))
+        if match is None or match[1] not in known:
+            names = ", ".join(f"--{name}=VALUE" for name in known)
+            raise ValueError(f"expected one of {names} or a command, found {arguments[0]!r}")
+        options[match[1]] = match[2]
+    return options, rest

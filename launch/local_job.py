@@ -1,0 +1,197 @@
+"""Several processes of this host that train together, as one job with one exit code."""
+
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+from launch import children
+
+_POLL_SECONDS = 0.1
+_KILL_AFTER_SECONDS = 30.0
+_PORTS = (20000, 32000)  # below those that systems give to connections by themselves
+_TAIL_BYTES = 4096
+
+
+class LocalJob:
+    """Starts the processes, waits until all have ended, and leaves none behind.
+
+    Process 0's log is shown while it grows.
+    """
+
+    def __init__(self, command: Sequence[str], count: int, logs: pathlib.Path | None = None):
+        """Starts nothing yet.
+
+        Args:
+          command: Started `count` times, each with the environment that tells it its place.
+          count: Number of processes.
+          logs: Where they write `process_0.log`, ...; in the run directory if None.
+        """
+        self._command = list(command)
+        self._count = count
+        self._workdir = children.workdir_of(command)
+        if logs is None and self._workdir is not None:
+            logs = self._workdir / "logs"
+        self.logs = logs or pathlib.Path(tempfile.mkdtemp(prefix="attention_jax_logs_"))
+        self._children: list[subprocess.Popen] = []
+        self._shown = 0
+
+    def run(self) -> int:
+        """Runs the job.
+
+        Returns:
+          The exit code. A user's mistake counts most, then a failure, then being interrupted: no
+          other run would help. Else it is 75 if any process says so, such as those that were left
+          by one that was killed; else the highest.
+
+        Raises:
+          OSError: If the command cannot be started.
+        """
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._shown = self._size_of_first_log()
+        try:
+            with children.signals() as received:
+                self._start()
+                self._watch(received)
+            codes = [children.exit_code(child) for child in self._children]
+        finally:
+            for child in self._children:
+                children.stop(child, signal.SIGKILL)
+                child.wait()
+        self._explain(codes)
+        self._forget_mistake(codes)
+        return worst(codes)
+
+    def _log(self, number: int) -> pathlib.Path:
+        return self.logs / f"process_{number}.log"
+
+    def _start(self) -> None:
+        coordinator = f"127.0.0.1:{free_port()}"
+        devices = shares_of_gpus(self._count)
+        for number in range(self._count):
+            environment = {
+                "ATTENTION_JAX_COORDINATOR": coordinator,
+                "ATTENTION_JAX_NUM_PROCESSES": str(self._count),
+                "ATTENTION_JAX_PROCESS_ID": str(number),
+                "PYTHONUNBUFFERED": "1",
+            }
+            if devices:
+                environment["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, devices[number]))
+            self._children.append(
+                children.start(self._command, environment=environment, log=self._log(number))
+            )
+
+    def _watch(self, received: list[int]) -> None:
+        """Waits for the end, passing signals on; nobody waits forever for one that is gone."""
+        first_end = None
+        while any(child.poll() is None for child in self._children):
+            while received:
+                number = received.pop(0)
+                for child in self._children:
+                    children.stop(child, number)
+            if first_end is None and any(child.returncode for child in self._children):
+                first_end = time.monotonic()
+            if first_end is not None:
+                self._hurry(time.monotonic() - first_end)
+            self._show()
+            time.sleep(_POLL_SECONDS)
+        self._show()
+
+    def _hurry(self, seconds: float) -> None:
+        """Ends those that are left by another one and have not noticed in time."""
+        noticed = 2 * float(os.environ.get("ATTENTION_JAX_HEARTBEAT_SECONDS") or 30)
+        if seconds > noticed + _KILL_AFTER_SECONDS:
+            for child in self._children:
+                children.stop(child, signal.SIGKILL)
+
+    def _show(self) -> None:
+        """Writes what process 0 has logged since the last time."""
+        with self._log(0).open("rb") as file:
+            file.seek(self._shown)
+            sys.stdout.buffer.write(file.read())
+            sys.stdout.buffer.flush()
+            self._shown = file.tell()
+
+    def _size_of_first_log(self) -> int:
+        return self._log(0).stat().st_size if self._log(0).exists() else 0
+
+    def _explain(self, codes: Sequence[int]) -> None:
+        """Says how processes ended, unless it was said already: process 0's output was shown."""
+        last = [_last_line(self._log(number)) for number in range(len(codes))]
+        for number, code in enumerate(codes):
+            is_known = (code, last[number]) == (codes[0], last[0])
+            if code > 128 or (code and not is_known):
+                said = f": {last[number]}" if code < 128 else ""
+                print(
+                    f"process {number} of {len(codes)}, {children.describe(code)}{said} "
+                    f"(see {self._log(number)})",
+                    file=sys.stderr,
+                )
+
+    def _forget_mistake(self, codes: Sequence[int]) -> None:
+        """Leaves no directory of a run that did not begin, as a single process would not."""
+        workdir = self._workdir
+        if workdir is None or self.logs.parent != workdir or (workdir / "config.json").exists():
+            return
+        if worst(codes) == children.MISTAKE:
+            shutil.rmtree(self.logs, ignore_errors=True)
+            with contextlib.suppress(OSError):  # it holds something else
+                workdir.rmdir()
+
+
+def _last_line(log: pathlib.Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode("utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def worst(codes: Sequence[int]) -> int:
+    """Returns the exit code of a job whose processes ended with these; see `LocalJob.run`."""
+    for code in (children.MISTAKE, children.FAILURE, children.INTERRUPTED, children.RETRY):
+        if code in codes:
+            return code
+    return max(codes)
+
+
+def free_port() -> int:
+    """Returns a port of this host that nobody listens on."""
+    for port in random.sample(range(*_PORTS), 100):
+        with socket.socket() as candidate, contextlib.suppress(OSError):
+            candidate.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port")
+
+
+def shares_of_gpus(count: int) -> list[list[int]]:
+    """Shares the host's GPUs out among processes; nothing is returned where there are none.
+
+    Raises:
+      ValueError: If they cannot be shared evenly.
+    """
+    if os.environ.get("JAX_PLATFORMS", "").split(",")[0] not in ("", "cuda", "gpu"):
+        return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        gpus = len([name for name in visible.split(",") if name.strip()])
+    else:
+        lister = shutil.which("nvidia-smi")
+        listed = subprocess.run([lister, "-L"], capture_output=True, text=True) if lister else None
+        gpus = sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed else 0
+    if not gpus:
+        return []
+    if gpus % count:
+        raise ValueError(
+            f"expected a number of processes that divides the {gpus} GPUs of this host, found "
+            f"{count}; JAX_PLATFORMS=cpu trains without them"
+        )
+    size = gpus // count
+    return [list(range(number * size, (number + 1) * size)) for number in range(count)]
