@@ -10,7 +10,7 @@ from attention_jax.ops.masks import zero_padding
 def convolve(
     values: Float[Array, "B S D"],
     kernel: Float[Array, "WD F"],
-    bias: Float[Array, "F"],
+    bias: Float[Array, " F"],
     mask: Bool[Array, "B S"],
 ) -> Float[Array, "B S F"]:
     """Convolves sequences with zeros on both sides of them, so that their lengths stay.
