@@ -9,6 +9,7 @@ import pytest
 
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.recurrent import lstm_step
+from tests.quick import quick_jit
 
 B, S, D, A = 3, 5, 3, 4
 LENGTHS = (5, 3, 0)
@@ -51,7 +52,7 @@ def lstmn(params, gates, queries, keep):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_run_lstmn_equals_a_loop_in_numpy(reverse):
     params, gates, queries, mask, keep = inputs()
-    run = jax.jit(functools.partial(run_lstmn, reverse=reverse, keep=keep))
+    run = quick_jit(functools.partial(run_lstmn, reverse=reverse, keep=keep))
     hidden, final = run(params, gates, queries, mask)
     numbers = {name: np.asarray(value, float) for name, value in params.items()}
     order = slice(None, None, -1 if reverse else 1)
@@ -102,7 +103,7 @@ def test_gradients_are_those_of_an_ordinary_loop():
         return [jax.grad(functools.partial(loss, function), (0, 1, 2))(*arguments)
                 for function in (run_lstmn, plain)]  # fmt: skip
 
-    found, expected = jax.jit(both)(params, gates, queries)
+    found, expected = quick_jit(both)(params, gates, queries)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

@@ -13,6 +13,7 @@ from attention_jax.layers.decoders.gnmt import Config, build
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
 from attention_jax.layers.parameters import Initialization, draw
+from tests.quick import quick_jit
 
 B, T, S, E, D, LAYERS = 2, 3, 4, 4, 5, 4
 VARIANTS = ("paper", "gnmt", "gnmt_v2")
@@ -40,7 +41,7 @@ def inputs():
 def encoded():
     params, words, _ = inputs()
     mask = jnp.arange(S) < jnp.asarray([4, 2])[:, None]
-    return jax.jit(build_encoder(ENCODER, 3).encode)(params, words, mask)
+    return quick_jit(build_encoder(ENCODER, 3).encode)(params, words, mask)
 
 
 @functools.cache
@@ -49,7 +50,7 @@ def run(variant):
     decoder = decoder_of(variant)
     params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
 
-    @jax.jit
+    @quick_jit
     def decode(params, encoded, embedded):
         memory, state = decoder.start(params, encoded, T)
         features, attention, _ = decoder.run(params, memory, state, embedded)

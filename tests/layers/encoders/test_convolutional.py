@@ -8,6 +8,7 @@ import pytest
 from attention_jax.layers.encoder import find_encoder
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.positions import sinusoidal_positions
+from tests.quick import quick_jit
 
 S, LENGTH, D = 6, 5, 4
 
@@ -19,7 +20,7 @@ def encode(name, **fields):
     params = draw(encoder.parameters, jax.random.key(1), Initialization("uniform", scale=0.7))
     words = np.random.default_rng(0).normal(size=(1, S, D))
     mask = jnp.arange(S)[None] < LENGTH
-    encoded = jax.jit(encoder.encode)(params, jnp.asarray(words, jnp.float32), mask)
+    encoded = quick_jit(encoder.encode)(params, jnp.asarray(words, jnp.float32), mask)
     return jax.tree.map(lambda leaf: np.asarray(leaf, float), params), words[0, :LENGTH], encoded
 
 
@@ -97,6 +98,6 @@ def test_a_layer_of_three_sees_one_place_more_on_each_side(layers, reach):
     def middle(words):
         return encoder.encode(params, words, mask).annotations[0, 4]
 
-    slopes = jax.jit(jax.jacobian(middle))(jnp.ones((1, 9, D)))
+    slopes = quick_jit(jax.jacobian(middle))(jnp.ones((1, 9, D)))
     seen = np.abs(np.asarray(slopes)).max(axis=(0, 1, 3)) > 0
     assert np.flatnonzero(seen).tolist() == list(range(4 - reach, 5 + reach))

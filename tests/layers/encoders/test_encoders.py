@@ -10,7 +10,8 @@ import pytest
 
 from attention_jax.layers.attention import find_config
 from attention_jax.layers.encoder import encoder_names, find_encoder
-from attention_jax.layers.parameters import Initialization, draw
+from attention_jax.layers.parameters import Parameter
+from tests.quick import quick_jit
 
 B, S, CUT, D = 3, 5, 3, 8
 LENGTHS = (5, 3, 1)
@@ -60,13 +61,17 @@ def build(config):
 
 @functools.cache
 def parameters(config):
-    start = Initialization("uniform", scale=0.5)
-    return jax.jit(lambda: draw(build(config).parameters, jax.random.key(1), start))()
+    rng = np.random.default_rng(1)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), jnp.float32),
+        build(config).parameters,
+        is_leaf=lambda node: isinstance(node, Parameter),
+    )
 
 
 @functools.cache
 def compiled(config, train=False):
-    return jax.jit(functools.partial(build(config).encode, train=train))
+    return quick_jit(functools.partial(build(config).encode, train=train))
 
 
 @functools.cache
@@ -118,7 +123,7 @@ def test_every_parameter_learns_and_the_gradient_is_finite(name):
         return sum((part * jnp.cos(jnp.arange(part.size)).reshape(part.shape)).sum()
                    for part in parts)  # fmt: skip
 
-    gradients = jax.jit(jax.grad(loss, (0, 1)))(parameters(config), embedded)
+    gradients = quick_jit(jax.grad(loss, (0, 1)))(parameters(config), embedded)
     for path, gradient in jax.tree.leaves_with_path(gradients):
         assert np.isfinite(gradient).all(), jax.tree_util.keystr(path)
         assert np.abs(gradient).max() > 1e-7, jax.tree_util.keystr(path)
