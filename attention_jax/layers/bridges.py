@@ -1,12 +1,14 @@
 """Bridges: from what the encoder ends with to the state that the decoder starts from.
 
-last      tanh(W [final states of the layer's directions])
-backward  tanh(W final state of the backward reading), which has just read the first word
-          (Bahdanau et al. 2015, appendix A.2.2)
-mean      tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
-copy      the encoder's final states themselves, layer by layer (Sutskever et al. 2014, Luong
-          et al. 2015)
-zero      zeros
+  last           tanh(W [final states of the layer's directions])
+  backward       tanh(W final state of the backward reading), which has just read the first word
+                 (Bahdanau et al. 2015, appendix A.2.2)
+  mean           tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
+  copy           the encoder's final states themselves, layer by layer (Sutskever et al. 2014,
+                 Luong et al. 2015)
+  copy_backward  likewise, of a layer that reads both ways those of the backward reading
+                 (tensorflow/nmt, gnmt_model)
+  zero           zeros
 """
 
 from typing import Any
@@ -19,7 +21,8 @@ from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, Params, State
 
-BRIDGES = ("last", "backward", "mean", "copy", "zero")
+BRIDGES = ("last", "backward", "mean", "copy", "copy_backward", "zero")
+_COPIES = ("copy", "copy_backward")
 
 
 def check_bridge(
@@ -27,7 +30,7 @@ def check_bridge(
 ) -> None:
     """Raises `ValueError` if an encoder does not end with what a bridge needs."""
     finals = encoder.finals
-    if bridge in ("last", "backward", "copy") and not finals:
+    if bridge not in ("mean", "zero") and not finals:
         raise ValueError(
             "decoder.bridge: expected 'mean' or 'zero' with an encoder that has no final state, "
             f"found {bridge!r}"
@@ -36,9 +39,12 @@ def check_bridge(
         raise ValueError(
             "decoder.bridge: expected a top encoder layer that reads backward, found none"
         )
-    if bridge != "copy":
+    if bridge not in _COPIES:
         return
-    found = [(final.width, CELLS[final.cell].entries) for final in finals]
+    found = [
+        (final.width if bridge == "copy" else final.depth, CELLS[final.cell].entries)
+        for final in finals
+    ]
     expected = [(hidden_dim, CELLS[cell].entries)] * num_layers
     if found != expected:
         raise ValueError(
@@ -53,7 +59,7 @@ def bridge_parameters(
 ) -> dict[str, Any]:
     """Returns the parameters of a bridge into `num_layers` cells."""
     check_bridge(bridge, encoder, cell, hidden_dim, num_layers)
-    if bridge in ("copy", "zero"):
+    if bridge in (*_COPIES, "zero"):
         return {}
     tree = {}
     for layer in range(num_layers):
@@ -80,8 +86,12 @@ def bridge_carries(
     for layer in range(num_layers):
         carry = {}
         for entry in CELLS[cell].entries:
-            if bridge == "copy":
-                carry[entry] = encoded.final_entry(layer, entry)
+            if bridge in _COPIES:
+                finals = encoded.finals[layer]
+                is_whole = bridge == "copy" or "backward" not in finals
+                carry[entry] = (
+                    encoded.final_entry(layer, entry) if is_whole else finals["backward"][entry]
+                )
                 continue
             weights = params[f"layer_{layer}_{entry}"]
             final = _final(bridge, encoded, layer, num_layers)

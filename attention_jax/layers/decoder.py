@@ -9,6 +9,7 @@ dataclass `Config` and `build(config, sizes, mechanism_config) -> SequenceDecode
 import abc
 import importlib
 import pkgutil
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -226,20 +227,43 @@ class RecurrentDecoder(SequenceDecoder):
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
         # Time-major throughout, so that only the narrow ends are transposed.
         by_time = _swap(embedded)
+        constants = (params, memory, dropout)
+        state, outputs = self.recur(self.advance, constants, state, by_time, mask)
+        features = self.readout(params, outputs, by_time)
+        return _swap(features), jax.tree.map(_swap, outputs["attention"]), state
+
+    def recur(
+        self,
+        advance: Callable[..., tuple[State, dict[str, Any]]],
+        constants: tuple[Params, Memory, Any],
+        state: State,
+        embedded: Array,
+        mask: Array | None,
+    ) -> tuple[State, dict[str, Any]]:
+        """Scans a step over known targets, each time with the word before it observed.
+
+        Args:
+          advance: `advance`, or as much of it as the recurrence needs.
+          constants: Parameters, memory and what `dropout` drew.
+          state: The state before the first token.
+          embedded: `T B E`.
+          mask: `B T`, or None where all targets are real.
+
+        Returns:
+          (state, outputs), the latter with a leading time axis.
+        """
         words = None
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
-            words = (by_time, None if mask is None else _swap(shift_right(mask, False)))
+            words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
             projected, words = inputs
             if words is not None:
                 state = self.observe(*constants[:2], state, *words)
-            return self.advance(*constants, state, projected)
+            return advance(*constants, state, projected)
 
-        inputs = (self.inputs(params, by_time), words)
-        state, outputs = deferred_scan(step, (params, memory, dropout), state, inputs)
-        features = self.readout(params, outputs, by_time)
-        return _swap(features), jax.tree.map(_swap, outputs["attention"]), state
+        inputs = (self.inputs(constants[0], embedded), words)
+        return deferred_scan(step, constants, state, inputs)
 
     def step(
         self, params: Params, memory: Memory, state: State, embedded: Array

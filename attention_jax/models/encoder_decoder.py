@@ -94,12 +94,13 @@ def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
     is_initial_only = getattr(config.attention, "conditioning", None) == "initial_state"
     bridge = getattr(config.decoder, "bridge", None)
     reads_both_ways = bool(reading.finals) and len(reading.finals[-1].readings) > 1
-    if is_initial_only and (bridge == "zero" or (bridge == "backward" and reads_both_ways)):
+    is_partial = bridge in ("backward", "copy_backward") and reads_both_ways
+    if is_initial_only and (bridge == "zero" or is_partial):
         raise ValueError(
             "decoder.bridge: expected one that hands over all that the encoder has read, as "
             f"attention.conditioning is 'initial_state', found {bridge!r}"
         )
-    cells = [getattr(part, "cell", None) for part in (config.encoder, config.decoder)]
+    cells = [getattr(config.decoder, "cell", None), *(final.cell for final in reading.finals)]
     if config.initialization.forget_bias and "lstm" not in cells:
         raise ValueError(
             "initialization.forget_bias: expected only with an lstm in encoder or decoder, "

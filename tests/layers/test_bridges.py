@@ -65,6 +65,17 @@ def test_copy_takes_the_final_states():
             np.testing.assert_array_equal(found[layer][entry], np.concatenate(expected, -1))
 
 
+def test_copy_backward_takes_one_reading_of_each_layer():
+    """The bottom layer reads both ways, the top one forward."""
+    encoder = Encoder("lstm", D, 2, bidirectional_layers=1)
+    encoded, params, found = carries("copy_backward", encoder, "lstm", D, 2)
+    assert params == {}
+    for layer, reading in enumerate(("backward", "forward")):
+        for entry in ("hidden", "cell"):
+            expected = encoded.finals[layer][reading][entry]
+            np.testing.assert_array_equal(found[layer][entry], expected)
+
+
 def test_zero_starts_from_zeros():
     _, params, found = carries("zero", Encoder("gru", D), "lstm", 5, 2)
     assert params == {} and len(found) == 2
@@ -72,7 +83,7 @@ def test_zero_starts_from_zeros():
 
 
 def test_every_bridge_is_tested():
-    assert set(BRIDGES) == {"last", "backward", "mean", "copy", "zero"}
+    assert set(BRIDGES) == {"last", "backward", "mean", "copy", "copy_backward", "zero"}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +93,7 @@ def test_every_bridge_is_tested():
         ("copy", Encoder("gru", 4), "gru", 4, 1, r"depth 4 to copy into gru, found .* \[8\]"),
         ("copy", Encoder("gru", 2), "lstm", 4, 1, "to copy into lstm, found .* of gru"),
         ("copy", Encoder("gru", 2, 2), "gru", 4, 1, "an encoder of 1 layers"),
+        ("copy_backward", Encoder("gru", 2), "gru", 4, 1, r"depth 4 to copy .* \[2\]"),
     ],
 )
 def test_encoders_without_what_a_bridge_needs_are_rejected(

@@ -60,9 +60,10 @@ def alternatives(name):
 
 
 def with_layers(name, fields):
-    """Adds the second layer that some fields ask for."""
+    """Adds the layers that some fields ask for: a second one, and in GNMT a third."""
     needs_layers = fields.get("residual") or fields.get("dropout")
-    return small(name, **({"num_layers": 2} if needs_layers else {}), **fields)
+    layers = {"num_layers": getattr(small(name), "num_layers", 1) + 1} if needs_layers else {}
+    return small(name, **layers, **fields)
 
 
 @functools.cache
@@ -79,9 +80,12 @@ class Case:
     """A decoder with parameters, a source, targets, and what has been compiled for them."""
 
     def __init__(self, config, mechanism=BAHDANAU):
-        cell = config.cell if config.bridge == "copy" else "gru"
-        layers = getattr(config, "num_layers", 1) if config.bridge == "copy" else 1
-        reading = EncoderConfig("recurrent", cell, config.hidden_dim // 2, layers)
+        cell, depth, layers = "gru", config.hidden_dim // 2, 1
+        if config.bridge.startswith("copy"):
+            cell, layers = config.cell, getattr(config, "num_layers", 1)
+        if config.bridge == "copy_backward":
+            depth = config.hidden_dim
+        reading = EncoderConfig("recurrent", cell, depth, layers)
         self.encoder = build_encoder(reading, 3)
         sizes = DecoderSizes(E, self.encoder)
         self.decoder = find_decoder(config.name).build(config, sizes, mechanism)
@@ -131,8 +135,8 @@ class Case:
 
 
 @functools.cache
-def base(name, layers=1):
-    return Case(small(name, num_layers=layers) if layers > 1 else small(name))
+def base(name, layers=None):
+    return Case(small(name) if layers is None else small(name, num_layers=layers))
 
 
 CASES = {}
@@ -176,8 +180,8 @@ CHANGES = [
 def test_every_field_changes_something(name, fields):
     """Another value means other parameters, or other features of the same parameters."""
     other = Case(with_layers(name, fields))
-    layers = getattr(other.decoder.config, "num_layers", 1)
-    one = base(name, 1 if "num_layers" in fields else layers)
+    layers = getattr(other.decoder.config, "num_layers", None)
+    one = base(name, None if "num_layers" in fields else layers)
     if one.decoder.parameters == other.decoder.parameters:
         other.params, other.encoded = one.params, one.encoded
         assert not np.allclose(one.training_features, other.training_features, atol=1e-5)

@@ -1,0 +1,50 @@
+"""Absolute positions: what is added to embedded tokens so that their order can be seen.
+
+  learned     a vector of its own for each of the first `max_positions` positions; later ones share
+              the last (Gehring et al. 2017, "A convolutional encoder model", section 3.1)
+  sinusoidal  sines and cosines (Vaswani et al. 2017, section 3.5)
+  none        nothing
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Bool, Float
+
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.positions import sinusoidal_positions
+from attention_jax.types import Array, Params
+
+POSITIONS = ("learned", "sinusoidal", "none")
+MAX_POSITIONS = 1024
+
+
+def check_positions(positions: str, max_positions: int) -> None:
+    """Raises `ValueError` for a number of learned positions where none are learned."""
+    if positions != "learned" and max_positions != MAX_POSITIONS:
+        raise ValueError(
+            "max_positions: expected only with learned positions, found "
+            f"{max_positions} with {positions!r}"
+        )
+
+
+def position_parameters(positions: str, max_positions: int, depth: int) -> dict[str, Any]:
+    """Returns the parameters: one row for each learned position."""
+    if positions != "learned":
+        return {}
+    return {"positions": Parameter((max_positions, depth), "embedding")}
+
+
+def add_positions(
+    positions: str, params: Params, embedded: Float[Array, "B S D"], mask: Bool[Array, "B S"]
+) -> Float[Array, "B S D"]:
+    """Adds its position to every embedded token; padding becomes zeros."""
+    places = jnp.arange(embedded.shape[1])
+    if positions == "learned":
+        table = params["positions"]
+        embedded = embedded + table[jnp.minimum(places, table.shape[0] - 1)]
+    elif positions == "sinusoidal":
+        vectors = sinusoidal_positions(places, embedded.shape[2])
+        embedded = embedded + vectors.astype(embedded.dtype)
+    return zero_padding(embedded, mask)

@@ -1,0 +1,259 @@
+"""The decoder of GNMT: the bottom layer asks, and every layer is told.
+
+  h^1_t = cell(h^1_{t-1}, [E y_{t-1}; b_t])
+  x^1_t = h^1_t;   x^l_t = cell(h^l_{t-1}, [x^{l-1}_t; c_t]) + x^{l-1}_t, the sum from layer 3 on
+  features = x^L_t
+
+  variant   c_t, for the layers above              b_t, for the bottom layer
+  paper     attend(h^1_{t-1})                      c_t
+  gnmt      the same, but zeros at the first step  c_t
+  gnmt_v2   attend(h^1_t)                          c_{t-1}, zeros at the first step
+
+`gnmt` and `gnmt_v2` are the two architectures of tensorflow/nmt. With the former two, the query for
+y_t has not seen y_{t-1}. What one calls an alignment there is that of the step which read it.
+
+Nothing above the bottom layer is needed to attend. Known targets are therefore decoded layer by
+layer: only the bottom one recurs together with the attention, each of the others by itself, with
+its products with inputs and contexts computed for all steps before.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
+from attention_jax.layers.cells import cell_parameters
+from attention_jax.layers.decoder import (
+    DecoderSizes,
+    RecurrentDecoder,
+    counted,
+    start_position,
+)
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.parameters import Parameter, project
+from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.masks import time_major
+from attention_jax.ops.recurrent import CELLS, Gates
+from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+PAPER = "Wu et al. (2016), Google's neural machine translation system, section 3, eq. 4-6"
+
+_VARIANTS = ("paper", "gnmt", "gnmt_v2")
+_FIRST_RESIDUAL = 2  # counted from zero: the third layer from the bottom
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The decoder whose bottom layer attends for all.
+
+    Attributes:
+      name: The decoder.
+      cell: `lstm` in the paper; also `gru` or `gru_reset_before`.
+      hidden_dim: Depth of the state (1024 in the paper).
+      num_layers: How many layers are stacked (8 in the paper), at least two.
+      variant: `paper`, `gnmt` or `gnmt_v2`; see above.
+      bridge: What the state starts from; the paper is silent, tensorflow/nmt has `copy_backward`.
+      residual: Whether a layer from the third on adds its input, but not the context beside it, to
+        its output, as in the paper.
+      dropout: Share of a layer's input that is dropped, the context aside, from the second layer
+        on, the same at all steps.
+      recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
+    """
+
+    name: str = setting("gnmt")
+    cell: str = setting("lstm", choices=CELLS)
+    hidden_dim: int = setting(256, at_least=1)
+    num_layers: int = setting(2, at_least=2)
+    variant: str = setting("paper", choices=_VARIANTS)
+    bridge: str = setting("mean", choices=BRIDGES)
+    residual: bool = setting(False)
+    dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+
+    def __post_init__(self) -> None:
+        """Rejects fields that would change nothing."""
+        if self.residual and self.num_layers <= _FIRST_RESIDUAL:
+            raise ValueError(
+                "residual: expected at least three layers, of which the third is the first to "
+                f"have it, found {self.num_layers}"
+            )
+
+
+def build(config: Config, sizes: DecoderSizes, attention: Any) -> "GnmtDecoder":
+    """Builds the decoder around the mechanism that `attention` configures."""
+    mechanism = sizes.mechanism(attention, config.hidden_dim)
+    return GnmtDecoder(config, sizes, mechanism)
+
+
+@dataclasses.dataclass(frozen=True)
+class GnmtDecoder(RecurrentDecoder):
+    """Pure functions of the decoder."""
+
+    config: Config
+    sizes: DecoderSizes
+    mechanism: Mechanism
+
+    @property
+    def feature_dim(self) -> int:
+        """Depth of the features."""
+        return self.config.hidden_dim
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters: all that belongs to a layer is under its own name."""
+        config, depth = self.config, self.config.hidden_dim
+        tree = {
+            "attention": self.mechanism.parameters,
+            "bridge": bridge_parameters(
+                config.bridge, self.sizes.encoder, config.cell, depth, config.num_layers
+            ),
+        }
+        for layer in range(config.num_layers):
+            input_dim = depth if layer else self.sizes.embedding_dim
+            weights = cell_parameters(config.cell, input_dim, depth)
+            weights["context"] = Parameter((self.mechanism.context_dim, weights["input"].shape[1]))
+            tree[f"layer_{layer}"] = weights
+        return tree
+
+    def first_state(self, params: Params, encoded: Encoded) -> State:
+        """Starts from the bridge, with no context."""
+        config, batch = self.config, encoded.mask.shape[0]
+        carries = bridge_carries(
+            config.bridge,
+            params["bridge"],
+            encoded,
+            config.cell,
+            config.hidden_dim,
+            config.num_layers,
+        )
+        state = {f"layer_{layer}": carry for layer, carry in enumerate(carries)}
+        if config.variant == "gnmt_v2":
+            shape = (batch, self.mechanism.context_dim)
+            state["context"] = jnp.zeros(shape, encoded.annotations.dtype)
+        return {**state, "position": start_position(batch)}
+
+    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
+        """Draws the factors of each layer's input and hidden state."""
+        config, shape = self.config, (batch, self.config.hidden_dim)
+        rates = (config.dropout, config.recurrent_dropout)
+        return [
+            [
+                dropout_factors(fold(rng, 2 * layer + place), rate, shape, dtype, train)
+                for place, rate in enumerate(rates if layer else (0.0, rates[1]))
+            ]
+            for layer in range(config.num_layers)
+        ]
+
+    def inputs(self, params: Params, embedded: Array) -> Gates:
+        """Projects the previous words for the bottom layer."""
+        cell = CELLS[self.config.cell]
+        return cell.split(embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"])
+
+    def advance(
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+    ) -> tuple[State, dict[str, Any]]:
+        """Attends and updates the bottom layer, then those above."""
+        new, outputs = self._ask(params, memory, dropout, state, inputs)
+        below, context = outputs["state"], outputs["attention"].context
+        for layer, name in enumerate(self._upper, 1):
+            keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
+            gates = self._gates(params[name], scale(below, keep_input), context)
+            constants = (params[name], keep_hidden)
+            new[name], hidden = self._update(constants, state[name], gates)
+            below = self._add(layer, hidden, below)
+        return new, {**outputs, "state": below}
+
+    def run(
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        embedded: Array,
+        *,
+        mask: Array | None = None,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> tuple[Array, AttentionOutput, State]:
+        """Decodes with known targets, layer by layer."""
+        dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
+        asking = {name: part for name, part in state.items() if name not in self._upper}
+        new, outputs = self.recur(
+            self._ask, (params, memory, dropout), asking, time_major(embedded), mask
+        )
+        below, attention = outputs["state"], outputs["attention"]
+        for layer, name in enumerate(self._upper, 1):
+            keep_input, keep_hidden = dropout[layer]
+            gates = self._gates(params[name], scale(below, keep_input), attention.context)
+            constants = (params[name], keep_hidden)
+            new[name], hidden = deferred_scan(self._update, constants, state[name], gates)
+            below = self._add(layer, hidden, below)
+        return time_major(below), jax.tree.map(time_major, attention), new
+
+    def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
+        """Returns what the top layer does."""
+        return outputs["state"]
+
+    @property
+    def _upper(self) -> list[str]:
+        return [f"layer_{layer}" for layer in range(1, self.config.num_layers)]
+
+    def _ask(
+        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+    ) -> tuple[State, dict[str, Any]]:
+        """Attends and updates the bottom layer, in the order of the variant."""
+        keep = dropout[0][1] if dropout else None
+        new: dict[str, Any] = {"position": counted(state)}
+        if self.config.variant == "gnmt_v2":
+            new["layer_0"] = self._tell(params, state, inputs, state["context"], keep)
+            query = new["layer_0"]["hidden"]
+            attention, new["attention"] = self.attend(params, query, memory, state)
+            new["context"] = attention.context
+        else:
+            query = state["layer_0"]["hidden"]
+            attention, new["attention"] = self.attend(params, query, memory, state)
+            if self.config.variant == "gnmt":
+                nothing = jax.tree.map(jnp.zeros_like, attention), state["attention"]
+                found = attention, new["attention"]
+                attention, new["attention"] = _choose(state["position"] == 0, nothing, found)
+            new["layer_0"] = self._tell(params, state, inputs, attention.context, keep)
+        return new, {"attention": attention, "state": new["layer_0"]["hidden"]}
+
+    def _tell(
+        self, params: Params, state: State, gates: Gates, context: Array, keep: Array | None
+    ) -> State:
+        """Updates the bottom layer, whose words are projected."""
+        weights, cell = params["layer_0"], CELLS[self.config.cell]
+        if "context" in weights:
+            gates = tuple(map(jnp.add, gates, cell.split(context @ weights["context"])))
+        return cell.step(weights, state["layer_0"], gates, keep)
+
+    def _gates(self, weights: Params, below: Array, context: Array) -> Gates:
+        """Projects what a layer above the bottom is given, for one step or for all."""
+        told = project(context, weights.get("context"))
+        return CELLS[self.config.cell].split(below @ weights["input"] + told + weights["bias"])
+
+    def _update(
+        self, constants: tuple[Params, Array | None], carry: State, gates: Gates
+    ) -> tuple[State, Array]:
+        weights, keep = constants
+        new = CELLS[self.config.cell].step(weights, carry, gates, keep)
+        return new, new["hidden"]
+
+    def _add(self, layer: int, output: Array, below: Array) -> Array:
+        has_residual = self.config.residual and layer >= _FIRST_RESIDUAL
+        return output + below if has_residual else output
+
+
+def _choose(condition: Array, yes: Any, no: Any) -> Any:
+    """Selects between two trees, row by row."""
+
+    def choose(one: Array, other: Array) -> Array:
+        return jnp.where(jnp.expand_dims(condition, range(condition.ndim, one.ndim)), one, other)
+
+    return jax.tree.map(choose, yes, no)

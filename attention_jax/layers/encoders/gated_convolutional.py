@@ -1,0 +1,115 @@
+"""Gated convolutions: the encoder of ConvS2S.
+
+  e_j = E x_j + P_j;   x = e W_in + b_in
+  each layer:  x <- (GLU(convolution(x)) + x) sqrt(1/2)
+  keys = z = x W_out + b_out,  values = z + e
+
+A value is what stands around its token and the token itself.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+from attention_jax.configuration import setting
+from attention_jax.layers.absolute_positions import (
+    MAX_POSITIONS,
+    POSITIONS,
+    add_positions,
+    check_positions,
+    position_parameters,
+)
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.convolutions import convolve, gated_linear_unit
+from attention_jax.ops.masks import zero_padding
+from attention_jax.types import Array, Params
+
+PAPER = "Gehring et al. (2017), Convolutional sequence to sequence learning, sections 3.1 to 3.4"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The encoder of ConvS2S.
+
+    Differs from the paper in that weights are not normalised, and start as other matrices do.
+
+    Attributes:
+      name: The encoder.
+      hidden_dim: Depth of the layers (512 in the paper).
+      num_layers: How many layers are stacked (20 in the paper, for English to French).
+      kernel_width: How many neighbouring places a layer sees (3 in the paper), an odd number.
+      positions: What is added to tokens: `learned` positions as in the paper, `sinusoidal` ones,
+        or `none`.
+      max_positions: How many positions are learned; later ones share the last.
+      dropout: Share of a layer's input that is dropped.
+    """
+
+    name: str = setting("gated_convolutional")
+    hidden_dim: int = setting(256, at_least=1)
+    num_layers: int = setting(4, at_least=1)
+    kernel_width: int = setting(3, at_least=1)
+    positions: str = setting("learned", choices=POSITIONS)
+    max_positions: int = setting(MAX_POSITIONS, at_least=1)
+    dropout: float = setting(0.0, at_least=0.0, below=1.0)
+
+    def __post_init__(self) -> None:
+        """Rejects a window without a middle, and fields that would change nothing."""
+        if self.kernel_width % 2 == 0:
+            raise ValueError(f"kernel_width: expected an odd number, found {self.kernel_width}")
+        check_positions(self.positions, self.max_positions)
+
+
+def build(config: Config, input_dim: int, attention: Any = None) -> "GatedConvolutionalEncoder":
+    """Builds the encoder for embedded tokens of the given depth."""
+    return GatedConvolutionalEncoder(config, input_dim)
+
+
+@dataclasses.dataclass(frozen=True)
+class GatedConvolutionalEncoder(SequenceEncoder):
+    """Pure functions of the encoder."""
+
+    config: Config
+    input_dim: int
+
+    @property
+    def output_dim(self) -> int:
+        """Depth of keys and values: that of an embedded token."""
+        return self.input_dim
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+        config, outer, inner = self.config, self.input_dim, self.config.hidden_dim
+        shapes = {"input": (outer, inner), "output": (inner, outer)}
+        for layer in range(config.num_layers):
+            shapes[f"layer_{layer}"] = (config.kernel_width * inner, 2 * inner)
+        tree = position_parameters(config.positions, config.max_positions, outer)
+        for name, shape in shapes.items():
+            tree[name] = {"kernel": Parameter(shape), "bias": Parameter(shape[1:], "bias")}
+        return tree
+
+    def encode(
+        self,
+        params: Params,
+        embedded: Array,
+        mask: Array,
+        *,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> Encoded:
+        """Runs the stack."""
+        config = self.config
+        embedded = add_positions(config.positions, params, embedded, mask)
+        hidden = embedded @ params["input"]["kernel"] + params["input"]["bias"]
+        for layer in range(config.num_layers):
+            weights = params[f"layer_{layer}"]
+            factors = dropout_factors(
+                fold(rng, layer), config.dropout, hidden.shape, hidden.dtype, train
+            )
+            product = convolve(scale(hidden, factors), weights["kernel"], weights["bias"], mask)
+            hidden = (gated_linear_unit(product) + hidden) * math.sqrt(0.5)
+        keys = hidden @ params["output"]["kernel"] + params["output"]["bias"]
+        keys = zero_padding(keys, mask)
+        return Encoded(keys, mask, values=keys + embedded)

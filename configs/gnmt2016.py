@@ -1,0 +1,120 @@
+"""GNMT: Wu et al. 2016, at the size of small corpora and at the paper's.
+
+"Google's neural machine translation system: bridging the gap between human and machine
+translation", arXiv 1609.08144.
+
+As in the paper: stacked LSTMs with residual connections from the third layer, the bottom encoder
+layer reading both ways, additive attention asked by the bottom decoder layer's last state and told
+to every decoder layer, length and coverage penalties. What the paper leaves open is as in
+tensorflow/nmt: the decoder starts from the encoder's final states, of the bottom layer from those
+of the backward reading. That program's later architecture, which attends with the current state
+and which it found better, is --config.model.decoder.variant=gnmt_v2.
+
+Four layers a side instead of eight, subwords instead of wordpieces, dropout, and Adam throughout.
+`paper` is the full size, 8 + 8 layers of 1024 with a vocabulary of 32,000 pieces shared by both
+sides, for one's own text (as `parallel`). It is the first part of that training, which goes on with
+SGD after 60,000 steps: --config.optimizer.name=sgd --config.optimizer.learning_rate=0.5, halved
+every 200,000 steps from step 1,200,000 on. Training for GLEU by reinforcement is not here.
+
+Command:  python -m launch.train --config=configs/gnmt2016.py:multi30k --workdir=runs/gnmt2016
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke or paper
+Expected: not trained yet on multi30k; the paper's own corpora are WMT'14 (38.95 BLEU for English
+          to French and 24.61 to German with 32,000 wordpieces, before reinforcement)
+Time:     not measured; luong2015.py, which has half the layers, takes about half an hour on two CPU
+          cores for multi30k
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set."""
+    argument = common.choose(argument, "multi30k", (*common.DATA_SETS, "paper"))
+    config = ConfigDict()
+    config.seed = 0
+    config.data = common.data_section("parallel" if argument == "paper" else argument)
+    config.model = {
+        "name": "rnn_seq2seq",
+        "source_embedding_dim": 256,
+        "target_embedding_dim": 256,
+        "encoder": {
+            "name": "recurrent",
+            "cell": "lstm",
+            "hidden_dim": 256,
+            "num_layers": 4,
+            "direction": "bidirectional",
+            "bidirectional_layers": 1,
+            "residual": True,
+            "dropout": 0.2,
+        },
+        "attention": {"name": "bahdanau", "attention_dim": 256},
+        "decoder": {
+            "name": "gnmt",
+            "cell": "lstm",
+            "hidden_dim": 256,
+            "num_layers": 4,
+            "variant": "paper",
+            "bridge": "copy_backward",
+            "residual": True,
+            "dropout": 0.2,
+        },
+        "embedding_dropout": 0.2,
+        "output_dropout": 0.2,
+        "initialization": {"name": "default", "forget_bias": 1.0},
+    }
+    config.objectives = {"nll": {"label_smoothing": 0.1}}
+    config.optimizer = {"name": "adam", "learning_rate": 1e-3, "clip_norm": 5.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 400, "final_fraction": 0.02}
+    config.training = {
+        "num_epochs": 10.0,
+        "averaging": {"name": "ema", "decay": 0.998},
+        "log_every_steps": 50,
+        "evaluate_every_steps": 500,
+        "checkpoint_every_steps": 250,
+    }
+    config.search = {
+        "method": "beam",
+        "beam_size": 5,
+        "length_normalization": "gnmt",
+        "length_alpha": 0.2,
+        "coverage_penalty": "gnmt",
+        "coverage_beta": 0.2,
+    }
+    config.evaluation = {"splits": ("validation", "test"), "num_heat_maps": 8}
+    if argument == "paper":
+        return _paper(config)
+    if argument == "smoke":  # whose few updates of narrow layers leave no room for dropout
+        _set_dropout(config.model, 0.0)
+        config.model.encoder.num_layers = config.model.decoder.num_layers = 3
+    return common.finish(config, argument)
+
+
+def _paper(config: ConfigDict) -> ConfigDict:
+    """Enlarges the config to the paper's size and takes away what is for small data."""
+    config.data.batch_size = 128
+    config.data.subwords = {"kind": "bpe", "size": 32_000, "joint": True}
+    model = config.model
+    model.source_embedding_dim = model.target_embedding_dim = 1024
+    model.attention.attention_dim = 1024
+    for side in (model.encoder, model.decoder):
+        side.hidden_dim, side.num_layers = 1024, 8
+    _set_dropout(model, 0.0)
+    model.initialization = {"name": "uniform", "scale": 0.04}
+    config.objectives = {"nll": {}}
+    config.optimizer.learning_rate = 2e-4
+    config.schedule = {"name": "constant"}
+    config.training = {
+        "num_steps": 60_000,
+        "log_every_steps": 100,
+        "evaluate_every_steps": 5_000,
+        "checkpoint_every_steps": 1_000,
+    }
+    config.search.beam_size = 8
+    return config
+
+
+def _set_dropout(model: ConfigDict, rate: float) -> None:
+    model.encoder.dropout = model.decoder.dropout = rate
+    model.embedding_dropout = model.output_dropout = rate

@@ -1,0 +1,182 @@
+"""GNMT's decoder against its equations in NumPy, and what its recurrence is left with."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.layers.attention import find_config
+from attention_jax.layers.decoder import DecoderSizes
+from attention_jax.layers.decoders.gnmt import Config, build
+from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
+from attention_jax.layers.encoders.recurrent import build as build_encoder
+from attention_jax.layers.parameters import Initialization, draw
+from tests.quick import quick_jit
+
+B, T, S, E, D, LAYERS = 2, 3, 4, 4, 5, 4
+VARIANTS = ("paper", "gnmt", "gnmt_v2")
+UNIFORM = Initialization("uniform", scale=0.7)
+ENCODER = EncoderConfig("recurrent", "lstm", D, LAYERS, bidirectional_layers=1, residual=True)
+
+
+def decoder_of(variant="paper", **fields):
+    fields = {"num_layers": LAYERS, "residual": True, "bridge": "copy_backward", **fields}
+    config = Config(hidden_dim=D, variant=variant, **fields)
+    sizes = DecoderSizes(E, build_encoder(ENCODER, 3))
+    return build(config, sizes, find_config("bahdanau")(attention_dim=6))
+
+
+@functools.cache
+def inputs():
+    """The encoder's parameters, its words, and the words before each target."""
+    rng = np.random.default_rng(0)
+    params = draw(build_encoder(ENCODER, 3).parameters, jax.random.key(5), UNIFORM)
+    words = jnp.asarray(rng.normal(size=(B, S, 3)), jnp.float32)
+    return params, words, jnp.asarray(rng.normal(size=(B, T, E)), jnp.float32)
+
+
+@functools.cache
+def encoded():
+    params, words, _ = inputs()
+    mask = jnp.arange(S) < jnp.asarray([4, 2])[:, None]
+    return quick_jit(build_encoder(ENCODER, 3).encode)(params, words, mask)
+
+
+@functools.cache
+def run(variant):
+    """Returns parameters, features and weights."""
+    decoder = decoder_of(variant)
+    params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
+
+    @quick_jit
+    def decode(params, encoded, embedded):
+        memory, state = decoder.start(params, encoded, T)
+        features, attention, _ = decoder.run(params, memory, state, embedded)
+        return features, attention.weights
+
+    return params, *decode(params, encoded(), inputs()[2])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(params, state, gates):
+    i, f, g, o = np.split(gates + state[0] @ params["recurrent"] + params["bias"], 4)
+    cell = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(cell), cell
+
+
+def in_float64(tree):
+    return jax.tree.map(lambda leaf: np.asarray(leaf, float), tree)
+
+
+def attend(params, query, annotations):
+    hidden = np.tanh(query @ params["query_kernel"] + annotations @ params["key_kernel"])
+    weights = np.exp(hidden @ params["vector"])
+    weights /= weights.sum()
+    return weights @ annotations, weights
+
+
+def decode(variant, params, annotations, states, words):
+    """One sentence, one token after the other, every layer's input written as a concatenation."""
+    context, features, attention = np.zeros(D), [], []
+    for t, word in enumerate(words):
+        if variant != "gnmt_v2":
+            context, weights = attend(params["attention"], states[0][0], annotations)
+            if variant == "gnmt" and t == 0:
+                context, weights = np.zeros_like(context), np.zeros_like(weights)
+        output = word
+        for layer in range(LAYERS):
+            weights_of = params[f"layer_{layer}"]
+            kernel = np.concatenate([weights_of["input"], weights_of["context"]])
+            below = output
+            states[layer] = lstm(
+                weights_of, states[layer], np.concatenate([below, context]) @ kernel
+            )
+            output = states[layer][0] + (below if layer >= 2 else 0)
+            if layer == 0 and variant == "gnmt_v2":
+                context, weights = attend(params["attention"], states[0][0], annotations)
+        features.append(output)
+        attention.append(weights)
+    return np.asarray(features), np.asarray(attention)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_gnmt_equals_its_equations(variant):
+    params, features, weights = run(variant)
+    source = in_float64(encoded())
+    for row, length in enumerate((4, 2)):
+        states = []
+        for layer in range(LAYERS):
+            final = source.finals[layer]["backward" if layer == 0 else "forward"]
+            states.append((final["hidden"][row], final["cell"][row]))
+        annotations = source.annotations[row, :length]
+        words = np.asarray(inputs()[2], float)[row]
+        expected = decode(variant, in_float64(params), annotations, states, words)
+        np.testing.assert_allclose(features[row], expected[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :, :length], expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_encoder_has_residuals_from_the_third_layer():
+    """One layer both ways, then forward; the second one changes the depth and adds nothing."""
+    params, words = in_float64(inputs()[0]), np.asarray(inputs()[1], float)[0]
+    readings = []
+    for reading in ("forward", "backward"):
+        weights, state, states = params[f"layer_0_{reading}"], (np.zeros(D), np.zeros(D)), []
+        for word in words if reading == "forward" else words[::-1]:
+            state = lstm(weights, state, word @ weights["input"])
+            states.append(state[0])
+        readings.append(states if reading == "forward" else states[::-1])
+    below = np.concatenate(readings, -1)
+    for layer in range(1, LAYERS):
+        weights, state, states = params[f"layer_{layer}_forward"], (np.zeros(D), np.zeros(D)), []
+        for vector in below:
+            state = lstm(weights, state, vector @ weights["input"])
+            states.append(state[0] + (vector if layer >= 2 else 0))
+        below = np.asarray(states)
+    np.testing.assert_allclose(encoded().annotations[0], below, rtol=1e-4, atol=1e-5)
+
+
+def test_only_the_bottom_layer_recurs_with_the_attention():
+    """What the loops multiply: one has attention and bottom layer, the others one matrix each."""
+    decoder = decoder_of()
+    params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
+
+    def features(params, encoded, embedded):
+        memory, state = decoder.start(params, encoded, T)
+        return decoder.run(params, memory, state, embedded)[0]
+
+    traced = jax.make_jaxpr(features)(params, encoded(), inputs()[2])
+    loops = [
+        sum(equation.primitive.name == "dot_general" for equation in _inner(loop))
+        for loop in _inner(traced.jaxpr)
+        if loop.primitive.name == "scan"
+    ]
+    query_context_and_two_of_the_cell = 4
+    assert sorted(loops)[: LAYERS - 1] == [1] * (LAYERS - 1)
+    assert len(loops) == LAYERS and max(loops) >= query_context_and_two_of_the_cell
+
+
+def _inner(part):
+    """Yields all equations inside of an equation or a jaxpr, those of inner loops included."""
+    jaxprs = [part] if hasattr(part, "eqns") else [
+        getattr(value, "jaxpr", value)
+        for value in jax.tree.leaves(list(part.params.values()), is_leaf=_is_jaxpr)
+        if _is_jaxpr(value)
+    ]  # fmt: skip
+    for jaxpr in jaxprs:
+        for equation in jaxpr.eqns:
+            yield equation
+            yield from _inner(equation)
+
+
+def _is_jaxpr(value):
+    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+def test_residuals_without_a_third_layer_are_rejected():
+    with pytest.raises(ValueError, match="residual: expected at least three layers, .* found 2"):
+        Config(num_layers=2, residual=True)

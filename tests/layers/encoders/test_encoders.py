@@ -1,0 +1,183 @@
+"""What all encoders have in common, found by discovery."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.layers.attention import find_config
+from attention_jax.layers.encoder import encoder_names, find_encoder
+from attention_jax.layers.parameters import Parameter
+from tests.quick import quick_jit
+
+B, S, CUT, D = 3, 5, 3, 8
+LENGTHS = (5, 3, 1)
+BAHDANAU = find_config("bahdanau")(attention_dim=D)
+every_encoder = pytest.mark.parametrize("name", encoder_names())
+
+
+def small(name, **fields):
+    """A config with all sizes small."""
+    config = find_encoder(name).Config
+    for field in dataclasses.fields(config):
+        if isinstance(field.default, int) and field.default > D and field.name != "max_positions":
+            fields.setdefault(field.name, D)
+    return config(**fields)
+
+
+def changed(name, field, value):
+    """A config with another value of one field, and whatever layers it needs beside it."""
+    fields = {field: value}
+    try:
+        return small(name, **fields)
+    except ValueError:
+        return small(name, **fields, num_layers=small(name).num_layers + 1)
+
+
+def alternatives(name):
+    """Yields every field with another value; groups are tried where they are at home."""
+    config = small(name)
+    for field in dataclasses.fields(config):
+        value, default = field.name, getattr(config, field.name)
+        if "choices" in field.metadata:
+            yield from ((value, choice) for choice in field.metadata["choices"]
+                        if choice != default)  # fmt: skip
+        elif isinstance(default, bool):
+            yield value, not default
+        elif isinstance(default, int):
+            yield value, default + 2  # what is odd stays odd
+        elif isinstance(default, float):
+            yield value, default + 0.5
+        elif default is None:
+            yield value, 1
+
+
+def build(config):
+    return find_encoder(config.name).build(config, D, BAHDANAU)
+
+
+@functools.cache
+def parameters(config):
+    rng = np.random.default_rng(1)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), jnp.float32),
+        build(config).parameters,
+        is_leaf=lambda node: isinstance(node, Parameter),
+    )
+
+
+@functools.cache
+def compiled(config, train=False):
+    return quick_jit(functools.partial(build(config).encode, train=train))
+
+
+@functools.cache
+def source():
+    embedded = np.random.default_rng(0).normal(size=(B, S, D))
+    return jnp.asarray(embedded, jnp.float32), jnp.arange(S) < jnp.asarray(LENGTHS)[:, None]
+
+
+def assert_close(found, expected):
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@every_encoder
+def test_padding_changes_nothing(name):
+    """Cut to three positions, whose padding is whatever the tokens were, two rows stay as is."""
+    config, (embedded, mask) = small(name), source()
+    encode, params = compiled(config), parameters(config)
+    found = encode(params, jnp.where(mask[..., None], embedded, jnp.nan), mask)
+    cut = encode(params, embedded[:, :CUT], mask[:, :CUT])
+    depth = build(config).output_dim
+    for part, part_cut in ((found.annotations, cut.annotations), (found.averaged, cut.averaged)):
+        assert part.shape == (B, S, depth)
+        assert np.all(np.asarray(part)[~np.asarray(mask)] == 0)
+        np.testing.assert_allclose(part[1:, :CUT], part_cut[1:], rtol=1e-5, atol=1e-6)
+    assert_close(*(jax.tree.map(lambda leaf: leaf[1:], part.finals) for part in (found, cut)))
+
+
+@every_encoder
+def test_finals_are_as_declared(name):
+    encoder = build(small(name))
+    finals = compiled(small(name))(parameters(small(name)), *source()).finals
+    assert len(finals) == len(encoder.finals)
+    for carries, declared in zip(finals, encoder.finals, strict=True):
+        assert tuple(sorted(carries)) == tuple(sorted(declared.readings))
+        leaves = jax.tree.leaves(carries)
+        assert leaves and all(leaf.shape == (B, declared.depth) for leaf in leaves)
+
+
+@every_encoder
+def test_every_parameter_learns_and_the_gradient_is_finite(name):
+    config, (embedded, mask) = small(name), source()
+    encode = build(config).encode
+    mask = mask.at[-1].set(False)  # a row without tokens
+
+    def loss(params, embedded):
+        encoded = encode(params, embedded, mask)
+        parts = encoded.annotations, encoded.averaged
+        return sum((part * jnp.cos(jnp.arange(part.size)).reshape(part.shape)).sum()
+                   for part in parts)  # fmt: skip
+
+    gradients = quick_jit(jax.grad(loss, (0, 1)))(parameters(config), embedded)
+    for path, gradient in jax.tree.leaves_with_path(gradients):
+        assert np.isfinite(gradient).all(), jax.tree_util.keystr(path)
+        assert np.abs(gradient).max() > 1e-7, jax.tree_util.keystr(path)
+
+
+CHANGES = [
+    pytest.param(name, *change, id=f"{name}-{change[0]}-{change[1]}")
+    for name in encoder_names()
+    for change in alternatives(name)
+    if change[0] != "name"
+]
+
+
+def everything(config):
+    encoded = compiled(config, True)(parameters(config), *source(), rng=jax.random.key(0))
+    return encoded.annotations, encoded.averaged
+
+
+@pytest.mark.parametrize(("name", "field", "value"), CHANGES)
+def test_every_field_changes_something(name, field, value):
+    """Other parameters, or other outputs of the same parameters in training."""
+    other = changed(name, field, value)
+    same = {} if field == "num_layers" else {
+        each.name: getattr(other, each.name) for each in dataclasses.fields(other)
+        if each.name == "num_layers"
+    }  # fmt: skip
+    one = small(name, **same)
+    if build(one).parameters == build(other).parameters:
+        pairs = zip(everything(one), everything(other), strict=True)
+        assert any(not np.allclose(before, after, atol=1e-5) for before, after in pairs)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [change.values[:2] for change in CHANGES if "dropout" in change.values[1]]
+)
+def test_dropout_needs_training_and_a_key(name, field):
+    config, (embedded, mask) = changed(name, field, 0.5), source()
+    params = parameters(config)
+    plain = dataclasses.replace(config, **{field: 0.0})
+    assert_close(compiled(config)(params, embedded, mask), compiled(plain)(params, embedded, mask))
+    with pytest.raises(ValueError, match="rng: expected a key"):
+        compiled(config, True)(params, embedded, mask)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "message"),
+    [
+        ("concatenation", {"positions": "none", "max_positions": 3}, "only with learned positions"),
+        ("average_pooling", {"width": 4}, "width: expected an odd number, found 4"),
+        ("convolutional", {"kernel_width": 2}, "kernel_width: expected an odd number, found 2"),
+        ("gated_convolutional", {"kernel_width": 2}, "kernel_width: expected an odd number"),
+        ("lstmn", {"dropout": 0.1}, "dropout: expected more than one layer"),
+    ],
+)
+def test_fields_that_do_not_fit_are_rejected(name, fields, message):
+    with pytest.raises(ValueError, match=message):
+        find_encoder(name).Config(**fields)

@@ -1,0 +1,92 @@
+"""Any encoder with any decoder: it learns, it decodes, and padding changes nothing."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.configuration import typed
+from attention_jax.layers.decoder import decoder_names, find_decoder_config
+from attention_jax.layers.encoder import encoder_names, find_encoder_config
+from attention_jax.models import build_model, find_config
+from attention_jax.objectives import build_objective
+from attention_jax.search import search
+from attention_jax.search.config import SearchConfig
+from attention_jax.types import SpecialIds
+from tests.quick import quick_jit
+
+B, S, V, D = 2, 4, 7, 8
+BEAM = SearchConfig(method="beam", beam_size=2, max_length_factor=1.0, max_length_constant=0)
+
+
+def small(config):
+    """The fields of a part, with all sizes small; no encoder need have a final state."""
+    fields = {"name": config().name}
+    for field in dataclasses.fields(config):
+        if isinstance(field.default, int) and field.default > D and field.name != "max_positions":
+            fields[field.name] = D
+        elif field.name == "bridge":
+            fields[field.name] = "mean"
+    return fields
+
+
+def build(encoder, decoder):
+    values = {
+        "name": "encoder_decoder",
+        "source_embedding_dim": D,
+        "target_embedding_dim": D,
+        "encoder": small(find_encoder_config(encoder)),
+        "attention": {"name": "bahdanau", "attention_dim": D},
+        "decoder": small(find_decoder_config(decoder)),
+    }
+    return build_model(typed(find_config("encoder_decoder"), values, "config.model"), V, V)
+
+
+def batch():
+    tokens = np.random.default_rng(0).integers(SpecialIds.COUNT, V, size=(B, S))
+    mask = np.arange(S) < np.asarray([S, 2])[:, None]
+    tokens = jnp.asarray(np.where(mask, tokens, SpecialIds.PAD), jnp.int32)
+    mask = jnp.asarray(mask)
+    return {"source": tokens, "source_mask": mask, "target": tokens, "target_mask": mask}
+
+
+def parameters(model):
+    """Draws parameters by NumPy, which compiles nothing."""
+    rng, shapes = np.random.default_rng(1), jax.eval_shape(model.init, jax.random.key(0))
+    values = jax.tree.map(lambda leaf: rng.uniform(-0.5, 0.5, leaf.shape), shapes)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), values)
+
+
+def with_nan_at_padding(params):
+    """The embedding of padding is read wherever the source has none."""
+    table = params["source_embedding"]
+    return {**params, "source_embedding": table.at[SpecialIds.PAD].set(jnp.nan)}
+
+
+@pytest.mark.parametrize("decoder", decoder_names())
+@pytest.mark.parametrize("encoder", encoder_names())
+def test_any_encoder_serves_any_decoder(encoder, decoder):
+    model, objective = build(encoder, decoder), build_objective({"nll": {}})
+
+    @quick_jit
+    def update_and_decode(params):
+        def loss(params):
+            return objective(model.apply(params, batch()), batch())[0]
+
+        value, gradient = jax.value_and_grad(loss)(params)
+        trained = jax.tree.map(lambda leaf, slope: leaf - 0.1 * slope, params, gradient)
+        memory, state = model.start(params, batch(), S)
+        step, lengths = functools.partial(model.step, params, memory), batch()["source_mask"].sum(1)
+        found = search(step, state, BEAM, lengths, S)
+        return trained, (value, found.log_probs, found.tokens)
+
+    params = parameters(model)
+    trained, first = update_and_decode(params)
+    hidden = update_and_decode(with_nan_at_padding(params))[1]
+    assert update_and_decode(trained)[1][0] < first[0]
+    assert np.isfinite(first[1]).all() and first[2].shape[:2] == (B, 1)
+    for found, expected in zip(hidden, first, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -1,0 +1,123 @@
+"""LSTM-networks: the recurrence in NumPy, and its gradient against that of an ordinary loop."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.ops.lstmn import run_lstmn
+from attention_jax.ops.recurrent import lstm_step
+from tests.quick import quick_jit
+
+B, S, D, A = 3, 5, 3, 4
+LENGTHS = (5, 3, 0)
+SHAPES = {
+    "recurrent": (D, 4 * D), "key_kernel": (D, A), "summary_kernel": (D, A), "vector": (A,),
+}  # fmt: skip
+
+
+@functools.cache
+def inputs():
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape), jnp.float32)  # noqa: E731
+    params = {name: draw(*shape) for name, shape in SHAPES.items()}
+    mask = jnp.arange(S) < jnp.asarray(LENGTHS)[:, None]
+    return params, draw(B, S, 4 * D), draw(B, S, A), mask, 2.0 * (draw(B, D) > 0)
+
+
+def softmax(scores):
+    exponentials = np.exp(scores - scores.max())
+    return exponentials / exponentials.sum()
+
+
+def lstmn(params, gates, queries, keep):
+    """One sentence as a person would write it down, in the order of reading."""
+    tape_h, tape_c, summary = [], [], np.zeros(D)
+    for gate, query in zip(gates, queries, strict=True):
+        previous, summary, cell = summary, np.zeros(D), np.zeros(D)
+        if tape_h:
+            hidden = query + previous @ params["summary_kernel"]
+            hidden = np.tanh(hidden + np.asarray(tape_h) @ params["key_kernel"])
+            weights = softmax(hidden @ params["vector"])
+            summary, cell = weights @ np.asarray(tape_h), weights @ np.asarray(tape_c)
+        i, f, g, o = np.split(gate + (summary * keep) @ params["recurrent"], 4)
+        sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+        tape_c.append(sigmoid(f) * cell + sigmoid(i) * np.tanh(g))
+        tape_h.append(sigmoid(o) * np.tanh(tape_c[-1]))
+    return np.asarray(tape_h), tape_c[-1]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_run_lstmn_equals_a_loop_in_numpy(reverse):
+    params, gates, queries, mask, keep = inputs()
+    run = quick_jit(functools.partial(run_lstmn, reverse=reverse, keep=keep))
+    hidden, final = run(params, gates, queries, mask)
+    numbers = {name: np.asarray(value, float) for name, value in params.items()}
+    order = slice(None, None, -1 if reverse else 1)
+    for row, length in enumerate(LENGTHS):
+        assert not np.asarray(hidden)[row, length:].any()
+        if not length:
+            assert not any(np.asarray(part)[row].any() for part in final.values())
+            continue
+        expected, cell = lstmn(
+            numbers, *(np.asarray(part, float)[row, :length][order] for part in (gates, queries)),
+            np.asarray(keep, float)[row],
+        )  # fmt: skip
+        np.testing.assert_allclose(hidden[row, :length][order], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(final["hidden"][row], expected[-1], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(final["cell"][row], cell, rtol=1e-4, atol=1e-5)
+
+
+def plain(params, gates, queries, mask, keep):
+    """The same without a loop of its own kind, for JAX to differentiate."""
+    tape_h, tape_c, summary = [], [], jnp.zeros((B, D))
+    for t in range(S):
+        previous, cell = summary, jnp.zeros((B, D))
+        summary = jnp.zeros((B, D))
+        if t:
+            hidden = (queries[:, t] + previous @ params["summary_kernel"])[:, None]
+            hidden = jnp.tanh(hidden + jnp.stack(tape_h, 1) @ params["key_kernel"])
+            weights = jax.nn.softmax(hidden @ params["vector"])
+            summary = jnp.einsum("bs,bsd->bd", weights, jnp.stack(tape_h, 1))
+            cell = jnp.einsum("bs,bsd->bd", weights, jnp.stack(tape_c, 1))
+        carry = lstm_step(
+            params, {"hidden": summary, "cell": cell}, tuple(jnp.split(gates[:, t], 4, -1)), keep
+        )
+        tape_h.append(carry["hidden"])
+        tape_c.append(carry["cell"])
+    return jnp.stack(tape_h, 1), {"hidden": tape_h[-1], "cell": tape_c[-1]}
+
+
+def test_gradients_are_those_of_an_ordinary_loop():
+    params, gates, queries, mask, keep = inputs()
+    mask = jnp.ones_like(mask)
+
+    def loss(function, params, gates, queries):
+        hidden, final = function(params, gates, queries, mask, keep=keep)
+        upstream = jnp.cos(jnp.arange(hidden.size)).reshape(hidden.shape)
+        return (hidden * upstream).sum() + (final["hidden"] * final["cell"]).sum()
+
+    def both(*arguments):
+        return [jax.grad(functools.partial(loss, function), (0, 1, 2))(*arguments)
+                for function in (run_lstmn, plain)]  # fmt: skip
+
+    found, expected = quick_jit(both)(params, gates, queries)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_memory_grows_with_the_length_and_not_with_its_square():
+    params = {name: jnp.zeros(shape) for name, shape in SHAPES.items()}
+
+    def kept(size):
+        gates, queries = jnp.zeros((B, size, 4 * D)), jnp.zeros((B, size, A))
+        mask = jnp.ones((B, size), bool)
+        _, pullback = jax.eval_shape(
+            lambda *arguments: jax.vjp(lambda *a: run_lstmn(*a, mask)[0], *arguments),
+            params, gates, queries,
+        )  # fmt: skip
+        return sum(leaf.size for leaf in jax.tree.leaves(pullback))
+
+    assert kept(64) < 2.2 * kept(32)
