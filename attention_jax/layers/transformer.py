@@ -1,7 +1,7 @@
 """What the Transformer's encoder and decoder share: sublayers around a residual stream.
 
-post-norm:  x = norm(x + dropout(sublayer(x)))
-pre-norm:   x = x + dropout(sublayer(norm(x))), with one more norm at the end of the stack
+  post-norm:  x = norm(x + dropout(sublayer(x)))
+  pre-norm:   x = x + dropout(sublayer(norm(x))), with one more norm at the end of the stack
 """
 
 import dataclasses

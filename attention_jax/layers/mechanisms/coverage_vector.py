@@ -1,7 +1,7 @@
 """Additive attention with the coverage vector of summarisers.
 
-scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + c_t[s] w_c + b)
-c_t = sum of weights[t'] over all t' < t
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + c_t[s] w_c + b)
+  c_t = sum of weights[t'] over all t' < t
 """
 
 import dataclasses

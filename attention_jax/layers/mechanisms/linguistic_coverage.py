@@ -1,8 +1,8 @@
 """Additive attention that knows how much of each slot has been attended to.
 
-scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
-C_t[s] = C_{t-1}[s] + weights[t, s] / fertility[s],   C_0 = 0
-fertility[s] = N sig(keys[s] . u), or one
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
+  C_t[s] = C_{t-1}[s] + weights[t, s] / fertility[s],   C_0 = 0
+  fertility[s] = N sig(keys[s] . u), or one
 """
 
 import dataclasses

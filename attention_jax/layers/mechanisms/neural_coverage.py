@@ -1,7 +1,7 @@
 """Additive attention with a coverage vector for each slot, updated by a recurrent network.
 
-scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
-C_t[s] = cell(C_{t-1}[s]; weights[t, s] w_a + keys[s] W_h + query[t] W_s),   C_0 = 0
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
+  C_t[s] = cell(C_{t-1}[s]; weights[t, s] w_a + keys[s] W_h + query[t] W_s),   C_0 = 0
 """
 
 import dataclasses

@@ -1,9 +1,9 @@
 """Additive attention with structural biases: position, Markov condition and local fertility.
 
-scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + psi(t, s, S) W_p
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + psi(t, s, S) W_p
                              + xi(weights[t-1]; s) W_m + xi(sum_{t' < t} weights[t']; s) W_f)
-psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
-xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
+  psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
+  xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Attention with linear biases: scores fall with distance, in each head at another slope.
 
-scores[t, s] = score(query[t], keys[s]) - slope[h] |t - s|
+  scores[t, s] = score(query[t], keys[s]) - slope[h] |t - s|
 """
 
 import dataclasses

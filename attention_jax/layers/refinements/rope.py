@@ -1,6 +1,6 @@
 """Rotary positions: queries and keys are rotated by angles that grow with their positions.
 
-scores[t, s] = score(R_t query[t], R_s keys[s]), which depends on t and s by their distance only
+  scores[t, s] = score(R_t query[t], R_s keys[s]), which depends on t and s by their distance only
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Capped scores: they stay within +- cap, almost unchanged where they are small.
 
-scores = cap tanh(scores / cap)
+  scores = cap tanh(scores / cap)
 """
 
 import dataclasses

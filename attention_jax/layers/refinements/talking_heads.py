@@ -1,6 +1,6 @@
 """Talking heads: scores, and weights, are mixed over the heads by learned matrices.
 
-scores[h] = sum_g P[g, h] scores[g],   weights[h] = sum_g Q[g, h] normalizer(scores)[g]
+  scores[h] = sum_g P[g, h] scores[g],   weights[h] = sum_g Q[g, h] normalizer(scores)[g]
 """
 
 import dataclasses
