@@ -20,6 +20,7 @@ from attention_jax.training import averaging as averages
 from attention_jax.training import optimizers, schedules
 from attention_jax.training.averaging import Averaging, CheckpointAverage, NoAveraging
 from attention_jax.training.freezing import Freezing
+from attention_jax.training.writers import writer_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,7 @@ class TrainingConfig:
         and is the only choice with averaging `checkpoints`.
       max_consecutive_nonfinite: Updates with a gradient that is not finite, one after another,
         that stop training.
-      tensorboard: Whether the metrics are also written as TensorBoard event files.
+      writers: Where metrics go besides `metrics.jsonl`: files of the package `writers`.
     """
 
     num_steps: int | None = setting(None, at_least=1)
@@ -63,7 +64,7 @@ class TrainingConfig:
     mode: str = setting("min", choices=("min", "max"))
     patience: int = setting(0, at_least=0)
     max_consecutive_nonfinite: int = setting(10, at_least=1)
-    tensorboard: bool = setting(False)
+    writers: tuple[str, ...] = setting((), choices=writer_names())
 
     def __post_init__(self):
         if self.num_steps is None and self.num_epochs is None:
@@ -77,6 +78,8 @@ class TrainingConfig:
                 "patience: expected 0 where averaging.name is 'checkpoints', since the newest "
                 f"checkpoints are averaged and not those around the best, found {self.patience}"
             )
+        if len(set(self.writers)) < len(self.writers):
+            raise ValueError(f"writers: expected every one once, found {self.writers}")
         count = getattr(self.averaging, "count", 1)
         if self.keep_latest < count:
             raise ValueError(
@@ -152,7 +155,7 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     Raises:
       ConfigError: Naming the first field that is wrong, what was expected and what was found.
     """
-    config = typed(ExperimentConfig, _plain_mapping(values))
+    config = typed(ExperimentConfig, _renewed(_plain_mapping(values)))
     return dataclasses.replace(config, objectives=build_objective(config.objectives).terms)
 
 
@@ -198,7 +201,7 @@ _MAY_CHANGE = (
     "training.keep_best",
     "training.patience",
     "training.max_consecutive_nonfinite",
-    "training.tensorboard",
+    "training.writers",
     "search",
     "evaluation",
 )
@@ -227,6 +230,18 @@ def _plain_mapping(values: Any) -> Any:
     if hasattr(values, "items"):
         return {name: _plain_mapping(values[name]) for name in values.keys()}
     return values
+
+
+def _renewed(values: Any) -> Any:
+    """Turns fields of older configs, such as those of runs, into the ones that replaced them."""
+    training = values.get("training") if isinstance(values, Mapping) else None
+    if not isinstance(training, Mapping) or "tensorboard" not in training:
+        return values
+    training = dict(training)
+    writers = tuple(training.get("writers", ()))
+    if training.pop("tensorboard") and "tensorboard" not in writers:
+        training["writers"] = ("tensorboard", *writers)
+    return {**values, "training": training}
 
 
 def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> Any:

@@ -8,16 +8,18 @@ import dataclasses
 import hashlib
 import math
 import time
+from collections.abc import Mapping
 
 import jax
 import numpy as np
 
-from attention_jax.training.assembly import assemble
+from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.config import ExperimentConfig, TrainingConfig
 from attention_jax.training.meter import Meter
 from attention_jax.training.origin import check_origin, origin
 from attention_jax.training.preemption import Preemption
+from attention_jax.training.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.run_log import RunLog
 from attention_jax.training.sharding import pad_rows, shard_batch
@@ -31,6 +33,7 @@ def train(
     directory: RunDirectory,
     checkpointer: Checkpointer,
     preemption: Preemption,
+    profiled: ProfileSteps | None = None,
 ) -> None:
     """Trains to the end; the checkpoints hold the result.
 
@@ -39,6 +42,7 @@ def train(
       directory: Where it is; claimed by the caller, and holding this config.
       checkpointer: Its checkpoints. If there are any, training continues after the newest.
       preemption: Asked after every step whether to save and leave.
+      profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
       UserError: If the data, the config or the directory is at fault, or the loss diverges.
@@ -61,20 +65,17 @@ def train(
     # Every device has its share of the rows of every part.
     rows_multiple = len(parts.mesh.local_devices) * settings.accumulate_steps
 
-    meter = Meter(
-        settings.log_every_steps,
-        max_consecutive_skipped=settings.max_consecutive_nonfinite,
-        skipped_in_a_row=int(state.skipped_in_a_row),
-    )
-    with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
-        log.opening(parts, count_parameters(state.params), seconds=watch.seconds)
+    meter = _meter(settings, state)
+    with RunLog(directory, settings, parts, step=done, profiled=profiled) as log:
+        log.opening(count_parameters(state.params), seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
             if watch.stopped:
                 break
-            batch = pad_rows(next(parts.batches), rows_multiple)
-            state, metrics = parts.train_step(state, shard_batch(batch, parts.mesh), step_rng)
+            batch = pad_rows(log.timed("data", next, parts.batches), rows_multiple)
+            batch = shard_batch(batch, parts.mesh)
+            state, metrics = log.profiled(step, parts.train_step, state, batch, step_rng)
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)
@@ -82,30 +83,29 @@ def train(
             metric = None
             if last or _is_multiple(step, settings.evaluate_every_steps):
                 log.training(meter.flush(end=last))
-                values = parts.validation(_evaluated(state))
+                values = log.timed("evaluation", parts.validation, _evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
-                plateau = parts.schedule.observe(state.plateau, values)
-                plateau = jax.tree.map(_place_like, plateau, parts.like.plateau)
-                state = dataclasses.replace(state, plateau=plateau)
+                state = _observe(state, values, parts)
                 log.validation(step, values, best=watch.best_step == step)
 
             is_due = last or _is_due(step, watch, settings)
             if is_due or told_to_stop:
                 log.training(meter.flush(end=last or watch.stopped))
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
-                checkpointer.save(
-                    step, state, data=parts.batches.state(), config=origin(config, directory),
+                log.timed(
+                    "save", checkpointer.save, step, state,
+                    data=parts.batches.state(), config=origin(config, directory),
                     host=dataclasses.asdict(watch), metric=metric, interim=not is_due,
                 )  # fmt: skip
             if told_to_stop:
-                checkpointer.wait()
+                log.timed("save", checkpointer.wait)
                 log.say(f"told to stop: step {step} is saved, the same command continues")
                 preemption.leave()
         if watch.stopped:
             log.say(f"stopped early: no better {settings.metric} since step {watch.best_step}")
-        checkpointer.wait()
-    directory.add_to_run(parameters=hash_parameters(state.params))
+        log.timed("save", checkpointer.wait)
+        directory.add_to_run(time_use=log.closing(), parameters=hash_parameters(state.params))
 
 
 def hash_parameters(params: Params) -> str:
@@ -122,6 +122,14 @@ def count_parameters(params: Params) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
+def _meter(settings: TrainingConfig, state: TrainState) -> Meter:
+    return Meter(
+        settings.log_every_steps,
+        max_consecutive_skipped=settings.max_consecutive_nonfinite,
+        skipped_in_a_row=int(state.skipped_in_a_row),
+    )
+
+
 def _is_multiple(step: int, every: int) -> bool:
     return bool(every) and step % every == 0
 
@@ -130,6 +138,13 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
     """Returns whether a step is saved even if nobody interrupts the training."""
     wanted = watch.stopped or watch.best_step == step
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
+
+
+def _observe(state: TrainState, values: Mapping[str, float], parts: Assembly) -> TrainState:
+    """Returns the state after the schedule has seen a validation."""
+    plateau = parts.schedule.observe(state.plateau, values)
+    plateau = jax.tree.map(_place_like, plateau, parts.like.plateau)
+    return dataclasses.replace(state, plateau=plateau)
 
 
 def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:

@@ -18,23 +18,29 @@ from attention_jax.training.config import (
 from attention_jax.training.evaluate import Evaluation, format_results
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preemption
+from attention_jax.training.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory, read_json
 from attention_jax.training.trained import load_run
+from attention_jax.training.writers import require_packages
 
 _MOST_NAMED = 3  # differences that fit a line
 
 
-def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
+def run_experiment(
+    config: ExperimentConfig, workdir: str | Path, profiled: ProfileSteps | None = None
+) -> None:
     """Trains and evaluates an experiment in a directory, continuing what is there.
 
     Args:
       config: The experiment.
       workdir: Its run directory; made if there is none.
+      profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
       UserError: If the directory, the data or the config is at fault.
       Preempted: If the process was told to stop; nothing is lost then.
     """
+    require_packages(config.training.writers)
     directory = RunDirectory(workdir, writes=jax.process_index() == 0)
     with directory.claimed(), Preemption().watching() as preemption:
         adopt_config(directory, config)
@@ -43,7 +49,7 @@ def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
         else:
             _record_start(directory, config)
             with open_checkpoints(directory, config) as checkpointer:
-                train(config, directory, checkpointer, preemption)
+                train(config, directory, checkpointer, preemption, profiled)
             with preemption.at_once():
                 run = load_run(directory.path)
                 evaluation = Evaluation(run, build_task(config.data, directory.vocabularies))

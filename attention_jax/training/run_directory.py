@@ -5,7 +5,7 @@
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
 `alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
 is told of, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`, differences
-from another run; `checkpoints/`, `vocab/` and `plots/`.
+from another run; `checkpoints/`, `vocab/`, `plots/` and, where asked for, `profile/`.
 """
 
 import contextlib
@@ -43,6 +43,7 @@ class RunDirectory:
         self.vocabularies = self.path / "vocab"
         self.links = self.path / "links.train.txt"
         self.plots = self.path / "plots"
+        self.profile = self.path / "profile"
 
     def predictions(self, split: str) -> pathlib.Path:
         """Returns the file with the best output for every example of a split."""
