@@ -1,7 +1,7 @@
 """The project's side of the comparison: its model, its training step, its search, its attention."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -33,8 +33,14 @@ from experiments.speed.workloads import PAD, Sentences, Sizes
 
 def model_of(sizes: Sizes) -> Model:
     """Builds the recurrent model of the comparison."""
+    config = typed(find_config("rnn_seq2seq"), model_fields(sizes), "config.model")
+    return build_model(config, sizes.vocabulary, sizes.vocabulary)
+
+
+def model_fields(sizes: Sizes) -> dict[str, Any]:
+    """Returns the model's config."""
     hidden = sizes.hidden
-    fields = {
+    return {
         "source_embedding_dim": sizes.embedding,
         "target_embedding_dim": sizes.embedding,
         "encoder": {"cell": "gru", "hidden_dim": hidden},
@@ -47,8 +53,6 @@ def model_of(sizes: Sizes) -> Model:
             "bridge": "last",
         },
     }
-    config = typed(find_config("rnn_seq2seq"), fields, "config.model")
-    return build_model(config, sizes.vocabulary, sizes.vocabulary)
 
 
 def draw_parameters(model: Model, seed: int = 0) -> Params:
@@ -89,8 +93,13 @@ class Trainer:
 
     @classmethod
     def create(cls, sizes: Sizes) -> "Trainer":
+        """Starts the model of the comparison on all devices."""
+        return cls.of(model_of(sizes))
+
+    @classmethod
+    def of(cls, model: Model, devices: Sequence[jax.Device] | None = None) -> "Trainer":
         """Starts with drawn parameters and Adam, without clipping or smoothing."""
-        model, averaging, mesh = model_of(sizes), NoAveraging(), make_mesh()
+        averaging, mesh = NoAveraging(), make_mesh(devices)
         optimizer_config = Adam(learning_rate=1e-4, clip_norm=0.0)
         optimizer, objective = build_optimizer(optimizer_config), build_objective({"nll": {}})
         schedule = build_schedule(
