@@ -29,6 +29,7 @@ def setting(
     above: float | None = None,
     below: float | None = None,
     named: Any = None,
+    unnamed: str | None = None,
 ) -> Any:
     """Declares a config field with its default and the values that it accepts.
 
@@ -41,6 +42,8 @@ def setting(
       below: Exclusive upper bound of a number.
       named: For a field that holds one of several dataclasses: a function from the config's
         `name` to the dataclass, raising `KeyError` with the list of names when there is none.
+      unnamed: Beside `named`: what a config without a name means, where it became a choice after
+        configs had been written.
     """
     limits = dict(
         choices=tuple(choices) if choices is not None else None,
@@ -49,6 +52,7 @@ def setting(
         above=above,
         below=below,
         named=named,
+        unnamed=unnamed,
     )
     metadata = {name: value for name, value in limits.items() if value is not None}
     if named is not None and isinstance(default, dict):
@@ -122,13 +126,15 @@ def plain(config: Any) -> Any:
 
 
 def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
+    if value is None and type(None) in typing.get_args(hint):
+        return None
     if "named" in limits:
+        if "unnamed" in limits and hasattr(value, "items"):
+            value = {"name": limits["unnamed"], **value}
         return _named(limits["named"], value, where)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        if value is None:
-            return None
         return _value(kinds[0], value, limits, where)
     if dataclasses.is_dataclass(hint):
         return typed(hint, value, where)

@@ -108,6 +108,7 @@ class Model(Protocol):
 
     A model may also have `optional_outputs`, a mapping of the optional fields of `ModelOutput`
     that it fills: each to the config field whose parameters an objective alone can teach, or None.
+    One whose outputs do not depend on a source says so by `reads_source = False`.
 
     Attributes:
       is_aligning: Whether attention weights say which source tokens were attended to.
@@ -125,8 +126,8 @@ class Model(Protocol):
         """Runs the model on known targets; `rng` is needed where `train` turns on dropout."""
         ...
 
-    def start(self, params: Params, batch: Batch) -> tuple[Any, Any]:
-        """Encodes the sources.
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
+        """Encodes the sources, for outputs of up to `max_length` tokens.
 
         Returns:
           (memory, state): pytrees with leading axes `B 1`; `memory` is constant through a

@@ -32,6 +32,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "source_embedding_dim": 256,
         "target_embedding_dim": 256,
         "encoder": {
+            "name": "recurrent",
             "cell": "gru_reset_before",
             "hidden_dim": 256,
             "direction": "bidirectional",

@@ -35,6 +35,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "source_embedding_dim": 128,
         "target_embedding_dim": 128,
         "encoder": {
+            "name": "recurrent",
             "cell": "gru_reset_before",
             "hidden_dim": 128,
             "direction": "bidirectional",

@@ -47,8 +47,9 @@ def make_smoke(config: ConfigDict) -> ConfigDict:
     config.data = data_section("smoke")
     model = config.model
     model.source_embedding_dim = model.target_embedding_dim = 32
-    model.encoder.hidden_dim = model.decoder.hidden_dim = 48
     for section, name in (
+        (model.encoder, "hidden_dim"),
+        (model.decoder, "hidden_dim"),
         (model.decoder, "readout_dim"),
         (model.decoder, "attentional_dim"),
         (model.attention, "attention_dim"),

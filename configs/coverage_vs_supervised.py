@@ -31,7 +31,12 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "name": "rnn_seq2seq",
         "source_embedding_dim": 128,
         "target_embedding_dim": 128,
-        "encoder": {"cell": "gru", "hidden_dim": 128, "direction": "bidirectional"},
+        "encoder": {
+            "name": "recurrent",
+            "cell": "gru",
+            "hidden_dim": 128,
+            "direction": "bidirectional",
+        },
         "attention": {"name": "bahdanau", "attention_dim": 128},
         "decoder": {
             "name": "conditional_gru",

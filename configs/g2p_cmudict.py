@@ -26,6 +26,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "source_embedding_dim": 128,
         "target_embedding_dim": 128,
         "encoder": {
+            "name": "recurrent",
             "cell": "gru",
             "hidden_dim": 256,
             "num_layers": 2,

@@ -35,6 +35,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "source_embedding_dim": 256,
         "target_embedding_dim": 256,
         "encoder": {
+            "name": "recurrent",
             "cell": "lstm",
             "hidden_dim": 256,
             "num_layers": 2,

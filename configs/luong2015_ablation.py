@@ -33,7 +33,12 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "name": "rnn_seq2seq",
         "source_embedding_dim": 128,
         "target_embedding_dim": 128,
-        "encoder": {"cell": "lstm", "hidden_dim": 192, "direction": "backward"},
+        "encoder": {
+            "name": "recurrent",
+            "cell": "lstm",
+            "hidden_dim": 192,
+            "direction": "backward",
+        },
         "attention": {"name": "luong_general"},
         "decoder": {
             "name": "luong",

@@ -143,14 +143,14 @@ def load_config(location: str) -> ConfigDict:
 
 
 def with_objectives(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
-    """Adds the objectives that only overrides name, by one of their fields.
+    """Adds the objectives and refinements that only overrides name, by one of their fields.
 
     Args:
       values: A config as its file returns it.
       paths: The overridden fields, such as `objectives.coverage_penalty.weight`.
 
     Raises:
-      ConfigError: If there is no objective of such a name.
+      ConfigError: If there is no objective or refinement of such a name.
     """
     from attention_jax.objectives.compose import names
 
@@ -158,6 +158,8 @@ def with_objectives(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
     values = ConfigDict(values).unlock()
     for path in paths:
         parts = path.split(".")
+        if "refinements" in parts[:-2]:
+            _add_refinement(values, parts)
         if parts[0] == "objectives" and len(parts) > 2:
             known = known or names()
             if "objectives" not in values:
@@ -168,6 +170,26 @@ def with_objectives(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
             if parts[1] not in values.objectives:
                 values.objectives[parts[1]] = ConfigDict()
     return values
+
+
+def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> None:
+    """Adds the refinement that a path names, if what is before it in the config takes any."""
+    from attention_jax.configuration import plain
+    from attention_jax.layers.refinement import find_refinement, refinement_names
+
+    place = parts.index("refinements")
+    group, name = values, parts[place + 1]
+    for part in parts[:place]:
+        group = group.get(part)
+        if not isinstance(group, ConfigDict):
+            return  # left for whoever checks the override
+    if name not in refinement_names():
+        where = "--config." + ".".join(parts[: place + 2])
+        raise ConfigError(unknown_name(where, name, refinement_names()))
+    present = group.get("refinements", ConfigDict())
+    given = present.get(name, ConfigDict()).to_dict()
+    present[name] = ConfigDict({**plain(find_refinement(name).Config()), **given})
+    group.refinements = present
 
 
 def require(name: str) -> str:

@@ -7,14 +7,13 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
   --against        other runs, with commas between, to compare with by paired bootstrap and in the
                    viewer; DIRECTORY@STEP for a checkpoint of one
-  --dropped_words  aligns sources with outputs for words left untranslated; takes half a minute
+  --dropped_words  aligns sources with outputs for words left untranslated; half a minute
+  --heads          measures every head: what it attends to, its AER, what is lost without it
   --alignment      a file of gold links for one split: attention while its references are written
                    is compared with them (AER, match and probability mass); links as for
                    `launch.align score --gold`, from --alignment_base=0 or 1
-  --alignment_source --alignment_target
-                   files of the words that the links count, if not the split's own
-  --alignment_threshold
-                   also scores the links with at least this weight, such as 0.2
+  --alignment_source --alignment_target: files of the words that the links count, if others
+  --alignment_threshold: also scores the links with at least this weight, such as 0.2
   --reverse        a run of the opposite direction to symmetrise with; one of both has its own
 
 for example:
@@ -22,7 +21,7 @@ for example:
   python -m launch.evaluate --workdir=runs/mine --split=test --against=runs/other
 
 Writes results.json, predictions.SPLIT.txt and .tsv, alignments.SPLIT.txt, viewer.SPLIT.html,
-comparison.SPLIT.json and plots/ of the run, in place of what they held for these splits.
+comparison.SPLIT.json, heads.SPLIT.tsv and plots/, in place of what they held for these splits.
 """
 
 from absl import flags
@@ -37,6 +36,7 @@ flags.DEFINE_list("against", [], "Other runs.")
 flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
 flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
 flags.DEFINE_boolean("dropped_words", False, "Whether an aligner is asked.")
+flags.DEFINE_boolean("heads", False, "Whether heads are measured.")
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def main() -> None:
 
     cli.use_compilation_cache()
     gold = requests.GoldFiles(*map(cli.value, GOLD))
-    names = ("split", "alignment_threshold", "reverse", "against", "dropped_words")
+    names = ("split", "alignment_threshold", "reverse", "against", "heads", "dropped_words")
     asked = {name: cli.value(name) for name in names}
     run = load_run(cli.require("workdir"), cli.overridden("search"))
     task = build_task(run.config.data, run.directory.vocabularies)

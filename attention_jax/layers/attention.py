@@ -8,25 +8,45 @@ A mechanism that depends on more of its model than these two depths names it in 
 
   source_vocabulary_size  how many source ids there are; the memory's `aux["source_ids"]` holds them
   word_dim                depth of an embedded target word; `observed["written_word"]` is one
+  value_dim               depth of the values
+  place                   what asks what: `cross` (another sequence), `self`, or `causal` (itself,
+                          up to the position that asks)
+
+A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`.
 """
 
 import dataclasses
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from attention_jax.layers import mechanisms
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.ops import attend as attention
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+
+class HeadLayout(NamedTuple):
+    """Heads that all read whole queries, keys and values, and project them themselves.
+
+    Attributes:
+      num_memory_heads: How many of the heads have keys and values of their own; the query heads
+        are dealt out to them in order.
+      parameters: The parameters that belong to no head, used by `join`.
+      join: (those parameters, the heads' contexts `*B T H Dv`) -> contexts `*B T D`.
+    """
+
+    num_memory_heads: int
+    parameters: Mapping[str, Parameter]
+    join: Callable[[Params, Array], Array]
 
 
 class MechanismParts(NamedTuple):
@@ -39,6 +59,11 @@ class MechanismParts(NamedTuple):
       context_dim: Depth of its contexts, where that is not the values' depth.
       remaining: Name of the tracked value `*B S C` that says how much of each slot is left to
         translate, if there is one.
+      memory_parameters: Names of the parameters that only the memory depends on, which heads of
+        one memory share.
+      reads_length: Whether its weights depend on how many slots there are.
+      is_causal: Whether it reads no slot after its query's own position, whatever the mask.
+      heads: How its heads are laid out, where they are not equal parts of the depths.
     """
 
     spec: attention.AttentionSpec
@@ -46,6 +71,10 @@ class MechanismParts(NamedTuple):
     is_alignment: bool = True
     context_dim: int | None = None
     remaining: str | None = None
+    memory_parameters: frozenset[str] = frozenset()
+    reads_length: bool = False
+    is_causal: bool = False
+    heads: HeadLayout | None = None
 
 
 def mechanism_names() -> list[str]:
@@ -70,7 +99,7 @@ def find_config(name: str) -> type:
 
 
 def build_parts(
-    config: Any, query_dim: int, key_dim: int, sizes: Mapping[str, int]
+    config: Any, query_dim: int, key_dim: int, sizes: Mapping[str, Any]
 ) -> MechanismParts:
     """Builds one head of the mechanism that `config.name` names.
 
@@ -116,9 +145,10 @@ def check_window_score(config: Any, half_width: int) -> None:
 class Mechanism:
     """A mechanism ready to attend: pure functions of its parameters, heads included.
 
-    With several heads, queries, keys and values are split along their depth; every head has
-    parameters of its own, and what the heads read is joined again. The weights that come out are
-    the heads' mean, and `aux["head_weights"]` (`*B T H S`) holds each head's.
+    With several heads, queries, keys and values are split along their depth, or projected by each
+    head (`HeadLayout`); every head has parameters of its own, and what they read is joined again.
+    The weights that come out are the heads' mean, and `aux["head_weights"]` (`*B T H S`) holds
+    each head's.
 
     Attributes:
       parts: Spec and parameters of one head.
@@ -132,7 +162,7 @@ class Mechanism:
 
     @classmethod
     def build(
-        cls, config: Any, query_dim: int, key_dim: int, value_dim: int, **sizes: int
+        cls, config: Any, query_dim: int, key_dim: int, value_dim: int, **sizes: Any
     ) -> "Mechanism":
         """Builds the mechanism that `config.name` names.
 
@@ -147,24 +177,49 @@ class Mechanism:
           ValueError: If a depth cannot be split into the heads, or a size is missing.
         """
         num_heads = getattr(config, "num_heads", 1)
-        for name, depth in (("query", query_dim), ("key", key_dim), ("value", value_dim)):
-            if depth % num_heads:
-                raise ValueError(
-                    f"attention.num_heads: expected a divisor of the {name} depth {depth}, "
-                    f"found {num_heads}"
-                )
-        parts = build_parts(config, query_dim // num_heads, key_dim // num_heads, sizes)
+        depths = {"query": query_dim, "key": key_dim, "value": value_dim}
+        sizes = {"value_dim": value_dim, "place": "cross", **sizes}
+        if not getattr(find_mechanism(config.name), "PROJECTS", False):
+            for name, depth in depths.items():
+                if depth % num_heads:
+                    raise ValueError(
+                        f"attention.num_heads: expected a divisor of the {name} depth {depth}, "
+                        f"found {num_heads}"
+                    )
+            query_dim, key_dim = query_dim // num_heads, key_dim // num_heads
+        parts = build_parts(config, query_dim, key_dim, sizes)
         context_dim = value_dim if parts.context_dim is None else parts.context_dim
         return cls(parts, num_heads, context_dim)
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters of all heads, with a leading head axis if there are several."""
-        heads = () if self.num_heads == 1 else (self.num_heads,)
-        return {
-            name: parameter._replace(shape=(*heads, *parameter.shape))
+        """The parameters of all heads, with a leading head axis unless there is just one."""
+        if not self._has_head_axis:
+            return dict(self.parts.parameters)
+        shared = self.parts.memory_parameters
+        tree = {
+            name: parameter._replace(
+                shape=(
+                    self._num_memory_heads if name in shared else self.num_heads,
+                    *parameter.shape,
+                )
+            )
             for name, parameter in self.parts.parameters.items()
         }
+        return {**tree, **(self.parts.heads.parameters if self.parts.heads else {})}
+
+    @property
+    def averages_values(self) -> bool:
+        """Whether contexts are averages of the values as they were given."""
+        return not self._has_head_axis and self.context_dim > 0
+
+    @property
+    def _has_head_axis(self) -> bool:
+        return self.num_heads > 1 or self.parts.heads is not None
+
+    @property
+    def _num_memory_heads(self) -> int:
+        return self.parts.heads.num_memory_heads if self.parts.heads else self.num_heads
 
     def make_memory(
         self,
@@ -172,27 +227,36 @@ class Mechanism:
         keys: Float[Array, "*B S Dk"],
         values: Float[Array, "*B S Dv"],
         mask: Bool[Array, "*B S"],
+        positions: Int[Array, "S"] | None = None,
         **aux: Array,
     ) -> Memory:
         """Prepares a source: `*B S Dk`, `*B S Dv` and `*B S` become a memory."""
         make = functools.partial(attention.make_memory, self.parts.spec)
-        if self.num_heads == 1:
-            return make(params, keys, values, mask, **aux)
+        if not self._has_head_axis:
+            return make(params, keys, values, mask, positions, **aux)
         axis = keys.ndim - 2
-        per_head = jax.vmap(
-            lambda params, keys, values: make(params, keys, values, mask, **aux),
-            in_axes=(0, axis, axis),
-            out_axes=axis,
-        )
+
+        def one_head(params: Params, keys: Array, values: Array) -> Memory:
+            return make(params, keys, values, mask, positions, **aux)
+
+        params = self._of_memory(params)
+        if self.parts.heads is not None:
+            per_head = jax.vmap(one_head, in_axes=(0, None, None), out_axes=axis)
+            return per_head(params, keys, values)
+        per_head = jax.vmap(one_head, in_axes=(0, axis, axis), out_axes=axis)
         return per_head(params, self._split(keys), self._split(values))
 
     def init_state(self, params: Params, memory: Memory) -> State:
         """Returns what is carried into the first query."""
         init = functools.partial(attention.init_state, self.parts.spec)
-        if self.num_heads == 1:
+        if not self._has_head_axis:
             return init(params, memory)
+
+        def one_head(shared: Params, own: Params, memory: Memory) -> State:
+            return init({**shared, **own}, memory)
+
         axis = memory.keys.ndim - 3
-        return jax.vmap(init, in_axes=(0, axis), out_axes=axis)(params, memory)
+        return self._over_heads(one_head, params, self._of_queries(params), memory, axis)
 
     @property
     def observes(self) -> bool:
@@ -209,17 +273,21 @@ class Mechanism:
     ) -> State:
         """Tells what became known since the last query; see `ops.attend.observe`."""
         tell = functools.partial(attention.observe, self.parts.spec, observed=observed, where=where)
-        if self.num_heads == 1:
+        if not self._has_head_axis:
             return tell(params, memory, state)
+
+        def one_head(shared: Params, own: Params, memory: Memory, state: State) -> State:
+            return tell({**shared, **own}, memory, state)
+
         axis = memory.keys.ndim - 3
-        return jax.vmap(tell, in_axes=(0, axis, axis), out_axes=axis)(params, memory, state)
+        return self._over_heads(one_head, params, self._of_queries(params), memory, axis, state)
 
     def remaining(self, state: State) -> Float[Array, "*B S C"] | None:
         """Returns how much of each slot is left to translate, the heads' side by side."""
         if self.parts.remaining is None:
             return None
         left = state[self.parts.remaining]
-        if self.num_heads == 1:
+        if not self._has_head_axis:
             return left
         left = jnp.moveaxis(left, -3, -2)
         return left.reshape(*left.shape[:-2], -1)
@@ -230,27 +298,88 @@ class Mechanism:
         query: Float[Array, "*B T Dq"],
         memory: Memory,
         state: State | None = None,
+        *,
+        rng: Array | None = None,
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Answers queries `*B T Dq`; see `ops.attend.attend` for the keywords."""
-        if self.num_heads == 1:
-            return attention.attend(self.parts.spec, params, query, memory, state, **call)
+        if not self._has_head_axis:
+            return attention.attend(self.parts.spec, params, query, memory, state, rng=rng, **call)
         axis = query.ndim - 2
         state = self.init_state(params, memory) if state is None else state
-        output, state = jax.vmap(
-            lambda *arrays: attention.attend(self.parts.spec, *arrays, **call),
-            in_axes=(0, axis, axis, axis),
-            out_axes=axis,
-        )(params, self._split(query), memory, state)
+        heads, part = self.parts.heads, None
+        if heads is None:
+            part = self._split(query)
+        keys = None if rng is None else jax.random.split(rng, self.num_heads)
+
+        def one_head(shared: Params, own: Any, memory: Memory, state: State, part: Any) -> Any:
+            own, key = own
+            params, asked = {**shared, **own}, query if part is None else part
+            return attention.attend(self.parts.spec, params, asked, memory, state, rng=key, **call)
+
+        own = (self._of_queries(params), keys)
+        output, state = self._over_heads(one_head, params, own, memory, axis, state, part)
         context = jnp.moveaxis(output.context, axis, -2)
+        if heads is None:
+            context = context.reshape(*context.shape[:-2], -1)
+        else:
+            context = heads.join(params, context)
         aux = {**output.aux, "head_weights": output.weights}
         joined = AttentionOutput(
-            context.reshape(*context.shape[:-2], -1),
+            context,
             output.weights.mean(axis),
             output.scores.mean(axis),
             {name: jnp.moveaxis(value, axis, axis + 1) for name, value in aux.items()},
         )
         return joined, state
+
+    def _over_heads(
+        self, function: Any, params: Params, own: Any, memory: Memory, axis: int, *arrays: Any
+    ) -> Any:
+        """Maps over all heads, each with the memory that it shares with its group.
+
+        Args:
+          function: (shared parameters, own, memory, *arrays) of one head.
+          params: Of all heads.
+          own: A tree with a leading head axis.
+          memory: Memory heads stand at `axis`.
+          axis: Where heads stand in the arrays, and in what is returned.
+          *arrays: Further trees.
+        """
+        size = self._num_memory_heads
+
+        def grouped(tree: Any, axis: int) -> Any:
+            return jax.tree.map(
+                lambda leaf: leaf.reshape(*leaf.shape[:axis], size, -1, *leaf.shape[axis + 1 :]),
+                tree,
+            )
+
+        at = (axis,) * len(arrays)
+        group = jax.vmap(function, (None, 0, None, *at), axis, axis_name="group")
+        heads = jax.vmap(group, (0, 0, axis, *at), axis, axis_name="memory_heads")
+        found = heads(self._of_memory(params), grouped(own, 0), memory, *grouped(arrays, axis))
+        return jax.tree.map(
+            lambda leaf: leaf.reshape(*leaf.shape[:axis], -1, *leaf.shape[axis + 2 :]), found
+        )
+
+    def _of_memory(self, params: Params) -> Params:
+        """What the memory heads depend on: with one for every head, anything."""
+        shared, joint = self.parts.memory_parameters, self._joint
+        is_any = self._num_memory_heads == self.num_heads
+        return {
+            name: value
+            for name, value in params.items()
+            if name not in joint and (is_any or name in shared)
+        }
+
+    def _of_queries(self, params: Params) -> Params:
+        """What the query heads depend on beside their memory heads."""
+        others = self.parts.memory_parameters | self._joint
+        return {name: value for name, value in params.items() if name not in others}
+
+    @property
+    def _joint(self) -> frozenset[str]:
+        return frozenset(self.parts.heads.parameters if self.parts.heads else ())
 
     def _split(self, array: Float[Array, "*B S D"]) -> Float[Array, "*B H S Dh"]:
         split = array.reshape(*array.shape[:-1], self.num_heads, -1)
@@ -268,7 +397,7 @@ class Attention(nn.Module):
 
     config: Any
     initialization: Initialization = Initialization()
-    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @nn.compact
     def __call__(

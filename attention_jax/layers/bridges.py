@@ -1,19 +1,19 @@
 """Bridges: from what the encoder ends with to the state that the decoder starts from.
 
-  last      tanh(W [final states of the layer's directions])
-  backward  tanh(W final state of the backward reading), which has just read the first word
-            (Bahdanau et al. 2015, appendix A.2.2)
-  mean      tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
-  copy      the encoder's final states themselves, layer by layer (Sutskever et al. 2014, Luong
-            et al. 2015)
-  zero      zeros
+last      tanh(W [final states of the layer's directions])
+backward  tanh(W final state of the backward reading), which has just read the first word
+          (Bahdanau et al. 2015, appendix A.2.2)
+mean      tanh(W mean annotation) (Sennrich et al. 2017, Nematus)
+copy      the encoder's final states themselves, layer by layer (Sutskever et al. 2014, Luong
+          et al. 2015)
+zero      zeros
 """
 
 from typing import Any
 
 import jax.numpy as jnp
 
-from attention_jax.layers.encoders import Encoded, EncoderConfig
+from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.recurrent import CELLS
@@ -23,30 +23,33 @@ BRIDGES = ("last", "backward", "mean", "copy", "zero")
 
 
 def check_bridge(
-    bridge: str, encoder: EncoderConfig, cell: str, hidden_dim: int, num_layers: int
+    bridge: str, encoder: SequenceEncoder, cell: str, hidden_dim: int, num_layers: int
 ) -> None:
     """Raises `ValueError` if an encoder does not end with what a bridge needs."""
-    if bridge == "backward" and "backward" not in encoder.readings(encoder.num_layers - 1):
+    finals = encoder.finals
+    if bridge in ("last", "backward", "copy") and not finals:
+        raise ValueError(
+            "decoder.bridge: expected 'mean' or 'zero' with an encoder that has no final state, "
+            f"found {bridge!r}"
+        )
+    if bridge == "backward" and "backward" not in finals[-1].readings:
         raise ValueError(
             "decoder.bridge: expected a top encoder layer that reads backward, found none"
         )
     if bridge != "copy":
         return
-    found = [
-        (encoder.hidden_dim * len(encoder.readings(layer)), CELLS[encoder.cell].entries)
-        for layer in range(encoder.num_layers)
-    ]
+    found = [(final.width, CELLS[final.cell].entries) for final in finals]
     expected = [(hidden_dim, CELLS[cell].entries)] * num_layers
     if found != expected:
         raise ValueError(
             f"decoder.bridge: expected an encoder of {num_layers} layers of depth {hidden_dim} to "
-            f"copy into {cell}, found {encoder.num_layers} of depths "
-            f"{[depth for depth, _ in found]} of {encoder.cell}"
+            f"copy into {cell}, found {len(finals)} of depths "
+            f"{[depth for depth, _ in found]} of {finals[0].cell}"
         )
 
 
 def bridge_parameters(
-    bridge: str, encoder: EncoderConfig, cell: str, hidden_dim: int, num_layers: int
+    bridge: str, encoder: SequenceEncoder, cell: str, hidden_dim: int, num_layers: int
 ) -> dict[str, Any]:
     """Returns the parameters of a bridge into `num_layers` cells."""
     check_bridge(bridge, encoder, cell, hidden_dim, num_layers)
@@ -54,15 +57,13 @@ def bridge_parameters(
         return {}
     tree = {}
     for layer in range(num_layers):
-        source = _source_layer(layer, num_layers, encoder.num_layers)
-        sizes = {
-            "last": encoder.hidden_dim * len(encoder.readings(source)),
-            "backward": encoder.hidden_dim,
-            "mean": encoder.output_dim,
-        }
+        depth = encoder.output_dim
+        if bridge != "mean":
+            final = encoder.finals[_source_layer(layer, num_layers, len(encoder.finals))]
+            depth = final.depth if bridge == "backward" else final.width
         for entry in CELLS[cell].entries:
             tree[f"layer_{layer}_{entry}"] = {
-                "kernel": Parameter((sizes[bridge], hidden_dim)),
+                "kernel": Parameter((depth, hidden_dim)),
                 "bias": Parameter((hidden_dim,), "bias"),
             }
     return tree
@@ -83,7 +84,7 @@ def bridge_carries(
                 carry[entry] = encoded.final_entry(layer, entry)
                 continue
             weights = params[f"layer_{layer}_{entry}"]
-            final = _final(bridge, encoded, _source_layer(layer, num_layers, len(encoded.finals)))
+            final = _final(bridge, encoded, layer, num_layers)
             carry[entry] = jnp.tanh(final @ weights["kernel"] + weights["bias"])
         carries.append(carry)
     return carries
@@ -94,9 +95,10 @@ def _source_layer(layer: int, num_layers: int, num_encoder_layers: int) -> int:
     return layer if num_layers == num_encoder_layers else num_encoder_layers - 1
 
 
-def _final(bridge: str, encoded: Encoded, layer: int) -> Array:
+def _final(bridge: str, encoded: Encoded, layer: int, num_layers: int) -> Array:
     if bridge == "mean":
-        return masked_mean(encoded.annotations, encoded.mask)
+        return masked_mean(encoded.averaged, encoded.mask)
+    source = _source_layer(layer, num_layers, len(encoded.finals))
     if bridge == "backward":
-        return encoded.finals[layer]["backward"]["hidden"]
-    return encoded.final_entry(layer, "hidden")
+        return encoded.finals[source]["backward"]["hidden"]
+    return encoded.final_entry(source, "hidden")

@@ -1,9 +1,9 @@
-"""What recurrent decoders share: their interface, their run over known targets, their lookup.
+"""What decoders share: their interface, the run of recurrent ones, their lookup.
 
 A decoder is a frozen dataclass of pure functions. It is given parameters, asks a memory, and
 returns one feature vector for each target token; the vocabulary's logits are computed from these
 elsewhere, for all steps at once. A decoder file in `layers/decoders` holds `PAPER`, a frozen
-dataclass `Config` and `build(config, sizes, mechanism_config) -> RecurrentDecoder`.
+dataclass `Config` and `build(config, sizes, mechanism_config) -> SequenceDecoder`.
 """
 
 import abc
@@ -19,13 +19,13 @@ from jax.typing import DTypeLike
 
 from attention_jax.layers import decoders
 from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.encoders import Encoded
+from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
-_Run = tuple[Array, AttentionOutput, State]
+_Run = tuple[Array, AttentionOutput | None, State]
 
 
 class DecoderSizes(NamedTuple):
@@ -33,29 +33,28 @@ class DecoderSizes(NamedTuple):
 
     Attributes:
       embedding_dim: Depth of an embedded target token.
-      annotation_dim: Depth of a source annotation.
-      encoder: The encoder's config, whose final states may start the decoder.
+      encoder: What encodes the source; its final states may start the decoder. None where there
+        is no source.
       vocabulary_size: How many source ids there are, or None where sources are not symbols.
     """
 
     embedding_dim: int
-    annotation_dim: int
-    encoder: Any
+    encoder: SequenceEncoder | None
     vocabulary_size: int | None = None
 
     def mechanism(self, config: Any, query_dim: int) -> Mechanism:
         """Builds the mechanism that asks the annotations with queries of the given depth."""
-        depth, sizes = self.annotation_dim, {"word_dim": self.embedding_dim}
+        depth, sizes = self.encoder.output_dim, {"word_dim": self.embedding_dim}
         if self.vocabulary_size is not None:
             sizes["source_vocabulary_size"] = self.vocabulary_size
         return Mechanism.build(config, query_dim, depth, depth, **sizes)
 
 
-class RecurrentDecoder(abc.ABC):
+class SequenceDecoder(abc.ABC):
     """Pure functions of a decoder; leading batch axes are free where `*B` is written.
 
     Attributes:
-      mechanism: How it attends.
+      mechanism: How it attends to the source.
       feature_dim: Depth of what it returns for each token.
     """
 
@@ -68,8 +67,81 @@ class RecurrentDecoder(abc.ABC):
         """The tree of its parameters."""
 
     @abc.abstractmethod
-    def start(self, params: Params, encoded: Encoded) -> State:
-        """Returns the state before the first token, with the batch as leading axis."""
+    def start(
+        self, params: Params, encoded: Encoded, max_length: int, **aux: Array
+    ) -> tuple[Any, State]:
+        """Prepares a source.
+
+        Args:
+          params: The decoder's parameters.
+          encoded: The encoded source.
+          max_length: How many tokens `step` may be asked for.
+          **aux: What the memory holds beside the source.
+
+        Returns:
+          (memory, state): what is attended to, and the state before the first token, with the
+          batch as leading axis.
+        """
+
+    @abc.abstractmethod
+    def run(
+        self,
+        params: Params,
+        memory: Any,
+        state: State,
+        embedded: Array,
+        *,
+        mask: Array | None = None,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> _Run:
+        """Decodes with known targets.
+
+        Args:
+          params: The decoder's parameters.
+          memory: The source.
+          state: The state before the first token.
+          embedded: `B T E`, the words before each target token, BOS first.
+          mask: `B T`, True at real target tokens; the others are not observed.
+          rng: Key for dropout.
+          train: Whether dropout is on.
+
+        Returns:
+          Features `B T F`, the attention if there is a source, and the state after the last step.
+        """
+
+    @abc.abstractmethod
+    def step(
+        self, params: Params, memory: Any, state: State, embedded: Array
+    ) -> tuple[Array, Array, State]:
+        """Decodes one token `*B E`; returns features, weights `*B S` and the state."""
+
+    def remaining(
+        self, params: Params, memory: Any, state: State, word: Array, where: Array
+    ) -> Array | None:
+        """Returns what is left to translate of each slot once the last word has been written.
+
+        Args:
+          params: The decoder's parameters.
+          memory: The source.
+          state: The state that asked for that word.
+          word: `B E`, embedded.
+          where: `B`, False where the state has observed its last word already.
+        """
+        return None
+
+
+class RecurrentDecoder(SequenceDecoder):
+    """A decoder that consumes one token after another.
+
+    Attributes:
+      mechanism: How it attends to the source.
+      feature_dim: Depth of what it returns for each token.
+    """
+
+    @abc.abstractmethod
+    def first_state(self, params: Params, encoded: Encoded) -> State:
+        """Returns the state before the first token but for the mechanism's."""
 
     @abc.abstractmethod
     def inputs(self, params: Params, embedded: Array) -> Any:
@@ -90,6 +162,15 @@ class RecurrentDecoder(abc.ABC):
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns the features `*B F` of steps whose outputs are known."""
 
+    def start(
+        self, params: Params, encoded: Encoded, max_length: int, **aux: Array
+    ) -> tuple[Memory, State]:
+        """Prepares a source; a recurrent state is as large for any length."""
+        memory = self.memory(params, encoded, **aux)
+        state = self.first_state(params, encoded)
+        attention = self.mechanism.init_state(params.get("attention", {}), memory)
+        return memory, {**state, "attention": attention}
+
     def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
         """Draws what is dropped inside the recurrence, constant through a sequence."""
         return None
@@ -99,7 +180,7 @@ class RecurrentDecoder(abc.ABC):
         return self.mechanism.make_memory(
             params["attention"],
             encoded.annotations,
-            encoded.annotations,
+            encoded.averaged,
             encoded.mask,
             summary=encoded.summary,
             **aux,
@@ -141,20 +222,7 @@ class RecurrentDecoder(abc.ABC):
         rng: Array | None = None,
         train: bool = False,
     ) -> _Run:
-        """Decodes with known targets.
-
-        Args:
-          params: The decoder's parameters.
-          memory: The source.
-          state: The state before the first token.
-          embedded: `B T E`, the words before each target token, BOS first.
-          mask: `B T`, True at real target tokens; the others are not observed.
-          rng: Key for dropout.
-          train: Whether dropout is on.
-
-        Returns:
-          Features `B T F`, the attention, and the state after the last step.
-        """
+        """Decodes with known targets, in a scan over their positions."""
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
         # Time-major throughout, so that only the narrow ends are transposed.
         by_time = _swap(embedded)
@@ -176,11 +244,18 @@ class RecurrentDecoder(abc.ABC):
     def step(
         self, params: Params, memory: Memory, state: State, embedded: Array
     ) -> tuple[Array, Array, State]:
-        """Decodes one token `*B E`; returns features, weights `*B S` and the state."""
+        """Decodes one token `*B E`."""
         inputs = self.inputs(params, embedded)
         state = self.observe(params, memory, state, embedded)
         state, outputs = self.advance(params, memory, None, state, inputs)
         return self.readout(params, outputs, embedded), outputs["attention"].weights, state
+
+    def remaining(
+        self, params: Params, memory: Memory, state: State, word: Array, where: Array
+    ) -> Array | None:
+        """Returns what the mechanism says is left of each slot."""
+        state = self.observe(params, memory, state, word, where)
+        return self.mechanism.remaining(state["attention"])
 
 
 def _swap(array: Array) -> Array:
@@ -215,30 +290,27 @@ def find_decoder_config(name: str) -> type:
 
 
 class Decoder(nn.Module):
-    """A decoder's parameters.
+    """A decoder's parameters, for the functions of `SequenceDecoder`.
 
     Attributes:
       decoder: Its pure functions.
       initialization: How parameters start.
     """
 
-    decoder: RecurrentDecoder
+    decoder: SequenceDecoder
     initialization: Initialization
 
     def setup(self) -> None:
         """Declares the parameters."""
         self.weights = declare(self, self.decoder.parameters, self.initialization)
 
-    def start(self, encoded: Encoded, **aux: Array) -> tuple[Memory, State]:
-        """Returns the memory, `aux` beside the source, and the state before the first token."""
-        memory = self.decoder.memory(self.weights, encoded, **aux)
-        state = self.decoder.start(self.weights, encoded)
-        attention = self.decoder.mechanism.init_state(self.weights.get("attention", {}), memory)
-        return memory, {**state, "attention": attention}
+    def start(self, encoded: Encoded, max_length: int, **aux: Array) -> tuple[Any, State]:
+        """Prepares a source."""
+        return self.decoder.start(self.weights, encoded, max_length, **aux)
 
     def run(
         self,
-        memory: Memory,
+        memory: Any,
         state: State,
         embedded: Array,
         *,
@@ -246,22 +318,14 @@ class Decoder(nn.Module):
         rng: Array | None,
         train: bool,
     ) -> _Run:
-        """Decodes known targets; see `RecurrentDecoder.run`."""
+        """Decodes known targets."""
         options = dict(mask=mask, rng=rng, train=train)
         return self.decoder.run(self.weights, memory, state, embedded, **options)
 
-    def remaining(self, memory: Memory, state: State, word: Array, where: Array) -> Array | None:
-        """Returns what is left to translate of each slot once the last word has been written.
+    def remaining(self, memory: Any, state: State, word: Array, where: Array) -> Array | None:
+        """Returns what is left to translate of each slot."""
+        return self.decoder.remaining(self.weights, memory, state, word, where)
 
-        Args:
-          memory: The source.
-          state: The state that asked for that word.
-          word: `B E`, embedded.
-          where: `B`, False where the state has observed its last word already.
-        """
-        state = self.decoder.observe(self.weights, memory, state, word, where)
-        return self.decoder.mechanism.remaining(state["attention"])
-
-    def step(self, memory: Memory, state: State, embedded: Array) -> tuple[Array, Array, State]:
-        """Decodes one token; see `RecurrentDecoder.step`."""
+    def step(self, memory: Any, state: State, embedded: Array) -> tuple[Array, Array, State]:
+        """Decodes one token."""
         return self.decoder.step(self.weights, memory, state, embedded)

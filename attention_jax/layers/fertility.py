@@ -1,6 +1,6 @@
 """How much attention each source token is expected to get in all: a normal distribution.
 
-  hidden = tanh(annotation W + b);   mean, log_variance = hidden W_o + b_o
+hidden = tanh(annotation W + b);   mean, log_variance = hidden W_o + b_o
 """
 
 import jax.numpy as jnp

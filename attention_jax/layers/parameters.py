@@ -7,6 +7,9 @@ A role is one of
   embedding         one row for each symbol
   attention_kernel  a matrix inside an attention score
   attention_vector  the vector that ends an additive score
+  head_output       matrices that join heads: heads x depth of a head x depth
+  mixing            a vector that mixes heads into one another
+  scale             ones, a gain
   bias              zeros
   forget_bias       the bias of an LSTM, whose forget gate may start open
 """
@@ -40,13 +43,14 @@ class Initialization:
 
     Attributes:
       name: `default` (orthogonal recurrence, LeCun-normal matrices), `bahdanau2015` (appendix
-        B.1: attention nearly zero, so that it starts uniform) or `uniform` (Sutskever 2014 with
-        0.08, Luong 2015 with 0.1; GNMT with 0.04).
+        B.1: attention nearly zero, so that it starts uniform), `xavier` (Glorot-uniform matrices,
+        embeddings of variance 1 / depth, as for the Transformer) or `uniform` (Sutskever 2014
+        with 0.08, Luong 2015 with 0.1; GNMT with 0.04).
       scale: Of `uniform`, half the width of the interval.
       forget_bias: What the forget gates of LSTMs start from.
     """
 
-    name: str = setting("default", choices=("default", "bahdanau2015", "uniform"))
+    name: str = setting("default", choices=("default", "bahdanau2015", "xavier", "uniform"))
     scale: float = setting(0.1, above=0.0)
     forget_bias: float = setting(0.0)
 
@@ -57,14 +61,15 @@ class Initialization:
 
     def initializer(self, role: str) -> Initializer:
         """Returns the function (rng, shape) -> array for a role."""
+        if role == "scale":
+            return _ones
         if role == "bias":
             return _zeros if self.name != "uniform" else self._uniform
         if role == "forget_bias":
             return self._forget_bias
         if self.name == "uniform":
             return self._uniform
-        table = _BAHDANAU2015 if self.name == "bahdanau2015" else _DEFAULT
-        return table[role]
+        return _TABLES[self.name][role]
 
     def _uniform(self, rng: Array, shape: tuple[int, ...]) -> Array:
         return jax.random.uniform(rng, shape, minval=-self.scale, maxval=self.scale)
@@ -124,6 +129,10 @@ def _zeros(rng: Array, shape: tuple[int, ...]) -> Array:
     return jnp.zeros(shape)
 
 
+def _ones(rng: Array, shape: tuple[int, ...]) -> Array:
+    return jnp.ones(shape)
+
+
 def _normal(deviation: float) -> Initializer:
     return lambda rng, shape: deviation * jax.random.normal(rng, shape)
 
@@ -131,6 +140,29 @@ def _normal(deviation: float) -> Initializer:
 def _lecun(rng: Array, shape: tuple[int, ...]) -> Array:
     fan_in = shape[-2] if len(shape) > 1 else shape[-1]
     return jax.random.normal(rng, shape) / math.sqrt(max(fan_in, 1))
+
+
+def _lecun_heads(rng: Array, shape: tuple[int, ...]) -> Array:
+    return jax.random.normal(rng, shape) / math.sqrt(shape[0] * shape[1])
+
+
+def _xavier(rng: Array, shape: tuple[int, ...]) -> Array:
+    """Draws a matrix, or those of all heads side by side."""
+    heads = shape[0] if len(shape) > 2 else 1
+    return _glorot(rng, shape, shape[-2], heads * shape[-1])
+
+
+def _xavier_heads(rng: Array, shape: tuple[int, ...]) -> Array:
+    return _glorot(rng, shape, shape[0] * shape[1], shape[2])
+
+
+def _glorot(rng: Array, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:
+    limit = math.sqrt(6.0 / (fan_in + fan_out))
+    return jax.random.uniform(rng, shape, minval=-limit, maxval=limit)
+
+
+def _inverse_depth(rng: Array, shape: tuple[int, ...]) -> Array:
+    return jax.random.normal(rng, shape) / math.sqrt(shape[-1])
 
 
 def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
@@ -147,11 +179,25 @@ _DEFAULT = {
     "embedding": _normal(0.1),
     "attention_kernel": _lecun,
     "attention_vector": _lecun,
+    "head_output": _lecun_heads,
+    "mixing": _normal(0.1),
 }
-_BAHDANAU2015 = {
-    "kernel": _normal(0.01),
-    "recurrent": _orthogonal,
-    "embedding": _normal(0.01),
-    "attention_kernel": _normal(0.001),
-    "attention_vector": _zeros,
+_TABLES = {
+    "default": _DEFAULT,
+    "bahdanau2015": {
+        **_DEFAULT,
+        "kernel": _normal(0.01),
+        "embedding": _normal(0.01),
+        "attention_kernel": _normal(0.001),
+        "attention_vector": _zeros,
+        "head_output": _normal(0.01),
+        "mixing": _normal(0.01),
+    },
+    "xavier": {
+        **_DEFAULT,
+        "kernel": _xavier,
+        "embedding": _inverse_depth,
+        "attention_kernel": _xavier,
+        "head_output": _xavier_heads,
+    },
 }

@@ -1,9 +1,9 @@
 """Readouts: from a decoder's state to features, and from features to the vocabulary.
 
-  deep   u = s U_s + Ey U_y + c U_c + b, then
-         maxout: the larger of each two neighbours (Bahdanau et al. 2015, appendix A.2.2)
-         tanh: its hyperbolic tangent (dl4mt and Nematus)
-  logits = features W + b
+deep   u = s U_s + Ey U_y + c U_c + b, then
+       maxout: the larger of each two neighbours (Bahdanau et al. 2015, appendix A.2.2)
+       tanh: its hyperbolic tangent (dl4mt and Nematus)
+logits = features W + b
 """
 
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Two recurrent encoder-decoders of opposite directions, trained on the same pairs.
+"""Two encoder-decoders of opposite directions, trained on the same pairs.
 
 Objectives see the outputs of both. Search and evaluation take the model for its forward one.
 """
@@ -11,13 +11,13 @@ import jax
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers.dropout import fold
-from attention_jax.models import rnn_seq2seq
+from attention_jax.models import encoder_decoder
 from attention_jax.types import Array, Batch, Model, ModelOutput, Params, swap_sides
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(rnn_seq2seq.Config):
-    """Two recurrent encoder-decoders of one config, whose fields are those of `rnn_seq2seq`.
+class Config(encoder_decoder.Config):
+    """Two encoder-decoders of one config, whose fields are those of `encoder_decoder`.
 
     The models share no parameters. The source of the reverse one, whose embeddings are of depth
     `source_embedding_dim` in it, is the target of the task.
@@ -40,8 +40,8 @@ def build(
             f"found {config.fertility_dim}"
         )
     return Bidirectional(
-        forward=rnn_seq2seq.build(config, source_vocabulary_size, target_vocabulary_size),
-        reverse=rnn_seq2seq.build(config, target_vocabulary_size, source_vocabulary_size),
+        forward=encoder_decoder.build(config, source_vocabulary_size, target_vocabulary_size),
+        reverse=encoder_decoder.build(config, target_vocabulary_size, source_vocabulary_size),
     )
 
 
@@ -88,9 +88,9 @@ class Bidirectional:
         )
         return dataclasses.replace(forward, reverse=reverse)
 
-    def start(self, params: Params, batch: Batch) -> tuple[Any, Any]:
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources for the forward model."""
-        return self.forward.start(params["forward"], batch)
+        return self.forward.start(params["forward"], batch, max_length)
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array

@@ -24,7 +24,10 @@ from attention_jax.ops.windows import (
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
-Prepare = Callable[[Params, Memory], Memory]
+Prepare = Callable[[Params, Memory, Array], Memory]
+PrepareQuery = Callable[[Params, Array, Array], Array]
+Average = Callable[[Params, Array, Memory, Array], Array]
+Fused = Callable[[Array, Memory, Array], Array]
 
 
 class Tracker(NamedTuple):
@@ -44,9 +47,19 @@ class Tracker(NamedTuple):
     observe: Callable[[Params, Array, State, Mapping[str, Array], Memory], Array] | None = None
 
 
-def keep_memory(params: Params, memory: Memory) -> Memory:
+def keep_memory(params: Params, memory: Memory, positions: Array) -> Memory:
     """Prepares nothing: keys and values are used as they come."""
     return memory
+
+
+def keep_query(params: Params, query: Array, positions: Array) -> Array:
+    """Prepares nothing: queries are used as they come."""
+    return query
+
+
+def average_values(params: Params, weights: Array, memory: Memory, positions: Array) -> Array:
+    """Returns the sums of the values under weights `*B T S`: the contexts `*B T Dv`."""
+    return jnp.matmul(weights.astype(memory.values.dtype), memory.values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +69,12 @@ class AttentionSpec:
     Attributes:
       score: (params, query, memory, state, positions) -> scores `*B T S`.
       normalizer: From scores to weights.
-      prepare: (params, memory) -> memory, done once for a source, such as projecting its keys.
+      prepare: (params, memory, positions) -> memory, done once for a source, such as projecting
+        its keys; the positions are those of the slots.
+      prepare_query: (params, query, positions) -> query, done before anything else is.
+      average: (params, weights, memory, positions) -> context.
+      fused: (query, memory, mask) -> context: a faster way to the same context that makes no
+        weights, or None where there is none; `mask` is `*B T S`.
       window: Places the window of a local mechanism, or None to attend everywhere.
       trackers: Named trackers of what is carried from query to query.
       reads: Names of the tracked values that score, normalizer or another tracker read.
@@ -69,6 +87,9 @@ class AttentionSpec:
     score: ScoreFunction
     normalizer: Normalizer = softmax_normalizer
     prepare: Prepare = keep_memory
+    prepare_query: PrepareQuery = keep_query
+    average: Average = average_values
+    fused: Fused | None = None
     window: WindowFunction | None = None
     trackers: tuple[tuple[str, Tracker], ...] = ()
     reads: tuple[str, ...] = ()
@@ -101,6 +122,7 @@ def make_memory(
     keys: Float[Array, "*#B S Dk"],
     values: Float[Array, "*#B S Dv"],
     mask: Bool[Array, "*#B S"],
+    positions: Int[Array, "S"] | None = None,
     **aux: Any,
 ) -> Memory:
     """Prepares a source for attention, once.
@@ -111,13 +133,15 @@ def make_memory(
       keys: What queries are compared with.
       values: What is averaged.
       mask: True where a slot may be attended to.
+      positions: Index of every slot in its sequence; 0 .. S-1 if not given.
       **aux: Arrays that the mechanism needs beside these.
 
     Returns:
       A memory with projected keys and with zeros at padding, whatever stood there.
     """
     memory = Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
-    memory = spec.prepare(params, memory)
+    positions = jnp.arange(keys.shape[-2]) if positions is None else positions
+    memory = spec.prepare(params, memory, positions)
     return dataclasses.replace(
         memory,
         keys=zero_padding(memory.keys, memory.mask),
@@ -177,6 +201,7 @@ def attend(
     positions: Int[Array, "T"] | None = None,
     rng: Array | None = None,
     train: bool = False,
+    is_fused: bool = False,
 ) -> tuple[AttentionOutput, State]:
     """Answers queries: scores the memory, normalises, and averages the values.
 
@@ -198,6 +223,9 @@ def attend(
       positions: Index of every query in its sequence; 0 .. T-1 if not given.
       rng: Key for mechanisms that draw samples; they fold in the position.
       train: Whether the mechanism is being trained.
+      is_fused: Whether the context is to come from the mechanism's fused path, where it has one
+        and no bias is given. Weights and scores are as ever: computed apart from it, and not at
+        all in a compiled function of which nothing depends on them.
 
     Returns:
       (output, state after the last query).
@@ -208,7 +236,7 @@ def attend(
     num_queries = query.shape[-2]
     state = init_state(spec, params, memory) if state is None else state
     positions = jnp.arange(num_queries) if positions is None else positions
-    call = dict(rng=rng, train=train)
+    call = dict(rng=rng, train=train, is_fused=is_fused)
     if spec.is_parallel:
         return _answer(spec, params, query, memory, state, mask, bias, positions, **call), state
     told = observed if spec.observes else None
@@ -290,8 +318,11 @@ def _answer(
     mask: Array | None,
     bias: Array | None,
     positions: Array,
+    *,
+    is_fused: bool,
     **call: Any,
 ) -> AttentionOutput:
+    query = spec.prepare_query(params, query, positions)
     if spec.window is not None:
         return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
     scores = spec.score(params, query, memory, state, positions).astype(jnp.float32)
@@ -301,7 +332,10 @@ def _answer(
     weights, aux = spec.normalizer(
         params, scores, allowed, query, memory, state, positions=positions, **call
     )
-    context = jnp.matmul(weights.astype(memory.values.dtype), memory.values)
+    if is_fused and spec.fused is not None and bias is None:
+        context = spec.fused(query, memory, allowed)
+    else:
+        context = spec.average(params, weights, memory, positions)
     return AttentionOutput(context, weights, scores, aux)
 
 
@@ -319,7 +353,7 @@ def _answer_in_window(
     size = memory.mask.shape[-1]
     window = spec.window(params, query, memory, positions)
     output = _answer(
-        dataclasses.replace(spec, window=None),
+        dataclasses.replace(spec, window=None, prepare_query=keep_query),
         params,
         query[..., None, :],
         gather_window(memory, window),
@@ -327,6 +361,7 @@ def _answer_in_window(
         None if mask is None else gather_from_rows(mask, window.slots)[..., None, :],
         None if bias is None else gather_from_rows(bias, window.slots)[..., None, :],
         positions,
+        is_fused=False,
         **call,
     )
     return AttentionOutput(

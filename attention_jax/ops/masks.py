@@ -16,9 +16,7 @@ def zero_padding(
     return jnp.where(mask[..., None], values, jnp.zeros((), values.dtype))
 
 
-def masked_mean(
-    values: Float[Array, "*B S D"], mask: Bool[Array, "*#B S"]
-) -> Float[Array, "*B D"]:
+def masked_mean(values: Float[Array, "*B S D"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B D"]:
     """Averages over real positions; an empty sequence gives zeros."""
     count = jnp.maximum(mask.sum(-1, keepdims=True), 1).astype(values.dtype)
     return zero_padding(values, mask).sum(-2) / count

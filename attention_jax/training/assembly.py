@@ -23,6 +23,7 @@ from attention_jax.training.sharding import jit_train_step, make_mesh
 from attention_jax.training.state import TrainState, start_state
 from attention_jax.training.step import TrainStep, make_train_step
 from attention_jax.training.validation import Validation
+from attention_jax.training.weights import starting_from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +95,8 @@ def assemble(config: ExperimentConfig, directory: RunDirectory) -> Assembly:
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(fresh, out_shardings=shardings)
+    if config.training.initial_weights:
+        start = starting_from(start, config.training.initial_weights, like)
 
     # ---- What is compiled -----------------------------------------------------------------------
     parts = config.training.accumulate_steps

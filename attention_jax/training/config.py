@@ -30,6 +30,8 @@ class TrainingConfig:
     Attributes:
       num_steps: Length of training in updates; this or `num_epochs` must be set.
       num_epochs: Length of training in passes over the data; with both, the shorter one counts.
+      initial_weights: A safetensors file of parameters to start from, as `launch.weights` writes
+        it; empty to draw them.
       accumulate_steps: Parts into which a batch is split to save memory. Filler rows make the
         parts equally large, whatever the batch size.
       averaging: Which parameters are evaluated: those of the best step, or an average.
@@ -52,6 +54,7 @@ class TrainingConfig:
 
     num_steps: int | None = setting(None, at_least=1)
     num_epochs: float | None = setting(None, above=0.0)
+    initial_weights: str = setting("")
     accumulate_steps: int = setting(1, at_least=1)
     averaging: Averaging = setting(NoAveraging(), named=averages.lookup)
     freezing: Freezing = setting(Freezing())
@@ -257,6 +260,8 @@ def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> A
         path = f"{where}.{field.name}"
         lookup = field.metadata.get("named")
         if lookup is not None and hasattr(value, "items"):
+            if "unnamed" in field.metadata:
+                value = {"name": field.metadata["unnamed"], **value}
             value = _complete_named(lookup, dict(value), names, path)
         elif dataclasses.is_dataclass(hints[field.name]):
             value = _complete(hints[field.name], plain(value), names, path)
@@ -293,6 +298,8 @@ def _default(field: dataclasses.Field) -> Any:
 
 def _scalar_type(hint: Any) -> type:
     kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
+    if Any in kinds:
+        return ConfigDict
     return kinds[0] if kinds and isinstance(kinds[0], type) else str
 
 

@@ -102,7 +102,7 @@ class Decoder:
     def _search_batch(
         self, params: Params, batch: Batch, rng: jax.Array, max_length: int
     ) -> Hypotheses:
-        memory, state = self._model.start(params, batch)
+        memory, state = self._model.start(params, batch, max_length)
         step = functools.partial(self._model.step, params, memory)
         lengths = batch["source_mask"].sum(axis=-1)
         return search(step, state, self._config, lengths, max_length, rng)

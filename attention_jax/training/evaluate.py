@@ -69,6 +69,8 @@ class Evaluation:
         Returns:
           The metrics.
         """
+        if not getattr(self._run.model, "reads_source", True):
+            return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
         if self.is_aligning:
@@ -85,6 +87,14 @@ class Evaluation:
     def is_aligning(self) -> bool:
         """Whether there is attention to be shown."""
         return getattr(self._run.model, "is_aligning", True)
+
+    def measure(self, name: str) -> dict[str, float]:
+        """Measures a split with its known targets alone, and writes its metrics."""
+        batches = batches_of_process(self._task.split(name), self._run.config)
+        metrics = self._measure(self._run.params, batches)
+        self._run.directory.add_results(name, {"step": self._run.step, **metrics})
+        self._record(name, {})
+        return metrics
 
     def decode(self, name: str) -> Outputs:
         """Searches the outputs of a split; writes nothing."""

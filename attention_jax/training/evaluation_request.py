@@ -12,6 +12,7 @@ from attention_jax.training.comparison import (
 )
 from attention_jax.training.evaluate import Evaluation, Outputs
 from attention_jax.training.gold_links import GoldComparison, GoldFiles, compare_with_gold
+from attention_jax.training.heads import analyse_heads, check_heads, write_heads
 from attention_jax.training.other_runs import OtherRun
 from attention_jax.training.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.training.trained import TrainedRun
@@ -30,6 +31,7 @@ class EvaluationRequest:
         both directions has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
       dropped_words: Whether an aligner looks for words that were left out.
+      heads: Whether every head is measured.
     """
 
     split: Sequence[str] | None = None
@@ -38,6 +40,7 @@ class EvaluationRequest:
     reverse: str | None = None
     against: Sequence[str] = ()
     dropped_words: bool = False
+    heads: bool = False
 
     def check(self, task: Task, default: Sequence[str]) -> list[Split]:
         """Returns the splits, once the request is known to be possible.
@@ -83,6 +86,8 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
         for opponent in opponents:
             opponent.same_split(split)
     reverse = _reverse(run, task, request) if links else None
+    if request.heads:
+        check_heads(run, splits[0])
     gold = compare_with_gold(run, splits[0], links, reverse) if links else None
     evaluation, printed = Evaluation(run, task), []
     rivals = [Evaluation(opponent.run, opponent.task) for opponent in opponents]
@@ -94,6 +99,8 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
 
             more |= dropped_word_scores(task.split("train"), split, outputs.texts)
         evaluation.write(outputs, more)
+        if request.heads:
+            write_heads(run, split, analyse_heads(run, split, gold))
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
             printed += _compare(run, opponents, task.kind, outputs, others)

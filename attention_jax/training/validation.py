@@ -7,6 +7,7 @@ from jax.sharding import Mesh
 
 from attention_jax.data.pipeline import EvalBatches, NumpyBatch, make_eval_batches
 from attention_jax.data.tasks import Split, Task
+from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, add_pairs
 from attention_jax.objectives.metrics import means
 from attention_jax.training.config import ExperimentConfig
@@ -81,6 +82,11 @@ class Validation:
         """
         split = task.split("validation")
         size = config.evaluation.num_validation_examples
+        if size and not getattr(model, "reads_source", True):
+            raise ConfigError(
+                "config.evaluation.num_validation_examples: expected 0 for a model that reads no "
+                f"source, found {size}"
+            )
         self._task = task
         self._data_config = config.data
         self._batches = batches_of_process(split, config)

@@ -148,7 +148,7 @@ def make_beam_search(
     )
 
     def decode(params: Params, batch: Mapping[str, Any]) -> Hypotheses:
-        memory, state = model.start(params, batch)
+        memory, state = model.start(params, batch, length)
         lengths = batch["source_mask"].sum(axis=-1)
 
         def step(state: Any, tokens: Array) -> tuple[Array, Array, Any]:

@@ -9,19 +9,32 @@ import jax.numpy as jnp
 import numpy as np
 
 from attention_jax.layers.attention import Mechanism, find_config, mechanism_names
+from attention_jax.layers.refinement import refinement_names
 from attention_jax.types import AttentionOutput
 
 B, T, S, D, Dv = 3, 4, 5, 8, 6
 LENGTHS = (5, 3, 4)
-SIZES = {"source_vocabulary_size": 7, "word_dim": 3}
+SIZES = {"source_vocabulary_size": 7, "word_dim": 3, "place": "self"}
 _SMALL = 8
 _HALF_WIDTH = 2
 _VARIANTS = ((1, "softmax"), (1, "sparsemax"), (2, "entmax15"))
+REFINEMENTS = {
+    "alibi": [{}, {"steepness": 1.0}],
+    "attention_sink": [{}, {"is_learned": False}],
+    "qk_norm": [{}, {"norm": "l2"}],
+    "relative_positions": [{"max_distance": 2}, {"max_distance": 2, "adds_values": False}],
+    "rope": [{}, {"layout": "halves"}],
+    "sliding_window": [{"size": 2}],
+    "soft_cap": [{"cap": 0.5}],
+    "talking_heads": [{}, {"mixes_scores": False}, {"mixes_weights": False}],
+}
 
 
 def small_config(name, **fields):
     """Returns a mechanism's config with all sizes small and the window narrow."""
     config = find_config(name)
+    if name == "multi_head":
+        fields = {"num_heads": 2, "head_dim": 4, "score": small_config("scaled_dot"), **fields}
     for field in dataclasses.fields(config):
         if field.name == "half_width":
             fields.setdefault(field.name, _HALF_WIDTH)
@@ -44,7 +57,10 @@ def small_score(name, **fields):
 
 def configs() -> Iterator:
     """Yields every mechanism with heads, normalizers, inner scores and other choices."""
+    yield from multi_head_configs()
     for name in mechanism_names():
+        if name == "multi_head":
+            continue
         fields = {field.name: field for field in dataclasses.fields(find_config(name))}
         if "normalizer" in fields:
             for heads, normalizer in _VARIANTS:
@@ -67,6 +83,24 @@ def configs() -> Iterator:
             yield small_config(name)
 
 
+def multi_head_configs() -> Iterator:
+    """Yields heads of several layouts, over several scores, with every refinement."""
+    small = functools.partial(small_config, "multi_head")
+    yield small()
+    yield small(num_heads=4, num_memory_heads=2, head_value_dim=3, use_bias=True)
+    yield small(score=small_config("bahdanau"), num_memory_heads=1)
+    yield small(score=small_config("local_m"))
+    yield small(score=small_config("local_p"))
+    for name in refinement_names():
+        for fields in REFINEMENTS[name]:
+            yield small(refinements={name: fields})
+    yield small(
+        num_heads=4,
+        num_memory_heads=2,
+        refinements={name: choices[0] for name, choices in REFINEMENTS.items()},
+    )
+
+
 def source_ids(mask):
     """Returns a word type for each slot, the same in all rows; two slots may share one."""
     return jnp.broadcast_to(jnp.arange(mask.shape[-1]) * 3 % 4, mask.shape)
@@ -86,9 +120,17 @@ class Case:
     name: str
     mechanism: Mechanism
 
+    config: object
+
     @property
     def has_window(self):
         return self.mechanism.parts.spec.window is not None
+
+    @property
+    def is_distribution(self):
+        """Whether the weights of a query are at least zero and sum to one."""
+        refinements = getattr(self.config, "refinements", {})
+        return not self.has_window and not {"attention_sink", "talking_heads"} & set(refinements)
 
     @functools.cached_property
     def params(self):
@@ -144,6 +186,10 @@ def _label(config):
         value = getattr(config, field.name)
         if isinstance(value, str):
             values.append(value)
+        elif isinstance(value, dict):
+            values.extend(f"{key}{_label(part)}" for key, part in value.items())
+        elif value is not None and field.default is None:
+            values.append(f"{field.name}={value}")
         elif dataclasses.is_dataclass(value):
             values.append(_label(value))
         elif field.name == "num_heads" and value > 1:
@@ -155,7 +201,7 @@ def _label(config):
 
 def build_case(config) -> Case:
     """Builds a case from a mechanism's config."""
-    return Case(_label(config), Mechanism.build(config, D, D, Dv, **SIZES))
+    return Case(_label(config), Mechanism.build(config, D, D, Dv, **SIZES), config)
 
 
 def all_cases() -> list[Case]:

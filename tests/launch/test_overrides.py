@@ -97,6 +97,18 @@ def test_override_adds_an_objective_and_suggests_the_nearest(override):
         override("--config.objectives.supervised_alignmnt.weight=0.5")
 
 
+def test_override_adds_a_refinement_and_suggests_the_nearest(override):
+    values = {
+        "data": {"name": "smoke"},
+        "model": {"name": "encoder_decoder", "attention": {"name": "multi_head"}},
+        "training": {"num_steps": 3},
+    }
+    config = override("--config.model.attention.refinements.rope.base=50.0", values=values)
+    assert dict(config.model.attention.refinements)["rope"].base == 50.0
+    with pytest.raises(ConfigError, match="refinements.ropes: .* did you mean 'rope'"):
+        override("--config.model.attention.refinements.ropes.base=50.0", values=values)
+
+
 def test_plain_config_is_json_and_reads_back(override):
     config = override("--config.training.averaging.name=ema")
     text = json.dumps(configs.to_plain(config))

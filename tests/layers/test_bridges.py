@@ -1,27 +1,31 @@
 """Bridges against their formulas."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters, check_bridge
-from attention_jax.layers.encoders import EncoderConfig, encode, encoder_parameters
+from attention_jax.layers.encoders.recurrent import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 
 B, S, D = 2, 4, 3
+Encoder = functools.partial(Config, "recurrent")
 
 
 def encoded_by(config):
     initialization, rng = Initialization("uniform", scale=1.0), jax.random.key(0)
-    params = draw(encoder_parameters(config, 2), rng, initialization)
+    encoder = build(config, 2)
+    params = draw(encoder.parameters, rng, initialization)
     embedded = jax.random.normal(rng, (B, S, 2))
     mask = jnp.asarray([[True] * 4, [True, True, False, False]])
-    return jax.jit(lambda *a: encode(config, *a))(params, embedded, mask)
+    return jax.jit(encoder.encode)(params, embedded, mask)
 
 
 def carries(bridge, encoder, cell, depth, layers):
-    tree = bridge_parameters(bridge, encoder, cell, depth, layers)
+    tree = bridge_parameters(bridge, build(encoder, 2), cell, depth, layers)
     params = draw(tree, jax.random.key(1), Initialization("uniform", scale=1.0))
     encoded = encoded_by(encoder)
     return encoded, params, bridge_carries(bridge, params, encoded, cell, depth, layers)
@@ -36,7 +40,7 @@ def through(weights, summary):
 @pytest.mark.parametrize("bridge", ["last", "backward", "mean"])
 def test_projecting_bridges(bridge, layers, sources):
     """Decoder layers start from their peers if there are as many, else from the top."""
-    encoder = EncoderConfig("lstm", D, 2)
+    encoder = Encoder("lstm", D, 2)
     encoded, params, found = carries(bridge, encoder, "lstm", 5, layers)
     lengths = np.asarray(encoded.mask).sum(1, keepdims=True)
     for layer, source in enumerate(sources):
@@ -52,7 +56,7 @@ def test_projecting_bridges(bridge, layers, sources):
 
 
 def test_copy_takes_the_final_states():
-    encoder = EncoderConfig("lstm", D, 2)
+    encoder = Encoder("lstm", D, 2)
     encoded, params, found = carries("copy", encoder, "lstm", 2 * D, 2)
     assert params == {}
     for layer in range(2):
@@ -62,7 +66,7 @@ def test_copy_takes_the_final_states():
 
 
 def test_zero_starts_from_zeros():
-    _, params, found = carries("zero", EncoderConfig("gru", D), "lstm", 5, 2)
+    _, params, found = carries("zero", Encoder("gru", D), "lstm", 5, 2)
     assert params == {} and len(found) == 2
     assert all(leaf.shape == (B, 5) and not leaf.any() for leaf in jax.tree.leaves(found))
 
@@ -74,14 +78,14 @@ def test_every_bridge_is_tested():
 @pytest.mark.parametrize(
     ("bridge", "encoder", "cell", "depth", "layers", "message"),
     [
-        ("backward", EncoderConfig(direction="forward"), "gru", 4, 1, "that reads backward"),
-        ("copy", EncoderConfig("gru", 4), "gru", 4, 1, r"depth 4 to copy into gru, found .* \[8\]"),
-        ("copy", EncoderConfig("gru", 2), "lstm", 4, 1, "to copy into lstm, found .* of gru"),
-        ("copy", EncoderConfig("gru", 2, 2), "gru", 4, 1, "an encoder of 1 layers"),
+        ("backward", Encoder(direction="forward"), "gru", 4, 1, "that reads backward"),
+        ("copy", Encoder("gru", 4), "gru", 4, 1, r"depth 4 to copy into gru, found .* \[8\]"),
+        ("copy", Encoder("gru", 2), "lstm", 4, 1, "to copy into lstm, found .* of gru"),
+        ("copy", Encoder("gru", 2, 2), "gru", 4, 1, "an encoder of 1 layers"),
     ],
 )
 def test_encoders_without_what_a_bridge_needs_are_rejected(
     bridge, encoder, cell, depth, layers, message
 ):
     with pytest.raises(ValueError, match=f"decoder.bridge: expected .*{message}"):
-        check_bridge(bridge, encoder, cell, depth, layers)
+        check_bridge(bridge, build(encoder, 2), cell, depth, layers)

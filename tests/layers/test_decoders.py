@@ -15,7 +15,8 @@ from attention_jax.layers.decoder import (
     find_decoder,
     find_decoder_config,
 )
-from attention_jax.layers.encoders import EncoderConfig, encode, encoder_parameters
+from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
+from attention_jax.layers.encoders.recurrent import build as build_encoder
 from attention_jax.layers.parameters import Initialization, draw
 
 B, T, S, E, D = 2, 3, 4, 4, 6
@@ -68,10 +69,10 @@ def with_layers(name, fields):
 def encoded_by(encoder):
     """Returns a source of which the second row is padded."""
     initialization, rng = Initialization("uniform", scale=0.7), np.random.default_rng(0)
-    params = draw(encoder_parameters(encoder, 3), jax.random.key(5), initialization)
+    params = draw(encoder.parameters, jax.random.key(5), initialization)
     embedded = jnp.asarray(rng.normal(size=(B, S, 3)), jnp.float32)
     mask = jnp.arange(S) < jnp.asarray(LENGTHS)[:, None]
-    return jax.jit(functools.partial(encode, encoder))(params, embedded, mask)
+    return jax.jit(encoder.encode)(params, embedded, mask)
 
 
 class Case:
@@ -80,8 +81,9 @@ class Case:
     def __init__(self, config, mechanism=BAHDANAU):
         cell = config.cell if config.bridge == "copy" else "gru"
         layers = getattr(config, "num_layers", 1) if config.bridge == "copy" else 1
-        self.encoder = EncoderConfig(cell, config.hidden_dim // 2, layers)
-        sizes = DecoderSizes(E, self.encoder.output_dim, self.encoder)
+        reading = EncoderConfig("recurrent", cell, config.hidden_dim // 2, layers)
+        self.encoder = build_encoder(reading, 3)
+        sizes = DecoderSizes(E, self.encoder)
         self.decoder = find_decoder(config.name).build(config, sizes, mechanism)
         self.encoded = encoded_by(self.encoder)
         rng, initialization = np.random.default_rng(1), Initialization("uniform", scale=0.7)
@@ -89,9 +91,7 @@ class Case:
         self.params = draw(self.decoder.parameters, jax.random.key(6), initialization)
 
     def start(self, params, encoded):
-        memory = self.decoder.memory(params, encoded)
-        attention = self.decoder.mechanism.init_state(params["attention"], memory)
-        return memory, {**self.decoder.start(params, encoded), "attention": attention}
+        return self.decoder.start(params, encoded, T)
 
     def run(self, params, encoded, embedded, **options):
         memory, state = self.start(params, encoded)

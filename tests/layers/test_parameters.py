@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from attention_jax.layers.encoders import cell_parameters
+from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.parameters import Initialization, Parameter, declare, draw, project
 
 ROLES = (

@@ -73,7 +73,7 @@ def test_apply_is_that_of_both_models_and_search_that_of_the_forward_one():
     assert output.reverse.attention.weights.shape == (B, S, T)
 
     sources = {name: batch()[name] for name in ("source", "source_mask")}
-    begun, expected = model.start(params, sources), single.start(params["forward"], sources)
+    begun, expected = model.start(params, sources, T), single.start(params["forward"], sources, T)
     assert_equal(begun, expected)
     tokens = jnp.ones((B, 1), jnp.int32)
     assert_equal(model.step(params, *begun, tokens), single.step(params["forward"], *begun, tokens))

@@ -53,7 +53,7 @@ def test_attend_averages_the_values(numpy_rng):
 
 
 def test_make_memory_hands_the_rest_to_prepare_and_zeroes_padding(numpy_rng):
-    def prepare(params, memory):
+    def prepare(params, memory, positions):
         shift, keep = memory.aux["shift"], memory.aux["keep"]
         return Memory(memory.keys + shift, memory.values, memory.mask & keep, memory.aux)
 

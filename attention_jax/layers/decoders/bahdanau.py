@@ -21,6 +21,7 @@ from jax.typing import DTypeLike
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
+from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
     DecoderSizes,
     RecurrentDecoder,
@@ -28,7 +29,7 @@ from attention_jax.layers.decoder import (
     start_position,
 )
 from attention_jax.layers.dropout import dropout_factors
-from attention_jax.layers.encoders import Encoded, cell_parameters
+from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
 from attention_jax.ops.recurrent import CELLS, Gates
@@ -99,7 +100,7 @@ class BahdanauDecoder(RecurrentDecoder):
             ),
         }
 
-    def start(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, encoded: Encoded) -> State:
         """Starts from the bridge."""
         config, batch = self.config, encoded.mask.shape[0]
         (carry,) = bridge_carries(
@@ -140,9 +141,7 @@ class BahdanauDecoder(RecurrentDecoder):
     ) -> tuple[State, dict[str, Any]]:
         is_first = (state["position"] == 0)[..., None]
         updated = self._update(params, state["carry"], inputs, state["context"], dropout)
-        carry = {
-            name: jnp.where(is_first, state["carry"][name], updated[name]) for name in updated
-        }
+        carry = {name: jnp.where(is_first, state["carry"][name], updated[name]) for name in updated}
         attention, attention_state = self.attend(params, carry["hidden"], memory, state)
         outputs = {"attention": attention, "state": carry["hidden"], "is_first": is_first}
         new = {

@@ -14,6 +14,7 @@ from jax.typing import DTypeLike
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
+from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
     DecoderSizes,
     RecurrentDecoder,
@@ -21,7 +22,7 @@ from attention_jax.layers.decoder import (
     start_position,
 )
 from attention_jax.layers.dropout import dropout_factors, fold
-from attention_jax.layers.encoders import Encoded, cell_parameters
+from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import project
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
 from attention_jax.ops.recurrent import CELLS, Gates
@@ -88,7 +89,7 @@ class ConditionalGru(RecurrentDecoder):
             ),
         }
 
-    def start(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, encoded: Encoded) -> State:
         """Starts from the bridge."""
         config = self.config
         (carry,) = bridge_carries(

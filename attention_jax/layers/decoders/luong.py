@@ -19,6 +19,7 @@ from jax.typing import DTypeLike
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
+from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
     DecoderSizes,
     RecurrentDecoder,
@@ -26,7 +27,7 @@ from attention_jax.layers.decoder import (
     start_position,
 )
 from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.encoders import Encoded, cell_parameters
+from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.recurrent import CELLS, Gates
@@ -114,11 +115,11 @@ class LuongDecoder(RecurrentDecoder):
 
     @property
     def _projects_values(self) -> bool:
-        return self.mechanism.num_heads == 1 and self.mechanism.context_dim > 0
+        return self.mechanism.averages_values
 
     def memory(self, params: Params, encoded: Encoded, **aux: Array) -> Memory:
         """Prepares the source, with values already multiplied by W_c where that is the same."""
-        values, summary = encoded.annotations, encoded.summary
+        values, summary = encoded.averaged, encoded.summary
         if self._projects_values:
             kernel = params["combine"]["context"]
             values, summary = values @ kernel, summary @ kernel
@@ -126,7 +127,7 @@ class LuongDecoder(RecurrentDecoder):
             params["attention"], encoded.annotations, values, encoded.mask, summary=summary, **aux
         )
 
-    def start(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, encoded: Encoded) -> State:
         """Starts from the bridge, with zeros to feed."""
         config, batch = self.config, encoded.mask.shape[0]
         carries = bridge_carries(

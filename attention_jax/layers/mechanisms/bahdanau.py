@@ -43,10 +43,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         "vector": Parameter((config.attention_dim,), "attention_vector"),
     }
     spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], prepare=_prepare)
-    return MechanismParts(spec, parameters)
+    return MechanismParts(spec, parameters, memory_parameters=frozenset({"key_kernel"}))
 
 
-def _prepare(params: Params, memory: Memory) -> Memory:
+def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
     return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
 
 

@@ -84,12 +84,10 @@ def build(
     return MechanismParts(spec, parameters, remaining="coverage")
 
 
-def _prepare(params: Params, memory: Memory) -> Memory:
+def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
     return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"] @ params["coverage_kernel"]
-    return additive_scores(
-        query @ params["query_kernel"], memory.keys + covered, params["vector"]
-    )
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

@@ -1,7 +1,7 @@
 """Additive attention with the coverage vector of summarisers.
 
-  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + c_t[s] w_c + b)
-  c_t = sum of weights[t'] over all t' < t
+scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + c_t[s] w_c + b)
+c_t = sum of weights[t'] over all t' < t
 """
 
 import dataclasses
@@ -55,12 +55,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     return MechanismParts(spec, parameters)
 
 
-def _prepare(params: Params, memory: Memory) -> Memory:
+def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
     return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"] + params["bias"])
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"][..., None].astype(memory.keys.dtype) @ params["coverage_kernel"]
-    return additive_scores(
-        query @ params["query_kernel"], memory.keys + covered, params["vector"]
-    )
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

@@ -1,8 +1,8 @@
 """Additive attention that knows how much of each slot has been attended to.
 
-  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
-  C_t[s] = C_{t-1}[s] + weights[t, s] / fertility[s],   C_0 = 0
-  fertility[s] = N sig(keys[s] . u), or one
+scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
+C_t[s] = C_{t-1}[s] + weights[t, s] / fertility[s],   C_0 = 0
+fertility[s] = N sig(keys[s] . u), or one
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     if has_fertility:
         parameters["fertility_vector"] = Parameter((key_dim,), "attention_vector")
 
-    def prepare(params: Params, memory: Memory) -> Memory:
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         aux = dict(memory.aux)
         if has_fertility:
             share = jax.nn.sigmoid(memory.keys @ params["fertility_vector"])
@@ -73,6 +73,4 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"][..., None].astype(memory.keys.dtype) @ params["coverage_kernel"]
-    return additive_scores(
-        query @ params["query_kernel"], memory.keys + covered, params["vector"]
-    )
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

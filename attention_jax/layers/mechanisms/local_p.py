@@ -76,4 +76,4 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         window=window,
         normalizer=gaussian_window(inner.spec.normalizer, config.half_width / 2.0),
     )
-    return MechanismParts(spec, parameters)
+    return inner._replace(spec=spec, parameters=parameters, reads_length=True)

@@ -43,7 +43,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         "vector": Parameter((config.attention_dim,), "attention_vector"),
     }
 
-    def prepare(params: Params, memory: Memory) -> Memory:
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         return dataclasses.replace(memory, keys=memory.keys @ params["kernel"][query_dim:])
 
     def score(

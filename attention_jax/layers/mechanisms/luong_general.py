@@ -37,10 +37,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds general attention for queries and keys of the given depths."""
     parameters = {"kernel": Parameter((query_dim, key_dim), "attention_kernel")}
     spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], prepare=_prepare)
-    return MechanismParts(spec, parameters)
+    return MechanismParts(spec, parameters, memory_parameters=frozenset({"kernel"}))
 
 
-def _prepare(params: Params, memory: Memory) -> Memory:
+def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
     keys = project_general_keys(memory.keys, params["kernel"])
     return dataclasses.replace(memory, keys=keys)
 

@@ -1,7 +1,7 @@
 """Additive attention with a coverage vector for each slot, updated by a recurrent network.
 
-  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
-  C_t[s] = cell(C_{t-1}[s]; weights[t, s] w_a + keys[s] W_h + query[t] W_s),   C_0 = 0
+scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
+C_t[s] = cell(C_{t-1}[s]; weights[t, s] w_a + keys[s] W_h + query[t] W_s),   C_0 = 0
 """
 
 import dataclasses
@@ -63,13 +63,11 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     return MechanismParts(spec, parameters)
 
 
-def _prepare(params: Params, memory: Memory) -> Memory:
+def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
     aux = {**memory.aux, "coverage_input": memory.keys @ params["coverage_key"]}
     return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"] @ params["coverage_kernel"]
-    return additive_scores(
-        query @ params["query_kernel"], memory.keys + covered, params["vector"]
-    )
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

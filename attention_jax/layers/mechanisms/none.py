@@ -36,7 +36,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism, which has no parameters."""
     is_visible = config.conditioning == "every_step"
 
-    def prepare(params: Params, memory: Memory) -> Memory:
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         mean = masked_mean(memory.values, memory.mask)
         summary = memory.aux.get("summary", mean)
         slot = summary[..., None, :] if is_visible else summary[..., None, :0]

@@ -10,6 +10,7 @@ import dataclasses
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import MechanismParts
 from attention_jax.ops.attend import AttentionSpec
+from attention_jax.ops.fused_dot import fused_dot_context
 from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import scaled_dot_scores
 from attention_jax.types import Array, Memory, Params, State
@@ -39,8 +40,13 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             f"attention: expected queries and keys of one depth for {config.name}, "
             f"found {query_dim} and {key_dim}; luong_general compares different depths"
         )
-    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), {})
+    fused = _fused if config.normalizer == "softmax" else None
+    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer], fused=fused), {})
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     return scaled_dot_scores(query, memory.keys)
+
+
+def _fused(query: Array, memory: Memory, mask: Array) -> Array:
+    return fused_dot_context(query, memory.keys, memory.values, mask)

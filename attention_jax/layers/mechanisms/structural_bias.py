@@ -1,9 +1,9 @@
 """Additive attention with structural biases: position, Markov condition and local fertility.
 
-  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + psi(t, s, S) W_p
-                               + xi(weights[t-1]; s) W_m + xi(sum_{t' < t} weights[t']; s) W_f)
-  psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
-  xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
+scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + psi(t, s, S) W_p
+                             + xi(weights[t-1]; s) W_m + xi(sum_{t' < t} weights[t']; s) W_f)
+psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
+xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
 """
 
 import dataclasses
@@ -60,9 +60,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     depth, window = config.attention_dim, 2 * config.reach + 1
     tracked = {"markov": previous_weights(), "fertility": coverage()}
-    trackers = tuple(
-        (name, tracker) for name, tracker in tracked.items() if getattr(config, name)
-    )
+    trackers = tuple((name, tracker) for name, tracker in tracked.items() if getattr(config, name))
     names = tuple(name for name, _ in trackers)
     parameters = {
         "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
@@ -75,7 +73,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         parameters[f"{name}_kernel"] = Parameter((window, depth), "attention_kernel")
 
     # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
-    def prepare(params: Params, memory: Memory) -> Memory:
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         keys = memory.keys @ params["key_kernel"]
         if config.position:
             features = slot_positions(memory.mask).astype(keys.dtype)

@@ -9,23 +9,24 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.dropout import dropout_factors, fold
-from attention_jax.layers.encoders import EncoderConfig, encode, encoder_parameters
+from attention_jax.layers.encoders.recurrent import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.recurrent import CELLS, run_cell
 
 B, S, E, D = 3, 5, 4, 6
+Encoder = functools.partial(Config, "recurrent")
 LENGTHS = (5, 3, 1)
 CONFIGS = {
-    "gru": EncoderConfig(hidden_dim=D),
-    "lstm-backward": EncoderConfig("lstm", D, 2, "backward", residual=True),
-    "mixed": EncoderConfig("gru_reset_before", D, 3, bidirectional_layers=1, residual=True),
-    "forward": EncoderConfig("gru", D, 2, "forward"),
+    "gru": Encoder(hidden_dim=D),
+    "lstm-backward": Encoder("lstm", D, 2, "backward", residual=True),
+    "mixed": Encoder("gru_reset_before", D, 3, bidirectional_layers=1, residual=True),
+    "forward": Encoder("gru", D, 2, "forward"),
 }
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
 
 def parameters_of(config, input_dim=E):
-    return draw(encoder_parameters(config, input_dim), jax.random.key(1), Initialization("uniform"))
+    return draw(build(config, input_dim).parameters, jax.random.key(1), Initialization("uniform"))
 
 
 def source():
@@ -36,7 +37,7 @@ def source():
 
 @functools.cache
 def compiled(config, train=False):
-    return jax.jit(functools.partial(encode, config, train=train))
+    return jax.jit(functools.partial(build(config, E).encode, train=train))
 
 
 def assert_close(found, expected):
@@ -48,8 +49,8 @@ def assert_close(found, expected):
 def test_encode_equals_each_row_alone_without_padding(config):
     params, (embedded, mask) = parameters_of(config), source()
     encoded = compiled(config)(params, jnp.where(mask[..., None], embedded, jnp.nan), mask)
-    assert encoded.annotations.shape == (B, S, config.output_dim)
-    assert encoded.summary.shape == (B, config.output_dim)
+    assert encoded.annotations.shape == (B, S, build(config, E).output_dim)
+    assert encoded.summary.shape == (B, build(config, E).output_dim)
     for row, length in enumerate(LENGTHS):
         alone = compiled(config)(
             params, embedded[row : row + 1, :length], jnp.ones((1, length), bool)
@@ -80,7 +81,7 @@ def test_encode_starts_and_ends_where_its_readings_do(config):
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_backward_equals_forward_over_reversed_tokens(cell):
-    forward, backward = (EncoderConfig(cell, D, direction=d) for d in ("forward", "backward"))
+    forward, backward = (Encoder(cell, D, direction=d) for d in ("forward", "backward"))
     params, (embedded, mask) = parameters_of(forward), source()
     expected = compiled(forward)(params, embedded[:, ::-1], jnp.ones_like(mask))
     found = compiled(backward)(
@@ -107,11 +108,11 @@ def test_bidirectional_is_both_readings_side_by_side():
 
 def test_residual_adds_a_layers_input():
     """With a second layer of zeros, which returns zeros, the first layer's output remains."""
-    config = EncoderConfig("gru", D, 2, "forward", residual=True)
+    config = Encoder("gru", D, 2, "forward", residual=True)
     params, (embedded, mask) = parameters_of(config), source()
     params["layer_1_forward"] = jax.tree.map(jnp.zeros_like, params["layer_1_forward"])
     found = compiled(config)(params, embedded, mask)
-    single = compiled(EncoderConfig("gru", D, 1, "forward"))(
+    single = compiled(Encoder("gru", D, 1, "forward"))(
         {"layer_0_forward": params["layer_0_forward"]}, embedded, mask
     )
     np.testing.assert_allclose(found.annotations, single.annotations, atol=1e-6)
@@ -122,12 +123,12 @@ def test_bidirectional_layers_are_the_lowest():
     assert [config.readings(layer) for layer in range(3)] == [
         ("forward", "backward"), ("forward",), ("forward",)
     ]  # fmt: skip
-    assert config.output_dim == D
-    assert encoder_parameters(config, E)["layer_1_forward"]["input"].shape == (2 * D, 3 * D)
+    assert build(config, E).output_dim == D
+    assert build(config, E).parameters["layer_1_forward"]["input"].shape == (2 * D, 3 * D)
 
 
 def test_recurrent_dropout_drops_the_same_units_at_all_steps():
-    config = EncoderConfig("gru", D, 1, "forward", recurrent_dropout=0.5)
+    config = Encoder("gru", D, 1, "forward", recurrent_dropout=0.5)
     params, (embedded, mask), rng = parameters_of(config), source(), jax.random.key(3)
     found = compiled(config, True)(params, embedded, mask, rng=rng)
     weights = params["layer_0_forward"]
@@ -140,9 +141,9 @@ def test_recurrent_dropout_drops_the_same_units_at_all_steps():
 
 @pytest.mark.parametrize("field", ["dropout", "recurrent_dropout"])
 def test_dropout_needs_training_and_a_key(field):
-    config = EncoderConfig("gru", D, 2, "forward", **{field: 0.5})
+    config = Encoder("gru", D, 2, "forward", **{field: 0.5})
     params, (embedded, mask) = parameters_of(config), source()
-    plain = compiled(EncoderConfig("gru", D, 2, "forward"))(params, embedded, mask)
+    plain = compiled(Encoder("gru", D, 2, "forward"))(params, embedded, mask)
     assert_close(compiled(config)(params, embedded, mask), plain)
     runs = [compiled(config, True)(params, embedded, mask, rng=jax.random.key(k)) for k in (0, 1)]
     assert not np.allclose(runs[0].annotations, plain.annotations)
@@ -166,4 +167,4 @@ def test_dropout_needs_training_and_a_key(field):
 )
 def test_fields_that_would_change_nothing_are_rejected(fields, message):
     with pytest.raises(ValueError, match=message):
-        EncoderConfig(**fields)
+        Encoder(**fields)

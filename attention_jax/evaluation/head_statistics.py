@@ -1,0 +1,65 @@
+"""What each head of an attention does, in numbers: how sharp, how diagonal, at which distance."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.evaluation.attention_statistics import monotonicity, normalized_entropy
+
+Heads = Float[np.ndarray, "H _ _"]
+OFFSETS = (-1, 0, 1)
+
+
+def diagonality(weights: Float[np.ndarray, "T S"]) -> float:
+    """Computes how close attention stays to the diagonal: 1 is on it, 0 as far off as can be.
+
+    1 - mean_t sum_s a_ts |s / (S - 1) - t / (T - 1)|, over rows that have weight
+
+    With one row or column it is 1.
+    """
+    weights = np.asarray(weights, np.float64)
+    rows, columns = weights.shape
+    total = weights.sum(axis=1)
+    if min(rows, columns) < 2 or not total.any():
+        return 1.0
+    distance = np.abs(np.arange(columns) / (columns - 1) - np.arange(rows)[:, None] / (rows - 1))
+    far = (weights * distance).sum(axis=1)[total > 0] / total[total > 0]
+    return float(1.0 - far.mean())
+
+
+def offset_mass(weights: Float[np.ndarray, "T S"], offset: int) -> float:
+    """Computes the mean weight on the source position t + offset, over steps that have one."""
+    diagonal = np.diagonal(np.asarray(weights, np.float64), offset)
+    return float(diagonal.mean()) if diagonal.size else 0.0
+
+
+def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
+    """Averages statistics of each head over sentences.
+
+    Args:
+      sentences: Weights without padding.
+
+    Returns:
+      For each head `entropy` (normalised by log S), `monotonicity`, `diagonality`, and
+      `positional`: the largest mean weight at one distance (-1, 0, +1), which is `offset`.
+      Empty without sentences.
+    """
+    if not sentences:
+        return []
+    found = []
+    for head in range(sentences[0].shape[0]):
+        matrices = [heads[head] for heads in sentences]
+        masses = [np.mean([offset_mass(weights, offset) for weights in matrices])
+                  for offset in OFFSETS]  # fmt: skip
+        best = int(np.argmax(masses))
+        found.append(
+            {
+                "entropy": float(np.concatenate([normalized_entropy(w) for w in matrices]).mean()),
+                "monotonicity": float(np.mean([monotonicity(w) for w in matrices])),
+                "diagonality": float(np.mean([diagonality(w) for w in matrices])),
+                "positional": float(masses[best]),
+                "offset": float(OFFSETS[best]),
+            }
+        )
+    return found

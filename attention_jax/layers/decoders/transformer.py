@@ -1,0 +1,294 @@
+"""The Transformer's decoder: each position attends to those before it, then to the source.
+
+Known targets are decoded all at once. In a search, each layer keeps the keys and values of the
+positions so far (`past`), and those of the source are projected once.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from attention_jax.configuration import setting
+from attention_jax.layers import transformer
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.decoder import DecoderSizes, SequenceDecoder, counted, start_position
+from attention_jax.layers.dropout import fold
+from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.refinement import without_positions
+from attention_jax.ops.masks import zero_padding
+from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+PAPER = "Vaswani et al. (2017), section 3.1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(transformer.StackConfig):
+    """The Transformer's decoder; further fields are those of `transformer.StackConfig`.
+
+    The source is attended to as the model's `attention` says, without those of its refinements
+    that compare positions.
+
+    Attributes:
+      name: The decoder.
+      alignment_layer: The layer whose attention to the source, averaged over its heads, stands
+        for the decoder's, counted from 0; None for the last but one, or the only one.
+      alignment_head: The head of that layer which stands for it alone, counted from 0; None for
+        the mean. With the objective `supervised_alignment` this head learns to align (Garg et al.
+        2019; there it sees the whole target in a second pass, here what was written so far).
+    """
+
+    name: str = setting("transformer")
+    alignment_layer: int | None = setting(None, at_least=0)
+    alignment_head: int | None = setting(None, at_least=0)
+
+    def __post_init__(self) -> None:
+        """Rejects a layer that is not there."""
+        super().__post_init__()
+        if (self.alignment_layer or 0) >= self.num_layers:
+            raise ValueError(
+                f"alignment_layer: expected less than num_layers = {self.num_layers}, "
+                f"found {self.alignment_layer}"
+            )
+
+    @property
+    def aligned(self) -> int:
+        """The layer whose attention stands for the decoder's."""
+        if self.alignment_layer is None:
+            return max(self.num_layers - 2, 0)
+        return self.alignment_layer
+
+
+def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDecoder":
+    """Builds the decoder; raises `ValueError` if a mechanism does not serve."""
+    depth = sizes.embedding_dim
+    past = transformer.self_attention(config.self_attention or attention, depth, "causal")
+    if sizes.encoder is None:
+        return TransformerDecoder(config, depth, past, None)
+    mechanism = sizes.mechanism(without_positions(attention), depth)
+    if (config.alignment_head or 0) >= mechanism.num_heads:
+        raise ValueError(
+            f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
+            f"heads, found {config.alignment_head}"
+        )
+    if mechanism.context_dim != depth:
+        raise ValueError(
+            f"attention.name: expected contexts as deep as the embeddings ({depth}), found "
+            f"{attention.name!r} with {mechanism.context_dim}; multi_head gives them any depth"
+        )
+    if mechanism.observes:
+        raise ValueError(
+            "attention.name: expected a mechanism that needs to know queries only, found "
+            f"{attention.name!r}"
+        )
+    return TransformerDecoder(config, depth, past, mechanism)
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerDecoder(SequenceDecoder):
+    """Pure functions of the decoder.
+
+    Attributes:
+      config: The decoder's config.
+      feature_dim: Depth of its embeddings and features.
+      past: How a position attends to those before it.
+      mechanism: How it attends to the source; None where there is none.
+    """
+
+    config: Config
+    feature_dim: int
+    past: Mechanism
+    mechanism: Mechanism | None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+        config, depth = self.config, self.feature_dim
+        tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        for layer in range(config.num_layers):
+            tree[f"layer_{layer}"] = {
+                "self_attention": self.past.parameters,
+                "self_norm": transformer.norm_parameters(config, depth),
+                "feed_forward": transformer.feed_forward_parameters(config, depth),
+                "feed_forward_norm": transformer.norm_parameters(config, depth),
+            }
+            if self.mechanism is not None:
+                tree[f"layer_{layer}"] |= {
+                    "attention": self.mechanism.parameters,
+                    "attention_norm": transformer.norm_parameters(config, depth),
+                }
+        return {**tree, **transformer.final_norm_parameters(config, depth)}
+
+    def start(
+        self, params: Params, encoded: Encoded, max_length: int, **aux: Array
+    ) -> tuple[tuple[Memory, ...], State]:
+        """Projects the source for each layer, and makes room for the past."""
+        batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
+        memories, state = [], self.first_state(params, batch, max_length, dtype)
+        for layer in self._layers:
+            weights = params[layer]["attention"]
+            memory = self.mechanism.make_memory(
+                weights, encoded.annotations, encoded.averaged, encoded.mask, **aux
+            )
+            memories.append(memory)
+            state[layer]["attention"] = self.mechanism.init_state(weights, memory)
+        return tuple(memories), state
+
+    def first_state(self, params: Params, batch: int, max_length: int, dtype: DTypeLike) -> State:
+        """Returns the state before the first token, but for what the mechanism carries.
+
+        Each layer has empty keys and values for `max_length` positions, whose mask tells which
+        were written.
+        """
+        blank = jnp.zeros((batch, max_length, self.feature_dim), dtype)
+        mask = jnp.zeros((batch, max_length), bool)
+        state: State = {"position": start_position(batch)}
+        for layer in self._layers:
+            room = self.past.make_memory(params[layer]["self_attention"], blank, blank, mask)
+            state[layer] = {"past": room}
+        return state
+
+    def run(
+        self,
+        params: Params,
+        memory: tuple[Memory, ...],
+        state: State,
+        embedded: Array,
+        *,
+        mask: Array | None = None,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> tuple[Array, AttentionOutput | None, State]:
+        """Decodes known targets, all positions at once."""
+        length = embedded.shape[1]
+        mask = jnp.ones(embedded.shape[:2], bool) if mask is None else mask
+        positions = jnp.arange(length)
+        before = None if self.past.parts.is_causal else positions <= positions[:, None]
+
+        def attend_to_past(weights: Params, vectors: Array, past: Any, rng: Array | None) -> Any:
+            memory = self.past.make_memory(weights, vectors, vectors, mask)
+            output, _ = self.past.attend(
+                weights, vectors, memory, mask=before, rng=rng, train=train, is_fused=True
+            )
+            return output.context, past
+
+        embedded = zero_padding(embedded, mask)
+        return self._decode(
+            params, memory, state, embedded, positions, attend_to_past, rng=rng, train=train
+        )
+
+    def step(
+        self, params: Params, memory: tuple[Memory, ...], state: State, embedded: Array
+    ) -> tuple[Array, Array, State]:
+        """Decodes one token `*B E`, given the keys and values of those before."""
+        position = state["position"].reshape(-1)[:1]
+
+        def attend_to_past(weights: Params, vectors: Array, past: Any, rng: Any) -> Any:
+            here = jnp.ones((*vectors.shape[:-2], 1), bool)
+            new = self.past.make_memory(weights, vectors, vectors, here, position)
+            past = jax.tree.map(lambda room, entry: _write(room, entry, position[0]), past, new)
+            output, _ = self.past.attend(weights, vectors, past, positions=position)
+            return output.context, past
+
+        features, attention, state = self._decode(
+            params, memory, state, embedded[..., None, :], position, attend_to_past
+        )
+        if attention is None:
+            return features[..., 0, :], jnp.zeros((*embedded.shape[:-1], 1)), state
+        return features[..., 0, :], attention.weights[..., 0, :], state
+
+    def _decode(
+        self,
+        params: Params,
+        memory: tuple[Memory, ...],
+        state: State,
+        embedded: Array,
+        positions: Array,
+        attend_to_past: Any,
+        *,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> tuple[Array, AttentionOutput | None, State]:
+        config = self.config
+        stream = transformer.place_embeddings(config, params, embedded, positions)
+        stream = transformer.drop(stream, config.dropout, fold(rng, 0), train)
+        state, attended = {**state, "position": counted(state)}, []
+        for number, layer in enumerate(self._layers):
+            weights, key = params[layer], fold(rng, number + 1)
+            source = memory[number] if memory else None
+            stream, state[layer], output = self._layer(
+                weights, source, state[layer], stream, positions, attend_to_past, key, train
+            )
+            attended.append(output)
+        features = transformer.finish(config, params, stream)
+        return features, self._joined(attended) if memory else None, state
+
+    def _layer(
+        self,
+        params: Params,
+        memory: Memory | None,
+        state: State,
+        stream: Array,
+        positions: Array,
+        attend_to_past: Any,
+        rng: Array | None,
+        train: bool,
+    ) -> tuple[Array, State, AttentionOutput | None]:
+        """One layer: the past, the source if there is one, and each position on its own."""
+        config = self.config
+
+        def past(vectors: Array) -> tuple[Array, Any]:
+            return attend_to_past(params["self_attention"], vectors, state["past"], fold(rng, 0))
+
+        def source(vectors: Array) -> tuple[Array, Any]:
+            output, after = self.mechanism.attend(
+                params["attention"],
+                vectors,
+                memory,
+                state["attention"],
+                positions=positions,
+                rng=fold(rng, 1),
+                train=train,
+                is_fused=vectors.shape[-2] > 1,
+            )
+            return output.context, (output, after)
+
+        def alone(vectors: Array) -> tuple[Array, None]:
+            weights = params["feed_forward"]
+            return transformer.feed_forward(config, weights, vectors, fold(rng, 2), train), None
+
+        def add(name: str, function: Any, stream: Array, key: Array | None) -> tuple[Array, Any]:
+            norm = params[f"{name}_norm"]
+            return transformer.sublayer(config, norm, stream, function, key, train)
+
+        output, after = None, {}
+        stream, after["past"] = add("self", past, stream, fold(rng, 3))
+        if memory is not None:
+            stream, (output, after["attention"]) = add("attention", source, stream, fold(rng, 4))
+        stream, _ = add("feed_forward", alone, stream, fold(rng, 5))
+        return stream, after, output
+
+    def _joined(self, attended: list[AttentionOutput]) -> AttentionOutput:
+        """The attention of the layer that aligns, with the heads of all layers beside it."""
+        chosen = attended[self.config.aligned]
+        if "head_weights" not in chosen.aux:
+            heads = [output.weights[..., None, :] for output in attended]
+        else:
+            heads = [output.aux["head_weights"] for output in attended]
+        aux = {**chosen.aux, "head_weights": jnp.concatenate(heads, axis=-2)}
+        head = self.config.alignment_head
+        if head is not None and "head_weights" in chosen.aux:
+            chosen = dataclasses.replace(chosen, weights=chosen.aux["head_weights"][..., head, :])
+        return dataclasses.replace(chosen, aux=aux)
+
+    @property
+    def _layers(self) -> list[str]:
+        return [f"layer_{layer}" for layer in range(self.config.num_layers)]
+
+
+def _write(room: Array, entry: Array, position: Array) -> Array:
+    """Puts one position's entry, keys `*B 1 D` or mask `*B 1`, where it belongs."""
+    axis = next(axis for axis in range(room.ndim) if room.shape[axis] != entry.shape[axis])
+    return jax.lax.dynamic_update_slice_in_dim(room, entry, position, axis)

@@ -1,0 +1,162 @@
+"""What encoders share: their interface, what they return, their lookup.
+
+An encoder is a frozen dataclass of pure functions that turns embedded tokens into one annotation
+for each. An encoder file in `layers/encoders` holds `PAPER`, a frozen dataclass `Config` and
+`build(config, input_dim, attention) -> SequenceEncoder`; `attention` configures the model's own
+mechanism, for encoders that attend.
+"""
+
+import abc
+import dataclasses
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from attention_jax.layers import encoders
+from attention_jax.layers.parameters import Initialization, declare
+from attention_jax.ops.masks import masked_mean
+from attention_jax.types import Array, Leaf, Params, State
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """An encoded source.
+
+    Attributes:
+      annotations: `B S D`, zero at padding; what queries are compared with.
+      mask: `B S`, True at real tokens.
+      finals: For each layer of a recurrent encoder, for each direction in which it reads, the
+        final carry; empty where nothing recurs.
+      values: `B S D`, what attention averages, or None where that is the annotations.
+    """
+
+    annotations: Leaf
+    mask: Leaf
+    finals: tuple[dict[str, State], ...] = ()
+    values: Leaf | None = None
+
+    @property
+    def averaged(self) -> Array:
+        """`B S D`: what attention averages."""
+        return self.annotations if self.values is None else self.values
+
+    @property
+    def summary(self) -> Array:
+        """`B D`: the final hidden states of the top layer, side by side, or the mean value."""
+        if not self.finals:
+            return masked_mean(self.averaged, self.mask)
+        return self.final_entry(len(self.finals) - 1, "hidden")
+
+    def final_entry(self, layer: int, entry: str) -> Array:
+        """Joins one entry of the final carries of a layer's directions."""
+        finals = self.finals[layer]
+        # Forward first: tree transformations sort a dict's keys.
+        readings = [reading for reading in ("forward", "backward") if reading in finals]
+        return jnp.concatenate([finals[reading][entry] for reading in readings], axis=-1)
+
+
+class FinalCarry(NamedTuple):
+    """The carries with which a layer of a recurrent encoder ends.
+
+    Attributes:
+      readings: The directions in which the layer reads.
+      depth: Depth of each direction's hidden state.
+      cell: The cell whose carry it is.
+    """
+
+    readings: tuple[str, ...]
+    depth: int
+    cell: str
+
+    @property
+    def width(self) -> int:
+        """Depth of all directions side by side."""
+        return self.depth * len(self.readings)
+
+
+class SequenceEncoder(abc.ABC):
+    """Pure functions of an encoder.
+
+    Attributes:
+      output_dim: Depth of an annotation, and of a value.
+    """
+
+    output_dim: int
+
+    @property
+    def finals(self) -> tuple[FinalCarry, ...]:
+        """What each layer ends with; empty where nothing recurs."""
+        return ()
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The tree of its parameters."""
+
+    @abc.abstractmethod
+    def encode(
+        self,
+        params: Params,
+        embedded: Array,
+        mask: Array,
+        *,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> Encoded:
+        """Reads embedded tokens `B S E`, of which those under `mask` (`B S`) are real.
+
+        Args:
+          params: Its parameters.
+          embedded: Embedded tokens; NaN at padding changes nothing.
+          mask: True at real tokens.
+          rng: Key for dropout.
+          train: Whether dropout is on.
+
+        Returns:
+          One annotation for each token.
+        """
+
+
+def encoder_names() -> list[str]:
+    """Lists the encoders: the modules of `layers/encoders`."""
+    return sorted(module.name for module in pkgutil.iter_modules(encoders.__path__))
+
+
+def find_encoder(name: str) -> ModuleType:
+    """Returns an encoder's module; raises `KeyError` with the list of names if there is none."""
+    if name not in encoder_names():
+        raise KeyError(encoder_names())
+    return importlib.import_module(f"{encoders.__name__}.{name}")
+
+
+def find_encoder_config(name: str) -> type:
+    """Returns an encoder's config dataclass; raises `KeyError` as `find_encoder` does."""
+    return find_encoder(name).Config
+
+
+class Encoder(nn.Module):
+    """An encoder's parameters.
+
+    Attributes:
+      encoder: Its pure functions.
+      initialization: How parameters start.
+    """
+
+    encoder: SequenceEncoder
+    initialization: Initialization
+
+    def setup(self) -> None:
+        """Declares the parameters."""
+        self.weights = declare(self, self.encoder.parameters, self.initialization)
+
+    def __call__(
+        self, embedded: Array, mask: Array, *, rng: Array | None = None, train: bool = False
+    ) -> Encoded:
+        """Reads embedded tokens; see `SequenceEncoder.encode`."""
+        return self.encoder.encode(self.weights, embedded, mask, rng=rng, train=train)

@@ -1,0 +1,109 @@
+"""The Transformer's encoder: every position attends to all others, layer after layer."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers import transformer
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.dropout import fold
+from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.ops.masks import zero_padding
+from attention_jax.types import Array, Params
+
+PAPER = "Vaswani et al. (2017), section 3.1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(transformer.StackConfig):
+    """The Transformer's encoder, whose fields are those of `transformer.StackConfig`.
+
+    Attributes:
+      name: The encoder.
+    """
+
+    name: str = setting("self_attention")
+
+
+def build(config: Config, input_dim: int, attention: Any) -> "SelfAttentionEncoder":
+    """Builds the encoder; raises `ValueError` if the mechanism does not serve."""
+    mechanism = transformer.self_attention(config.self_attention or attention, input_dim, "self")
+    return SelfAttentionEncoder(config, input_dim, mechanism)
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfAttentionEncoder(SequenceEncoder):
+    """Pure functions of the encoder.
+
+    Attributes:
+      config: The encoder's config.
+      output_dim: Depth of its embeddings and annotations.
+      mechanism: How positions attend to one another.
+    """
+
+    config: Config
+    output_dim: int
+    mechanism: Mechanism
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+        config, depth = self.config, self.output_dim
+        tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        for layer in range(config.num_layers):
+            tree[f"layer_{layer}"] = {
+                "self_attention": self.mechanism.parameters,
+                "self_norm": transformer.norm_parameters(config, depth),
+                "feed_forward": transformer.feed_forward_parameters(config, depth),
+                "feed_forward_norm": transformer.norm_parameters(config, depth),
+            }
+        return {**tree, **transformer.final_norm_parameters(config, depth)}
+
+    def encode(
+        self,
+        params: Params,
+        embedded: Array,
+        mask: Array,
+        *,
+        rng: Array | None = None,
+        train: bool = False,
+    ) -> Encoded:
+        """Reads embedded tokens, layer by layer."""
+        config = self.config
+        positions = jnp.arange(embedded.shape[1])
+        stream = transformer.place_embeddings(
+            config, params, zero_padding(embedded, mask), positions
+        )
+        stream = transformer.drop(stream, config.dropout, fold(rng, 0), train)
+        for layer in range(config.num_layers):
+            weights, key = params[f"layer_{layer}"], fold(rng, layer + 1)
+            stream = self._layer(weights, stream, mask, key, train)
+        return Encoded(zero_padding(transformer.finish(config, params, stream), mask), mask)
+
+    def _layer(
+        self, params: Params, stream: Array, mask: Array, rng: Array | None, train: bool
+    ) -> Array:
+        weights, mechanism = params["self_attention"], self.mechanism
+
+        def attend(vectors: Array) -> tuple[Array, None]:
+            memory = mechanism.make_memory(weights, vectors, vectors, mask)
+            output, _ = mechanism.attend(
+                weights, vectors, memory, rng=fold(rng, 0), train=train, is_fused=True
+            )
+            return output.context, None
+
+        def transform(vectors: Array) -> tuple[Array, None]:
+            weights = params["feed_forward"]
+            return transformer.feed_forward(
+                self.config, weights, vectors, fold(rng, 1), train
+            ), None
+
+        stream, _ = transformer.sublayer(
+            self.config, params["self_norm"], stream, attend, fold(rng, 2), train
+        )
+        stream, _ = transformer.sublayer(
+            self.config, params["feed_forward_norm"], stream, transform, fold(rng, 3), train
+        )
+        return stream

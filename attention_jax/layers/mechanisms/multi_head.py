@@ -1,0 +1,175 @@
+"""Multi-head attention: heads that project queries, keys and values, over any score.
+
+  head_h = average(normalizer(score(query W_q^h, keys W_k^h)), values W_v^h)
+  context = sum_h head_h W_o^h
+
+With fewer heads of keys and values than of queries, groups of query heads share one.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import (
+    HeadLayout,
+    MechanismParts,
+    find_config,
+    find_mechanism,
+)
+from attention_jax.layers.dropout import dropout_factors, scale
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.refinement import Head, refine, typed_refinements
+from attention_jax.ops.attend import keep_memory
+from attention_jax.types import Array, Memory, Params
+
+PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
+NEEDS = ("value_dim", "place")
+PROJECTS = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Multi-head attention.
+
+    Attributes:
+      name: The mechanism.
+      num_heads: How many heads ask (8 in the paper).
+      num_memory_heads: How many of them have keys and values of their own, a divisor of
+        `num_heads`; None for all, 1 for multi-query attention.
+      head_dim: Depth of a head's queries and keys (64 in the paper).
+      head_value_dim: Depth of a head's values; None for `head_dim`.
+      use_bias: Whether projections add a bias; that of keys would change no weights.
+      dropout: Share of the weights that is dropped after normalisation.
+      score: The mechanism that each head scores with, with its normalizer.
+      refinements: What later papers changed, by name; see `layers/refinements`.
+    """
+
+    name: str = setting("multi_head")
+    num_heads: int = setting(8, at_least=1)
+    num_memory_heads: int | None = setting(None, at_least=1)
+    head_dim: int = setting(64, at_least=1)
+    head_value_dim: int | None = setting(None, at_least=1)
+    use_bias: bool = setting(False)
+    dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    score: Any = setting({"name": "scaled_dot"}, named=find_config)
+    refinements: Mapping[str, Any] = setting({})
+
+    def __post_init__(self) -> None:
+        """Rejects heads that cannot be laid out, and checks the refinements."""
+        if self.num_heads % (self.num_memory_heads or 1):
+            raise ValueError(
+                f"num_memory_heads: expected a divisor of num_heads = {self.num_heads}, "
+                f"found {self.num_memory_heads}"
+            )
+        if getattr(self.score, "num_heads", 1) != 1:
+            raise ValueError(
+                f"score.num_heads: expected 1, for num_heads beside it counts, "
+                f"found {self.score.num_heads}"
+            )
+        if getattr(find_mechanism(self.score.name), "PROJECTS", False):
+            raise ValueError(
+                f"score.name: expected a score for single heads, found {self.score.name!r}"
+            )
+        object.__setattr__(self, "refinements", typed_refinements(self.refinements))
+
+
+def build(
+    config: Config, query_dim: int, key_dim: int, value_dim: int, place: str
+) -> MechanismParts:
+    """Builds one head; raises `ValueError` if its parts do not fit."""
+    module, depth = find_mechanism(config.score.name), config.head_dim
+    if getattr(module, "NEEDS", ()):
+        raise ValueError(
+            "attention.score.name: expected a score of queries and keys alone, found "
+            f"{config.score.name!r}"
+        )
+    inner = module.build(config.score, depth, depth)
+    width = config.head_value_dim or depth
+    num_memory_heads = config.num_memory_heads or config.num_heads
+    if (
+        num_memory_heads < config.num_heads
+        and inner.spec.prepare is not keep_memory
+        and not inner.memory_parameters
+    ):
+        raise ValueError(
+            "attention.num_memory_heads: expected as many as num_heads for "
+            f"{config.score.name!r}, found {num_memory_heads}"
+        )
+    parts = _with_projections(config, inner, (query_dim, key_dim, value_dim), width)
+    head = Head(config.num_heads, num_memory_heads, depth, width, place)
+    parts = refine(config.refinements, parts, head)
+    if config.dropout:
+        parts = _with_dropout(parts, config.dropout)
+
+    before = parts.spec.prepare
+
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
+        return inner.spec.prepare(params, before(params, memory, positions), positions)
+
+    joint = {"output_kernel": Parameter((config.num_heads, width, query_dim), "head_output")}
+    if config.use_bias:
+        joint["output_bias"] = Parameter((query_dim,), "bias")
+    return parts._replace(
+        spec=dataclasses.replace(parts.spec, prepare=prepare),
+        context_dim=query_dim,
+        heads=HeadLayout(num_memory_heads, joint, _join),
+    )
+
+
+def _with_projections(
+    config: Config, inner: MechanismParts, depths: tuple[int, int, int], width: int
+) -> MechanismParts:
+    """Adds the projections of queries, keys and values before the score."""
+    query_dim, key_dim, value_dim = depths
+    parameters = {
+        "query_projection": Parameter((query_dim, config.head_dim)),
+        "key_projection": Parameter((key_dim, config.head_dim)),
+        "value_projection": Parameter((value_dim, width)),
+    }
+    if config.use_bias:
+        parameters |= {
+            "query_bias": Parameter((config.head_dim,), "bias"),
+            "value_bias": Parameter((width,), "bias"),
+        }
+
+    def project(params: Params, name: str, vectors: Array) -> Array:
+        projected = vectors @ params[f"{name}_projection"]
+        return projected + params[f"{name}_bias"] if f"{name}_bias" in parameters else projected
+
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
+        return dataclasses.replace(
+            memory,
+            keys=project(params, "key", memory.keys),
+            values=project(params, "value", memory.values),
+        )
+
+    def prepare_query(params: Params, query: Array, positions: Array) -> Array:
+        return project(params, "query", query)
+
+    of_memory = {name for name in parameters if name.startswith(("key_", "value_"))}
+    return inner._replace(
+        spec=dataclasses.replace(inner.spec, prepare=prepare, prepare_query=prepare_query),
+        parameters={**inner.parameters, **parameters},
+        memory_parameters=inner.memory_parameters | of_memory,
+    )
+
+
+def _with_dropout(parts: MechanismParts, rate: float) -> MechanismParts:
+    """Drops weights; those that stay are not normalised again."""
+    normalize = parts.spec.normalizer
+
+    def normalizer(params: Params, scores: Array, *rest: Any, **call: Any):
+        weights, aux = normalize(params, scores, *rest, **call)
+        rng, train = call["rng"], call["train"]
+        factors = dropout_factors(rng, rate, weights.shape, weights.dtype, train)
+        return scale(weights, factors), aux
+
+    return parts._replace(spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None))
+
+
+def _join(params: Params, contexts: Array) -> Array:
+    joined = jnp.einsum("...hd,hdo->...o", contexts, params["output_kernel"])
+    return joined + params["output_bias"] if "output_bias" in params else joined

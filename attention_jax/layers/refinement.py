@@ -1,0 +1,129 @@
+"""Refinements: what later papers changed in multi-head attention, each a change of its spec.
+
+A refinement file in `layers/refinements` holds `PAPER`, `ORDER` (lower ones act first), a frozen
+dataclass `Config` and `refine(config, parts, head) -> MechanismParts`. One that compares positions
+of queries and slots says so by `IS_POSITIONAL = True`: it needs one sequence that attends to
+itself.
+"""
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+
+from attention_jax.configuration import typed, unknown_name
+from attention_jax.errors import ConfigError
+from attention_jax.layers import refinements
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.types import Array
+
+
+class Head(NamedTuple):
+    """What a refinement is told of the heads.
+
+    Attributes:
+      num_heads: How many ask.
+      num_memory_heads: How many have keys and values of their own.
+      key_dim: Depth of a head's queries and keys.
+      value_dim: Depth of a head's values.
+      place: `cross`, `self` or `causal`; see `layers.attention`.
+    """
+
+    num_heads: int
+    num_memory_heads: int
+    key_dim: int
+    value_dim: int
+    place: str
+
+    def index(self) -> Array:
+        """Returns the number of the head that is being computed."""
+        group = self.num_heads // self.num_memory_heads
+        return jax.lax.axis_index("memory_heads") * group + jax.lax.axis_index("group")
+
+    def gather(self, array: Array) -> Array:
+        """Returns the arrays of all heads, on a leading axis."""
+        gathered = jax.lax.all_gather(jax.lax.all_gather(array, "group"), "memory_heads")
+        return gathered.reshape(self.num_heads, *array.shape)
+
+
+class Refinements(dict):
+    """Configs of refinements by their names; hashable, as configs are."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted((name, repr(config)) for name, config in self.items())))
+
+
+def refinement_names() -> list[str]:
+    """Lists the refinements: the modules of `layers/refinements`."""
+    return sorted(module.name for module in pkgutil.iter_modules(refinements.__path__))
+
+
+def find_refinement(name: str) -> ModuleType:
+    """Returns the module of a refinement."""
+    return importlib.import_module(f"{refinements.__name__}.{name}")
+
+
+def typed_refinements(values: Mapping[str, Any]) -> Refinements:
+    """Turns a mapping from names to fields into configs.
+
+    Raises:
+      ValueError: Naming what is wrong.
+    """
+    configs = Refinements()
+    for name, fields in values.items():
+        where = f"refinements.{name}"
+        if name not in refinement_names():
+            raise ValueError(unknown_name(where, name, refinement_names()))
+        cls = find_refinement(name).Config
+        try:
+            configs[name] = fields if isinstance(fields, cls) else typed(cls, fields, where)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+    return configs
+
+
+def without_positions(config: Any) -> Any:
+    """Returns a mechanism's config without the refinements that compare positions."""
+    if not getattr(config, "refinements", None):
+        return config
+    kept = {
+        name: fields
+        for name, fields in config.refinements.items()
+        if not getattr(find_refinement(name), "IS_POSITIONAL", False)
+    }
+    return dataclasses.replace(config, refinements=kept)
+
+
+def refine(configs: Refinements, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Applies refinements in their order.
+
+    Raises:
+      ValueError: If one does not fit.
+    """
+    for name in sorted(configs, key=lambda name: find_refinement(name).ORDER):
+        module = find_refinement(name)
+        if getattr(module, "IS_POSITIONAL", False) and head.place == "cross":
+            raise ValueError(
+                f"attention.refinements: expected a sequence that attends to itself for {name!r}, "
+                "found one that attends to another"
+            )
+        parts = module.refine(configs[name], parts, head)
+    return parts
+
+
+def change_score(
+    parts: MechanismParts, change: Callable[..., Array], **parameters: Any
+) -> MechanismParts:
+    """Returns parts whose scores are `change(params, scores, query, memory, positions)`."""
+    before = parts.spec.score
+
+    def score(params: Any, query: Array, memory: Any, state: Any, positions: Array) -> Array:
+        scores = before(params, query, memory, state, positions)
+        return change(params, scores, query, memory, positions)
+
+    spec = dataclasses.replace(parts.spec, score=score, fused=None)
+    return parts._replace(spec=spec, parameters={**parts.parameters, **parameters})

@@ -1,0 +1,44 @@
+"""Attention with linear biases: scores fall with distance, in each head at another slope.
+
+scores[t, s] = score(query[t], keys[s]) - slope[h] |t - s|
+"""
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.refinement import Head, change_score
+from attention_jax.ops.positions import alibi_slopes, slot_offsets
+from attention_jax.types import Array, Memory, Params
+
+PAPER = (
+    "Press, Smith and Lewis (2022), section 3; distances count both ways where nothing is causal"
+)
+ORDER = 50
+IS_POSITIONAL = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Linear biases.
+
+    Attributes:
+      steepness: The last of n heads has the slope 2^-steepness, the others lie evenly between
+        that and 1 in their exponents (8 in the paper).
+    """
+
+    steepness: float = setting(8.0, above=0.0)
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Adds the biases."""
+    slopes = jnp.asarray(alibi_slopes(head.num_heads, config.steepness))
+
+    def score(
+        params: Params, scores: Array, query: Array, memory: Memory, positions: Array
+    ) -> Array:
+        return scores - slopes[head.index()] * jnp.abs(slot_offsets(memory, positions))
+
+    return change_score(parts, score)

@@ -1,0 +1,50 @@
+"""Attention sink: a slot without a value takes what no other slot should get.
+
+  weights[t, s] = exp(scores[t, s]) / (exp(sink) + sum_r exp(scores[t, r]))
+
+With a fixed sink of zero this is the softmax with one more in its denominator.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.refinement import Head
+from attention_jax.types import Array, Params
+
+PAPER = "Xiao et al. (2024), Efficient streaming language models, section 3.3"
+ORDER = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A sink.
+
+    Attributes:
+      is_learned: Whether each head learns the sink's score, which starts at zero.
+    """
+
+    is_learned: bool = setting(True)
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Gives the normalizer a further slot, and forgets it afterwards."""
+    normalize = parts.spec.normalizer
+
+    def normalizer(params: Params, scores: Array, mask: Array, *rest: Any, **call: Any):
+        sink = params["sink"].astype(scores.dtype) if config.is_learned else 0.0
+        column = jnp.full((*scores.shape[:-1], 1), sink, scores.dtype)
+        scores = jnp.concatenate([scores, column], axis=-1)
+        mask = jnp.concatenate([mask, mask.any(-1, keepdims=True)], axis=-1)
+        weights, aux = normalize(params, scores, mask, *rest, **call)
+        return weights[..., :-1], aux
+
+    parameters = {"sink": Parameter((), "bias")} if config.is_learned else {}
+    return parts._replace(
+        spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None),
+        parameters={**parts.parameters, **parameters},
+    )

@@ -1,0 +1,80 @@
+"""Normalised queries and keys: scores stay bounded however large the activations grow.
+
+  rms:  scores[t, s] = score(rms_norm(query[t]), rms_norm(keys[s])), with learned gains
+  l2:   scores[t, s] = g sqrt(d) score(query[t] / |query[t]|, keys[s] / |keys[s]|)
+
+The square root of the depth d cancels that of scaled dot products, so that `l2` is the paper's
+g cos(query, key).
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.refinement import Head
+from attention_jax.ops.normalization import rms_norm
+from attention_jax.types import Array, Memory, Params
+
+PAPER = (
+    "Henry et al. (2020), section 3 (l2); Dehghani et al. (2023), section 2.1, for learned gains"
+)
+ORDER = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Normalised queries and keys.
+
+    Attributes:
+      norm: `rms`, with a gain for every channel, or `l2`, with one learned factor g.
+      length: Of `l2`: g starts at log2(length^2 - length), for sequences of that length.
+    """
+
+    norm: str = setting("rms", choices=("rms", "l2"))
+    length: int = setting(64, at_least=2)
+
+    def __post_init__(self) -> None:
+        """Rejects a length that would change nothing."""
+        if self.norm != "l2" and self.length != 64:
+            raise ValueError(f"length: expected only with norm 'l2', found {self.length}")
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Normalises queries and keys after their projection."""
+    spec, is_rms = parts.spec, config.norm == "rms"
+    factor = math.log2(config.length**2 - config.length) * math.sqrt(head.key_dim)
+    if is_rms:
+        parameters = {
+            "query_scale": Parameter((head.key_dim,), "scale"),
+            "key_scale": Parameter((head.key_dim,), "scale"),
+        }
+    else:
+        parameters = {"query_scale": Parameter((), "scale")}
+
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
+        memory = spec.prepare(params, memory, positions)
+        keys = rms_norm(memory.keys, params["key_scale"]) if is_rms else _unit(memory.keys)
+        return dataclasses.replace(memory, keys=keys)
+
+    def prepare_query(params: Params, query: Array, positions: Array) -> Array:
+        query = spec.prepare_query(params, query, positions)
+        if is_rms:
+            return rms_norm(query, params["query_scale"])
+        return _unit(query) * (factor * params["query_scale"]).astype(query.dtype)
+
+    return parts._replace(
+        spec=dataclasses.replace(spec, prepare=prepare, prepare_query=prepare_query),
+        parameters={**parts.parameters, **parameters},
+        memory_parameters=parts.memory_parameters | ({"key_scale"} if is_rms else set()),
+    )
+
+
+def _unit(vectors: Array) -> Array:
+    """Returns vectors of length one; zeros stay zeros, with finite gradients."""
+    square = jnp.square(vectors.astype(jnp.float32)).sum(-1, keepdims=True)
+    return (vectors * jax.lax.rsqrt(jnp.maximum(square, 1e-12))).astype(vectors.dtype)

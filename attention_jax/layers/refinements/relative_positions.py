@@ -1,0 +1,68 @@
+"""Relative positions: learned vectors for each distance, added to keys and to values.
+
+  scores[t, s] = score(query[t], keys[s]) + query[t] . k_clip(s - t) / sqrt(depth)
+  context[t] = sum_s weights[t, s] (values[s] + v_clip(s - t))
+
+Distances are clipped to +- max_distance.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.refinement import Head, change_score
+from attention_jax.ops.positions import slot_offsets
+from attention_jax.types import Array, Memory, Params
+
+PAPER = "Shaw, Uszkoreit and Vaswani (2018), section 3.2, eq. 3 and 4; each head has its own tables"
+ORDER = 30
+IS_POSITIONAL = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Relative positions.
+
+    Attributes:
+      max_distance: Distances beyond it count as it (k in the paper, there 16).
+      adds_values: Whether values get a vector for their distance, too.
+    """
+
+    max_distance: int = setting(16, at_least=1)
+    adds_values: bool = setting(True)
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Adds the terms that depend on distances."""
+    reach = config.max_distance
+    size = 2 * reach + 1
+    tables = {"distance_keys": Parameter((size, head.key_dim), "embedding")}
+    if config.adds_values:
+        tables["distance_values"] = Parameter((size, head.value_dim), "embedding")
+
+    def bins(memory: Memory, positions: Array) -> Array:
+        return jnp.clip(slot_offsets(memory, positions), -reach, reach) + reach
+
+    def score(
+        params: Params, scores: Array, query: Array, memory: Memory, positions: Array
+    ) -> Array:
+        of_distance = query @ params["distance_keys"].T * head.key_dim**-0.5
+        index = jnp.broadcast_to(bins(memory, positions), scores.shape)
+        return scores + jnp.take_along_axis(of_distance, index, axis=-1).astype(scores.dtype)
+
+    parts = change_score(parts, score, **tables)
+    if not config.adds_values:
+        return parts
+    average_values = parts.spec.average
+
+    def average(params: Params, weights: Array, memory: Memory, positions: Array) -> Array:
+        context = average_values(params, weights, memory, positions)
+        places = jax.nn.one_hot(bins(memory, positions), size, dtype=weights.dtype)
+        of_distance = jnp.einsum("...ts,...tsd->...td", weights, places)
+        return context + of_distance.astype(context.dtype) @ params["distance_values"]
+
+    return parts._replace(spec=dataclasses.replace(parts.spec, average=average))

@@ -1,0 +1,49 @@
+"""Rotary positions: queries and keys are rotated by angles that grow with their positions.
+
+scores[t, s] = score(R_t query[t], R_s keys[s]), which depends on t and s by their distance only
+"""
+
+import dataclasses
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.refinement import Head
+from attention_jax.ops.positions import rotate
+from attention_jax.types import Array, Memory, Params
+
+PAPER = "Su et al. (2021), RoFormer, section 3.2"
+ORDER = 20
+IS_POSITIONAL = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Rotary positions.
+
+    Attributes:
+      base: Of the geometric series of angles (10,000 in the paper).
+      layout: Which channels form a pair: `interleaved` as in the paper, or `halves`.
+    """
+
+    base: float = setting(10000.0, above=1.0)
+    layout: str = setting("interleaved", choices=("interleaved", "halves"))
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Rotates queries and keys; raises `ValueError` if their depth is odd."""
+    if head.key_dim % 2:
+        raise ValueError(f"attention.head_dim: expected an even depth for 'rope', found {head[2]}")
+    spec = parts.spec
+
+    def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
+        memory = spec.prepare(params, memory, positions)
+        keys = rotate(memory.keys, positions, config.base, config.layout)
+        return dataclasses.replace(memory, keys=keys)
+
+    def prepare_query(params: Params, query: Array, positions: Array) -> Array:
+        query = spec.prepare_query(params, query, positions)
+        return rotate(query, positions, config.base, config.layout)
+
+    return parts._replace(
+        spec=dataclasses.replace(spec, prepare=prepare, prepare_query=prepare_query)
+    )

@@ -1,0 +1,66 @@
+"""Talking heads: scores, and weights, are mixed over the heads by learned matrices.
+
+scores[h] = sum_g P[g, h] scores[g],   weights[h] = sum_g Q[g, h] normalizer(scores)[g]
+"""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.refinement import Head, change_score
+from attention_jax.types import Array, Params
+
+PAPER = "Shazeer et al. (2020), Talking-heads attention, section 4"
+ORDER = 70
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Talking heads; the matrices start near the identity.
+
+    Attributes:
+      mixes_scores: Whether heads talk before the normalizer.
+      mixes_weights: Whether they talk after it.
+    """
+
+    mixes_scores: bool = setting(True)
+    mixes_weights: bool = setting(True)
+
+    def __post_init__(self) -> None:
+        """Rejects heads that never talk."""
+        if not (self.mixes_scores or self.mixes_weights):
+            raise ValueError("mixes_scores: expected True here or in mixes_weights, found neither")
+
+
+def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
+    """Mixes before and after the normalizer; raises `ValueError` for a single head."""
+    if head.num_heads == 1:
+        raise ValueError("attention.num_heads: expected more than one for 'talking_heads', found 1")
+
+    def mix(array: Array, column: Array) -> Array:
+        others = jnp.tensordot(column.astype(array.dtype), head.gather(array), 1)
+        return array + others
+
+    vector = Parameter((head.num_heads,), "mixing")
+    if config.mixes_scores:
+        parts = change_score(
+            parts,
+            lambda params, scores, *unused: mix(scores, params["mixed_scores"]),
+            mixed_scores=vector,
+        )
+    if not config.mixes_weights:
+        return parts
+    normalize = parts.spec.normalizer
+
+    def normalizer(params: Params, scores: Array, mask: Array, *rest: Any, **call: Any):
+        weights, aux = normalize(params, scores, mask, *rest, **call)
+        return mix(weights, params["mixed_weights"]), aux
+
+    return parts._replace(
+        spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None),
+        parameters={**parts.parameters, "mixed_weights": vector},
+    )

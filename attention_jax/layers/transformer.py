@@ -1,0 +1,197 @@
+"""What the Transformer's encoder and decoder share: sublayers around a residual stream.
+
+post-norm:  x = norm(x + dropout(sublayer(x)))
+pre-norm:   x = x + dropout(sublayer(norm(x))), with one more norm at the end of the stack
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.normalization import layer_norm, rms_norm
+from attention_jax.ops.positions import sinusoidal_positions
+from attention_jax.types import Array, Params
+
+_ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "swiglu": jax.nn.silu}
+
+
+@dataclasses.dataclass(frozen=True)
+class StackConfig:
+    """A stack of Transformer layers; its depth is that of the embeddings.
+
+    Attributes:
+      num_layers: How many layers there are (6 in the paper).
+      feed_forward_dim: Depth of the hidden layer between two attentions (2,048 in the paper).
+      activation: Of that layer: `relu` as in the paper, `gelu`, or `swiglu`, which multiplies it
+        by a second projection (Shazeer 2020).
+      norm: `layer` or `rms` (Zhang and Sennrich 2019).
+      norm_order: `post` as in the paper, or `pre`.
+      positions: `sinusoidal`, `learned`, or `none`, which leaves them to the attention.
+      max_positions: Of learned positions: how many there are; the last one stands for all later.
+      scales_embeddings: Whether embeddings are multiplied by the square root of their depth.
+      dropout: Share of each sublayer's output, and of embeddings with positions, that is dropped.
+      hidden_dropout: Share of the hidden layer that is dropped.
+      self_attention: How positions attend to one another; None as the model's `attention`.
+    """
+
+    num_layers: int = setting(3, at_least=1)
+    feed_forward_dim: int = setting(1024, at_least=1)
+    activation: str = setting("relu", choices=_ACTIVATIONS)
+    norm: str = setting("layer", choices=("layer", "rms"))
+    norm_order: str = setting("post", choices=("post", "pre"))
+    positions: str = setting("sinusoidal", choices=("sinusoidal", "learned", "none"))
+    max_positions: int = setting(256, at_least=1)
+    scales_embeddings: bool = setting(True)
+    dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    hidden_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    self_attention: Any | None = setting(None, named=find_config)
+
+    def __post_init__(self) -> None:
+        """Rejects a field that would change nothing."""
+        if self.positions != "learned" and self.max_positions != 256:
+            raise ValueError(
+                f"max_positions: expected only with learned positions, found {self.max_positions}"
+            )
+
+
+def self_attention(config: Any, depth: int, place: str) -> Mechanism:
+    """Builds the mechanism with which a sequence attends to itself.
+
+    Args:
+      config: The mechanism's config.
+      depth: Of the sequence.
+      place: `self`, or `causal` where no position may see a later one.
+
+    Raises:
+      ValueError: If the mechanism does not serve for that.
+    """
+    mechanism = Mechanism.build(config, depth, depth, depth, place=place)
+    carried = [name for name, _ in mechanism.parts.spec.trackers]
+    if carried:
+        reason = f"which carries {' and '.join(carried)}"
+    elif not mechanism.parts.is_alignment:
+        reason = "which does not choose between positions"
+    elif place == "causal" and mechanism.parts.reads_length:
+        reason = "which depends on the length of what is still being written"
+    else:
+        return mechanism
+    raise ValueError(
+        "attention.name: expected a mechanism with which a sequence can attend to itself, "
+        f"found {config.name!r}, {reason}"
+    )
+
+
+# ---- Embeddings and positions --------------------------------------------------------------------
+def position_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
+    """Returns the table of learned positions, if there is one."""
+    if config.positions != "learned":
+        return {}
+    return {"positions": Parameter((config.max_positions, depth), "embedding")}
+
+
+def place_embeddings(
+    config: StackConfig, params: Params, embedded: Array, positions: Array
+) -> Array:
+    """Scales embedded tokens `*B T D` and adds the codes of their positions `T`."""
+    depth = embedded.shape[-1]
+    if config.scales_embeddings:
+        embedded = embedded * math.sqrt(depth)
+    if config.positions == "sinusoidal":
+        return embedded + sinusoidal_positions(positions, depth).astype(embedded.dtype)
+    if config.positions == "learned":
+        return embedded + params["positions"][jnp.minimum(positions, config.max_positions - 1)]
+    return embedded
+
+
+# ---- Sublayers -----------------------------------------------------------------------------------
+def norm_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
+    """Returns the parameters of one normalisation."""
+    tree = {"scale": Parameter((depth,), "scale")}
+    return tree if config.norm == "rms" else {**tree, "bias": Parameter((depth,), "bias")}
+
+
+def normalize(config: StackConfig, params: Params, vectors: Array) -> Array:
+    """Normalises a residual stream."""
+    if config.norm == "rms":
+        return rms_norm(vectors, params["scale"])
+    return layer_norm(vectors, params["scale"], params["bias"])
+
+
+def final_norm_parameters(config: StackConfig, depth: int) -> dict[str, Any]:
+    """Returns the parameters of the normalisation after a stack, which only pre-norm has."""
+    return {"norm": norm_parameters(config, depth)} if config.norm_order == "pre" else {}
+
+
+def finish(config: StackConfig, params: Params, stream: Array) -> Array:
+    """Ends a stack."""
+    return normalize(config, params["norm"], stream) if config.norm_order == "pre" else stream
+
+
+def sublayer(
+    config: StackConfig,
+    norm: Params,
+    stream: Array,
+    function: Callable[[Array], tuple[Array, Any]],
+    rng: Array | None,
+    train: bool,
+) -> tuple[Array, Any]:
+    """Adds what a function makes of the stream to it.
+
+    Args:
+      config: The stack.
+      norm: Parameters of the normalisation.
+      stream: `*B T D`.
+      function: From the stream, normalised first with pre-norm, to (what is added, anything else).
+      rng: Key for dropout.
+      train: Whether dropout is on.
+
+    Returns:
+      (stream, anything else).
+    """
+    is_post = config.norm_order == "post"
+    change, other = function(stream if is_post else normalize(config, norm, stream))
+    change = drop(change, config.dropout, rng, train)
+    stream = stream + change
+    return (normalize(config, norm, stream) if is_post else stream), other
+
+
+def drop(values: Array, rate: float, rng: Array | None, train: bool) -> Array:
+    """Drops a share of the values."""
+    return scale(values, dropout_factors(rng, rate, values.shape, values.dtype, train))
+
+
+def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
+    """Returns the parameters of the feed-forward sublayer."""
+    width = config.feed_forward_dim
+    tree = {
+        "hidden": Parameter((depth, width)),
+        "hidden_bias": Parameter((width,), "bias"),
+        "output": Parameter((width, depth)),
+        "output_bias": Parameter((depth,), "bias"),
+    }
+    if config.activation == "swiglu":
+        tree["gate"] = Parameter((depth, width))
+    return tree
+
+
+def feed_forward(
+    config: StackConfig, params: Params, vectors: Array, rng: Array | None, train: bool
+) -> Array:
+    """Transforms each position on its own.
+
+    y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
+    y = (silu(x W_1 + b_1) (x V)) W_2 + b_2    (Shazeer 2020, eq. 6, with biases)
+    """
+    hidden = _ACTIVATIONS[config.activation](vectors @ params["hidden"] + params["hidden_bias"])
+    if "gate" in params:
+        hidden = hidden * (vectors @ params["gate"])
+    hidden = drop(hidden, config.hidden_dropout, fold(rng, 0), train)
+    return hidden @ params["output"] + params["output_bias"]

@@ -1,0 +1,299 @@
+"""The encoder-decoder: embeddings, any encoder, attention, any decoder, vocabulary.
+
+Everything that does not depend on the recurrence is computed for all steps at once: projections
+of embeddings and keys before the loop, readout and logits after it.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
+from attention_jax.layers import attention, decoder, encoder
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.fertility import fertility_parameters, predict_fertility
+from attention_jax.layers.parameters import Initialization, Parameter, declare
+from attention_jax.layers.readouts import logits_of
+from attention_jax.ops.masks import shift_right
+from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
+
+_TYINGS = ("none", "target", "all")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """An encoder-decoder.
+
+    Attributes:
+      name: The model.
+      source_embedding_dim: Depth of an embedded source token.
+      target_embedding_dim: Depth of an embedded target token.
+      encoder: How the source is read.
+      attention: How the decoder attends to it; `none` for a fixed vector. Encoders and decoders
+        that attend to their own past or present do so in the same way, unless told otherwise.
+      decoder: In which order the decoder attends, updates and reads out.
+      embedding_dropout: Share of each embedded token that is dropped.
+      output_dropout: Share of the features that is dropped before the vocabulary.
+      tie_embeddings: `target` uses the target embedding as output matrix too, `all` also as
+        source embedding (joint vocabularies only).
+      initialization: How parameters start.
+      fertility_dim: Depth of the hidden layer that predicts how much attention each source token
+        gets in all, for the objective `global_fertility`; 0 for no prediction.
+      dtype: Of activations; parameters, softmax and losses are float32 always.
+    """
+
+    name: str = setting("encoder_decoder")
+    source_embedding_dim: int = setting(128, at_least=1)
+    target_embedding_dim: int = setting(128, at_least=1)
+    encoder: Any = setting(
+        {"name": "recurrent"}, named=encoder.find_encoder_config, unnamed="recurrent"
+    )
+    attention: Any = setting({"name": "bahdanau"}, named=attention.find_config)
+    decoder: Any = setting({"name": "conditional_gru"}, named=decoder.find_decoder_config)
+    embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    tie_embeddings: str = setting("none", choices=_TYINGS)
+    initialization: Initialization = dataclasses.field(default_factory=Initialization)
+    fertility_dim: int = setting(0, at_least=0)
+    dtype: str = setting("float32", choices=("float32", "bfloat16"))
+
+
+def build(
+    config: Config, source_vocabulary_size: int, target_vocabulary_size: int
+) -> "EncoderDecoder":
+    """Builds the model; raises `ConfigError` if parts of the config do not fit."""
+    if config.tie_embeddings == "all":
+        if source_vocabulary_size != target_vocabulary_size:
+            raise ConfigError(
+                "config.model.tie_embeddings: expected a joint vocabulary for 'all', found "
+                f"{source_vocabulary_size} source and {target_vocabulary_size} target symbols"
+            )
+        if config.source_embedding_dim != config.target_embedding_dim:
+            raise ConfigError(
+                "config.model.tie_embeddings: expected embeddings of one depth for 'all', found "
+                f"{config.source_embedding_dim} and {config.target_embedding_dim}"
+            )
+    try:
+        reading = build_encoder(config)
+        _check_parts(config, reading)
+        functions = build_decoder(config, reading, source_vocabulary_size)
+        reading.parameters, functions.parameters  # noqa: B018  (rejects parts that do not fit)
+    except ValueError as error:
+        raise ConfigError(f"config.model.{error}") from None
+    sizes = source_vocabulary_size, target_vocabulary_size
+    return EncoderDecoder(config, *sizes, reading, functions)
+
+
+def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
+    """Rejects parts of which one would leave another without effect."""
+    is_initial_only = getattr(config.attention, "conditioning", None) == "initial_state"
+    bridge = getattr(config.decoder, "bridge", None)
+    reads_both_ways = bool(reading.finals) and len(reading.finals[-1].readings) > 1
+    if is_initial_only and (bridge == "zero" or (bridge == "backward" and reads_both_ways)):
+        raise ValueError(
+            "decoder.bridge: expected one that hands over all that the encoder has read, as "
+            f"attention.conditioning is 'initial_state', found {bridge!r}"
+        )
+    cells = [getattr(part, "cell", None) for part in (config.encoder, config.decoder)]
+    if config.initialization.forget_bias and "lstm" not in cells:
+        raise ValueError(
+            "initialization.forget_bias: expected only with an lstm in encoder or decoder, "
+            f"found {config.initialization.forget_bias}"
+        )
+
+
+def build_encoder(config: Config) -> encoder.SequenceEncoder:
+    """Builds the encoder's pure functions."""
+    module = encoder.find_encoder(config.encoder.name)
+    return module.build(config.encoder, config.source_embedding_dim, config.attention)
+
+
+def build_decoder(
+    config: Config, reading: encoder.SequenceEncoder, source_vocabulary_size: int
+) -> decoder.SequenceDecoder:
+    """Builds the decoder's pure functions."""
+    sizes = decoder.DecoderSizes(config.target_embedding_dim, reading, source_vocabulary_size)
+    module = decoder.find_decoder(config.decoder.name)
+    return module.build(config.decoder, sizes, config.attention)
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderDecoder:
+    """The model as pure functions of its parameters; see `types.Model`.
+
+    Attributes:
+      config: The model's config.
+      source_vocabulary_size: How many source ids there are.
+      target_vocabulary_size: How many target ids there are.
+      encoder: The encoder's pure functions.
+      decoder: The decoder's pure functions.
+    """
+
+    config: Config
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    encoder: encoder.SequenceEncoder
+    decoder: decoder.SequenceDecoder
+
+    @property
+    def is_aligning(self) -> bool:
+        """Whether attention weights say which source tokens were attended to."""
+        return self.decoder.mechanism.parts.is_alignment
+
+    @property
+    def optional_outputs(self) -> dict[str, str | None]:
+        """Optional fields of its output, and which part of the config only objectives teach."""
+        outputs: dict[str, str | None] = {}
+        if self.decoder.mechanism.parts.remaining is not None:
+            outputs["coverage"] = None
+        if self.config.fertility_dim:
+            outputs["fertility"] = "config.model.fertility_dim"
+        return outputs
+
+    @property
+    def module(self) -> "EncoderDecoderModule":
+        """The Linen module that declares the parameters."""
+        return EncoderDecoderModule(
+            self.config,
+            self.encoder,
+            self.decoder,
+            self.source_vocabulary_size,
+            self.target_vocabulary_size,
+        )
+
+    def init(self, rng: Array) -> Params:
+        """Draws parameters."""
+        batch = {
+            "source": jnp.zeros((1, 2), jnp.int32),
+            "source_mask": jnp.ones((1, 2), bool),
+            "target": jnp.zeros((1, 2), jnp.int32),
+            "target_mask": jnp.ones((1, 2), bool),
+        }
+        return self.module.init(rng, batch, rng=None, train=False)["params"]
+
+    def apply(
+        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
+    ) -> ModelOutput:
+        """Runs the model on known targets."""
+        return self._call(params, batch, rng=rng, train=train)
+
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
+        """Encodes sources, with a hypothesis axis of one."""
+        memory, state = self._call(params, batch, max_length, method="start")
+        return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis."""
+        return self._call(params, memory, state, tokens, method="step")
+
+    def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
+        if self.config.dtype != "float32":
+            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
+        return self.module.apply({"params": params}, *arguments, **keywords)
+
+
+class EncoderDecoderModule(nn.Module):
+    """The parameters of an encoder-decoder.
+
+    Attributes:
+      config: The model's config.
+      reading: The encoder's pure functions.
+      writing: The decoder's pure functions.
+      source_vocabulary_size: How many source ids there are.
+      target_vocabulary_size: How many target ids there are.
+    """
+
+    config: Config
+    reading: encoder.SequenceEncoder
+    writing: decoder.SequenceDecoder
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+
+    def setup(self) -> None:
+        """Declares embeddings, encoder, decoder and output, and the prediction of fertility."""
+        config = self.config
+        self.encoder = encoder.Encoder(self.reading, config.initialization)
+        self.decoder = decoder.Decoder(self.writing, config.initialization)
+        self.tables = declare(self, self._tables(), config.initialization)
+        if config.fertility_dim:
+            tree = fertility_parameters(self.reading.output_dim, config.fertility_dim)
+            self.fertility = declare(self, {"fertility": tree}, config.initialization)["fertility"]
+
+    def _tables(self) -> dict[str, Parameter]:
+        config, size = self.config, self.target_vocabulary_size
+        features, depth = self.writing.feature_dim, config.target_embedding_dim
+        tables = {
+            "target_embedding": Parameter((size, depth), "embedding"),
+            "output_bias": Parameter((size,), "bias"),
+        }
+        if config.tie_embeddings != "all":
+            shape = (self.source_vocabulary_size, config.source_embedding_dim)
+            tables["source_embedding"] = Parameter(shape, "embedding")
+        if config.tie_embeddings == "none":
+            tables["output"] = Parameter((size, features), "embedding")
+        elif features != depth:
+            tables["output_projection"] = Parameter((features, depth))
+        return tables
+
+    def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
+        """Runs the model on known targets."""
+        encoded = self._encode(batch, rng=fold(rng, 0), train=train)
+        memory, state = self.decoder.start(encoded, 0, source_ids=batch["source"])
+        target, mask = batch["target"], batch["target_mask"]
+        embedded = self._embed_target(
+            shift_right(target, SpecialIds.BOS), rng=fold(rng, 1), train=train
+        )
+        features, attended, state = self.decoder.run(
+            memory, state, embedded, mask=mask, rng=fold(rng, 2), train=train
+        )
+        rate = self.config.output_dropout
+        kept = dropout_factors(fold(rng, 3), rate, features.shape, features.dtype, train)
+        last = self._embed_target(target[:, -1], rng=fold(rng, 4), train=train)
+        return ModelOutput(
+            self._logits(scale(features, kept)),
+            attended,
+            coverage=self.decoder.remaining(memory, state, last, mask[:, -1]),
+            fertility=(
+                predict_fertility(self.fertility, encoded.annotations)
+                if self.config.fertility_dim
+                else None
+            ),
+        )
+
+    def start(self, batch: Batch, max_length: int) -> Any:
+        """Encodes the sources; returns the memory and the decoder's first state."""
+        return self.decoder.start(self._encode(batch), max_length, source_ids=batch["source"])
+
+    def _encode(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Encoded:
+        name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
+        embedded = self.tables[name][batch["source"]]
+        kept = dropout_factors(
+            fold(rng, 0), self.config.embedding_dropout, embedded.shape, embedded.dtype, train
+        )
+        return self.encoder(
+            scale(embedded, kept), batch["source_mask"], rng=fold(rng, 1), train=train
+        )
+
+    def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis."""
+        embedded = self._embed_target(tokens, rng=None, train=False)
+        features, weights, state = self.decoder.step(memory, state, embedded)
+        return self._logits(features), weights, state
+
+    def _embed_target(self, tokens: Array, *, rng: Array | None, train: bool) -> Array:
+        embedded = self.tables["target_embedding"][tokens]
+        rate = self.config.embedding_dropout
+        return scale(embedded, dropout_factors(rng, rate, embedded.shape, embedded.dtype, train))
+
+    def _logits(self, features: Array) -> Array:
+        if "output_projection" in self.tables:
+            features = features @ self.tables["output_projection"]
+        table = self.tables.get("output", self.tables["target_embedding"])
+        return logits_of(features, table, self.tables["output_bias"])

@@ -1,0 +1,174 @@
+"""A decoder alone: a language model of the targets, which reads no source.
+
+Sources are there, as in every task, and are not looked at. What is measured is perplexity;
+searching draws or finds texts from the beginning on.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
+from attention_jax.layers import attention
+from attention_jax.layers.decoder import Decoder, DecoderSizes
+from attention_jax.layers.decoders import transformer
+from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.parameters import Initialization, Parameter, declare
+from attention_jax.layers.readouts import logits_of
+from attention_jax.ops.masks import shift_right
+from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A language model.
+
+    Attributes:
+      name: The model.
+      embedding_dim: Depth of an embedded token, and of all layers.
+      attention: How positions attend to those before them.
+      decoder: The stack of layers; it has no `self_attention` of its own, and nothing aligns.
+      output_dropout: Share of the features that is dropped before the vocabulary.
+      tie_embeddings: Whether the embedding is the output matrix, too.
+      initialization: How parameters start.
+      dtype: Of activations; parameters, softmax and losses are float32 always.
+    """
+
+    name: str = setting("language_model")
+    embedding_dim: int = setting(128, at_least=1)
+    attention: Any = setting({"name": "multi_head"}, named=attention.find_config)
+    decoder: transformer.Config = setting(transformer.Config())
+    output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    tie_embeddings: bool = setting(True)
+    initialization: Initialization = setting(Initialization("xavier"))
+    dtype: str = setting("float32", choices=("float32", "bfloat16"))
+
+    def __post_init__(self) -> None:
+        """Rejects fields of the decoder that would change nothing."""
+        for name in ("alignment_layer", "alignment_head", "self_attention"):
+            if getattr(self.decoder, name) is not None:
+                raise ValueError(
+                    f"decoder.{name}: expected none in a language model, which has one attention, "
+                    f"found {getattr(self.decoder, name)}"
+                )
+
+
+def build(
+    config: Config, source_vocabulary_size: int, target_vocabulary_size: int
+) -> "LanguageModel":
+    """Builds the model; raises `ConfigError` if parts of the config do not fit."""
+    try:
+        functions = transformer.build(
+            config.decoder, DecoderSizes(config.embedding_dim, None), config.attention
+        )
+    except ValueError as error:
+        raise ConfigError(f"config.model.{error}") from None
+    return LanguageModel(config, target_vocabulary_size, functions)
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageModel:
+    """The model as pure functions of its parameters; see `types.Model`.
+
+    Attributes:
+      config: The model's config.
+      vocabulary_size: How many ids there are.
+      decoder: The decoder's pure functions.
+    """
+
+    config: Config
+    vocabulary_size: int
+    decoder: transformer.TransformerDecoder
+    is_aligning = False
+    reads_source = False
+
+    @property
+    def module(self) -> "LanguageModelModule":
+        """The Linen module that declares the parameters."""
+        return LanguageModelModule(self.config, self.decoder, self.vocabulary_size)
+
+    def init(self, rng: Array) -> Params:
+        """Draws parameters."""
+        batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
+        return self.module.init(rng, batch, rng=None, train=False)["params"]
+
+    def apply(
+        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
+    ) -> ModelOutput:
+        """Runs the model on known texts."""
+        return self._call(params, batch, rng=rng, train=train)
+
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
+        """Makes room for one text for each source."""
+        rows = batch["source_mask"].shape[0]
+        state = self._call(params, rows, max_length, method="start")
+        return (), jax.tree.map(lambda leaf: leaf[:, None], state)
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis; the weights are those of a single empty slot."""
+        return self._call(params, state, tokens, method="step")
+
+    def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
+        if self.config.dtype != "float32":
+            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
+        return self.module.apply({"params": params}, *arguments, **keywords)
+
+
+class LanguageModelModule(nn.Module):
+    """The parameters of a language model.
+
+    Attributes:
+      config: The model's config.
+      writing: The decoder's pure functions.
+      vocabulary_size: How many ids there are.
+    """
+
+    config: Config
+    writing: transformer.TransformerDecoder
+    vocabulary_size: int
+
+    def setup(self) -> None:
+        """Declares embedding, decoder and output."""
+        config, size = self.config, self.vocabulary_size
+        self.decoder = Decoder(self.writing, config.initialization)
+        shape = (size, config.embedding_dim)
+        tables = {
+            "embedding": Parameter(shape, "embedding"),
+            "output_bias": Parameter((size,), "bias"),
+        }
+        if not config.tie_embeddings:
+            tables["output"] = Parameter(shape, "embedding")
+        self.tables = declare(self, tables, config.initialization)
+
+    def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
+        """Runs the model on known texts."""
+        target, mask = batch["target"], batch["target_mask"]
+        embedded = self.tables["embedding"][shift_right(target, SpecialIds.BOS)]
+        state = self.start(target.shape[0], 0)
+        features, _, _ = self.decoder.run(
+            (), state, embedded, mask=mask, rng=fold(rng, 0), train=train
+        )
+        rate = self.config.output_dropout
+        kept = dropout_factors(fold(rng, 1), rate, features.shape, features.dtype, train)
+        return ModelOutput(self._logits(scale(features, kept)), None)
+
+    def start(self, rows: int, max_length: int) -> Any:
+        """Returns the state before the first token of each text."""
+        dtype = self.tables["embedding"].dtype
+        return self.writing.first_state(self.decoder.weights, rows, max_length, dtype)
+
+    def step(self, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
+        """Feeds one token to every hypothesis."""
+        embedded = self.tables["embedding"][tokens]
+        features, weights, state = self.decoder.step((), state, embedded)
+        return self._logits(features), weights, state
+
+    def _logits(self, features: Array) -> Array:
+        table = self.tables.get("output", self.tables["embedding"])
+        return logits_of(features, table, self.tables["output_bias"])

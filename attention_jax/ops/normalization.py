@@ -1,0 +1,39 @@
+"""Normalisation of activations, over the depth of each vector; computed in float32."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def layer_norm(
+    vectors: Float[Array, "*B D"],
+    scale: Float[Array, "D"],
+    bias: Float[Array, "D"],
+    epsilon: float = 1e-6,
+) -> Float[Array, "*B D"]:
+    """Normalises to mean zero and variance one, then scales and shifts.
+
+      y = scale (x - mean x) / sqrt(var x + epsilon) + bias
+
+    Source:
+      Ba, Kiros and Hinton (2016), eq. 4; the variance is that of the population.
+    """
+    values = vectors.astype(jnp.float32)
+    centred = values - values.mean(-1, keepdims=True)
+    deviation = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + epsilon)
+    return (centred * deviation * scale + bias).astype(vectors.dtype)
+
+
+def rms_norm(
+    vectors: Float[Array, "*B D"], scale: Float[Array, "D"], epsilon: float = 1e-6
+) -> Float[Array, "*B D"]:
+    """Normalises to a mean square of one, then scales.
+
+      y = scale x / sqrt(mean x^2 + epsilon)
+
+    Source:
+      Zhang and Sennrich (2019), eq. 4.
+    """
+    values = vectors.astype(jnp.float32)
+    deviation = jax.lax.rsqrt(jnp.square(values).mean(-1, keepdims=True) + epsilon)
+    return (values * deviation * scale).astype(vectors.dtype)

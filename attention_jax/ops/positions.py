@@ -1,0 +1,92 @@
+"""Positions as numbers: absolute encodings, rotations, and distances between queries and slots."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attention_jax.types import Memory
+
+
+def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array, "*T {depth}"]:
+    """Encodes positions by sines and cosines of geometrically growing wavelengths.
+
+      code[p, 2i]     = sin(p / 10000^(2i / depth))
+      code[p, 2i + 1] = cos(p / 10000^(2i / depth))
+
+    Args:
+      positions: Indices.
+      depth: How many channels; the last sine stays alone where it is odd.
+
+    Returns:
+      Codes in float32.
+
+    Source:
+      Vaswani et al. (2017), section 3.5.
+
+    Deviations:
+      None; tensor2tensor puts all sines first and spaces the wavelengths a little differently.
+    """
+    channel = jnp.arange(0, depth, 2, dtype=jnp.float32)
+    angle = positions.astype(jnp.float32)[..., None] * 10000.0 ** (-channel / depth)
+    pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
+    return pairs.reshape(*positions.shape, -1)[..., :depth]
+
+
+def rotate(
+    vectors: Float[Array, "*B T D"], positions: Int[Array, "T"], base: float, layout: str
+) -> Float[Array, "*B T D"]:
+    """Rotates pairs of channels by angles that grow with the position.
+
+      (x_k, y_k) -> rotation by p base^(-2k / D) of (x_k, y_k)
+
+    The dot product of two rotated vectors depends on the distance of their positions only.
+
+    Args:
+      vectors: Queries or keys, of even depth.
+      positions: Index of each vector.
+      base: Of the geometric series of angles.
+      layout: Which channels form a pair: `interleaved` (2k, 2k + 1) or `halves` (k, k + D/2).
+
+    Returns:
+      Rotated vectors of the same type; angles are float32.
+
+    Source:
+      Su et al. (2021), eq. 34; `halves` as in GPT-NeoX.
+    """
+    half = vectors.shape[-1] // 2
+    angle = positions.astype(jnp.float32)[:, None] * base ** (-jnp.arange(half) / half)
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    if layout == "halves":
+        x, y = vectors[..., :half], vectors[..., half:]
+        rotated = jnp.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    else:
+        x, y = vectors[..., 0::2], vectors[..., 1::2]
+        rotated = jnp.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
+        rotated = rotated.reshape(vectors.shape)
+    return rotated.astype(vectors.dtype)
+
+
+def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
+    """Returns how steeply each head's scores fall with distance.
+
+      slope[h] = 2^(-steepness h / n), h = 1 .. n, for n heads, n a power of two
+
+    Otherwise those of the power of two below, then every second one of the next power's.
+
+    Source:
+      Press, Smith and Lewis (2022), section 3, and the authors' code for other numbers.
+    """
+    below = 2 ** int(np.log2(num_heads))
+    slopes = 2.0 ** (-steepness * np.arange(1, below + 1) / below)
+    finer = 2.0 ** (-steepness * np.arange(1, 2 * below + 1) / (2 * below))
+    return np.concatenate([slopes, finer[::2]])[:num_heads].astype(np.float32)
+
+
+def slot_offsets(memory: Memory, positions: Int[Array, "T"]) -> Int[Array, "..."]:
+    """Returns how far after each query every slot stands.
+
+    The shape is that of scores but for leading axes: `T S`, or `*B T 1 W` inside windows.
+    """
+    if "slots" in memory.aux:
+        return memory.aux["slots"][..., None, :] - positions[:, None, None]
+    return jnp.arange(memory.mask.shape[-1]) - positions[:, None]

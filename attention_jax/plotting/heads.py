@@ -1,0 +1,50 @@
+"""Numbers of every head, as one grid of layers and heads for each measure."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from attention_jax.plotting.figure import INK, new_figure, text_style
+
+_CELL = 0.55
+_LABELS = 2.6
+
+
+def head_grid(measures: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Draws a grid for each measure: a row for each layer, a column for each head.
+
+    Args:
+      measures: For each measure, the values of each layer's heads.
+
+    Returns:
+      A figure, the measures below one another; the darker, the larger within a measure.
+
+    Raises:
+      ValueError: If there is nothing to draw.
+    """
+    if not measures:
+        raise ValueError("expected at least one measure, found none")
+    rows = [len(layers) for layers in measures.values()]
+    columns = max(len(values) for layers in measures.values() for values in layers.values())
+    width = _LABELS + columns * _CELL + 0.4
+    figure = new_figure(max(width, 5.0), sum(rows) * _CELL + 0.9 * len(rows))
+    figure.set_layout_engine("constrained", h_pad=0.1, w_pad=0.1)
+    grids = np.atleast_1d(figure.subplots(len(rows), 1, gridspec_kw={"height_ratios": rows}))
+    for axes, (name, layers) in zip(grids, measures.items(), strict=True):
+        table = np.full((len(layers), columns), np.nan)
+        for row, values in enumerate(layers.values()):
+            table[row, : len(values)] = values
+        axes.imshow(table, cmap="Blues", aspect="auto", vmin=np.nanmin(table) - 1e-9)
+        middle = (np.nanmin(table) + np.nanmax(table)) / 2
+        for (row, column), value in np.ndenumerate(table):
+            if not np.isnan(value):
+                colour = "white" if value > middle else INK
+                style = {**text_style(7), "color": colour}
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", **style)
+        axes.set_title(name, loc="left", **text_style(10))
+        axes.set_yticks(range(len(layers)), list(layers), **text_style(8))
+        axes.set_xticks(range(columns), range(columns), **text_style(8))
+        axes.tick_params(length=0)
+    grids[-1].set_xlabel("head", **text_style(9))
+    return figure

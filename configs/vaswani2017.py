@@ -1,0 +1,124 @@
+"""The Transformer: Vaswani et al. 2017, in the paper's sizes and at that of small corpora.
+
+"Attention is all you need", NIPS 2017.
+
+As in the paper: sinusoidal positions, scaled dot-product heads, one vocabulary whose embedding is
+also the output matrix, Adam with beta2 0.98, label smoothing, checkpoint averaging for the large
+forms, beam search with the GNMT length penalty. For small corpora: three layers of depth 256 with
+normalisation before each sublayer, stronger dropout, and a cosine schedule.
+
+One override changes all heads, such as --config.model.attention.score.name=bahdanau for additive
+ones, luong_general or local_m. Later papers' changes are `model.attention.refinements`, by the
+names of the files in attention_jax/layers/refinements.
+
+Command:  python -m launch.train --config=configs/vaswani2017.py:multi30k \
+              --workdir=runs/vaswani2017
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke, or the
+          paper's own sizes for one's own text: base (65M parameters) and big (213M)
+Expected: not measured yet; the paper's own corpora are WMT'14 (27.3 BLEU English-German with the
+          base form, 28.4 with the big one)
+Time:     about an hour on two CPU cores for multi30k; base and big want accelerators
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common
+
+# Layers, depth, depth of the feed-forward layers, heads, dropout, updates, checkpoints averaged.
+_PAPER = {"base": (6, 512, 2048, 8, 0.1, 100_000, 5), "big": (6, 1024, 4096, 16, 0.3, 300_000, 20)}
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set, or one of the paper's."""
+    argument = common.choose(argument, "multi30k", (*common.DATA_SETS, *_PAPER))
+    config = ConfigDict()
+    config.seed = 0
+    config.data = common.data_section("parallel" if argument in _PAPER else argument)
+    if "subwords" in config.data:
+        config.data.subwords.joint = True
+    config.model = transformer(num_layers=3, depth=256, width=1024, num_heads=4, dropout=0.3)
+    for stack in (config.model.encoder, config.model.decoder):
+        stack.norm_order = "pre"
+    if argument in ("cmudict", "smoke"):
+        config.model.tie_embeddings = "target"
+    config.objectives = {"nll": {"label_smoothing": 0.1}}
+    config.optimizer = {"name": "adam", "learning_rate": 1e-3, "beta2": 0.98, "clip_norm": 1.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 600, "final_fraction": 0.02}
+    config.training = {
+        "num_epochs": 16.0,
+        "averaging": {"name": "ema", "decay": 0.998},
+        "log_every_steps": 50,
+        "evaluate_every_steps": 500,
+        "checkpoint_every_steps": 250,
+    }
+    config.search = {"method": "beam", "beam_size": 5}
+    config.evaluation = {"splits": ("validation", "test"), "num_heat_maps": 8}
+    if argument in _PAPER:
+        return _as_in_the_paper(config, *_PAPER[argument])
+    if argument == "smoke":
+        config.model = transformer(num_layers=2, depth=32, width=64, num_heads=2, dropout=0.0)
+        return common.make_smoke(config)
+    config.data.batch_size = 128 if argument != "cmudict" else 256
+    return common.finish(config, argument)
+
+
+def transformer(
+    num_layers: int, depth: int, width: int, num_heads: int, dropout: float
+) -> ConfigDict:
+    """Returns a Transformer with the paper's choices."""
+    stack = {"num_layers": num_layers, "feed_forward_dim": width, "dropout": dropout}
+    return ConfigDict(
+        {
+            "name": "encoder_decoder",
+            "source_embedding_dim": depth,
+            "target_embedding_dim": depth,
+            "encoder": {"name": "self_attention", **stack},
+            "attention": {
+                "name": "multi_head",
+                "num_heads": num_heads,
+                "head_dim": depth // num_heads,
+                "score": {"name": "scaled_dot"},
+            },
+            "decoder": {"name": "transformer", **stack},
+            "tie_embeddings": "all",
+            "initialization": {"name": "xavier"},
+        }
+    )
+
+
+def _as_in_the_paper(
+    config: ConfigDict,
+    num_layers: int,
+    depth: int,
+    width: int,
+    num_heads: int,
+    dropout: float,
+    num_steps: int,
+    num_averaged: int,
+) -> ConfigDict:
+    """Returns the config with the paper's sizes, schedule and search (section 5 and table 3)."""
+    config.model = transformer(num_layers, depth, width, num_heads, dropout)
+    config.data.subwords.size = 37_000
+    config.data.batch_size = 900  # sentence pairs: about 25,000 tokens on each side
+    config.data.max_source_length = config.data.max_target_length = 256
+    config.optimizer.update({"learning_rate": 1.0, "epsilon": 1e-9, "clip_norm": 0.0})
+    config.schedule = {"name": "noam", "model_depth": depth, "warmup_steps": 4000}
+    config.training.update(
+        {
+            "num_steps": num_steps,
+            "averaging": {"name": "checkpoints", "count": num_averaged},
+            "keep_latest": num_averaged,
+            "evaluate_every_steps": 5000,
+            "checkpoint_every_steps": 1500,
+        }
+    )
+    del config.training.num_epochs
+    config.search = {
+        "method": "beam",
+        "beam_size": 4,
+        "length_normalization": "gnmt",
+        "length_alpha": 0.6,
+        "max_length_factor": 1.0,
+        "max_length_constant": 50,
+    }
+    return config

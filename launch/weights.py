@@ -1,0 +1,42 @@
+r"""Writes the parameters of a trained run as a safetensors file, for other programs to read.
+
+usage: python -m launch.weights --workdir=DIRECTORY --output=FILE [--step=STEP]
+
+  --workdir   the directory of a run that launch.train made
+  --output    the file; its directory must exist
+  --step      a checkpoint, in place of what is evaluated
+
+for example:
+  python -m launch.weights --workdir=runs/vaswani2017 --output=transformer.safetensors
+  python -m launch.train --config=configs/vaswani2017.py:multi30k --workdir=runs/more \
+      --config.training.initial_weights=transformer.safetensors
+
+Tensors are named by their places in the model, such as encoder.layer_0.feed_forward.hidden; see
+docs/weights.md. The file's metadata holds the config of the run. Mistakes are answered with one
+line and code 2.
+"""
+
+from absl import flags
+
+from launch import cli
+
+flags.DEFINE_string("workdir", None, "The run's directory.")
+flags.DEFINE_string("output", None, "The file.")
+flags.DEFINE_integer("step", None, "A checkpoint.", lower_bound=0)
+
+
+def main() -> None:
+    """Writes the file."""
+    workdir, output = cli.require("workdir"), cli.require("output")
+    cli.output_path("output")
+    from attention_jax.training.config import to_plain
+    from attention_jax.training.trained import load_run
+    from attention_jax.training.weights import save_weights
+
+    run = load_run(workdir, step=cli.value("step"))
+    save_weights(run.params, output, to_plain(run.config))
+    print(f"step {run.step} of {workdir} is in {output}")
+
+
+if __name__ == "__main__":
+    cli.run(main, __doc__)

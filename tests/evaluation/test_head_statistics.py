@@ -1,0 +1,38 @@
+"""Statistics of heads, by hand and by loops."""
+
+import numpy as np
+import pytest
+
+from attention_jax.evaluation.head_statistics import diagonality, head_statistics, offset_mass
+
+
+def test_diagonality_by_hand():
+    assert diagonality(np.eye(3)) == 1.0
+    assert diagonality(np.eye(3)[::-1]) == pytest.approx(1 - 2 / 3)
+    assert diagonality(np.eye(2)[::-1]) == 0.0
+    assert diagonality(np.full((2, 2), 0.5)) == 0.5
+    assert diagonality(np.array([[1.0, 0.0], [0.0, 0.0]])) == 1.0  # a row without weight
+    assert diagonality(np.ones((1, 4))) == diagonality(np.zeros((3, 3))) == 1.0
+
+
+def test_diagonality_is_that_of_the_formula(numpy_rng):
+    weights = numpy_rng.dirichlet(np.ones(5), size=4)
+    far = [weights[t, s] * abs(s / 4 - t / 3) for t in range(4) for s in range(5)]
+    assert diagonality(weights) == pytest.approx(1 - sum(far) / 4)
+
+
+def test_offset_mass_by_hand():
+    weights = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1]])
+    assert offset_mass(weights, 0) == pytest.approx(0.5)
+    assert offset_mass(weights, -1) == pytest.approx(0.6)
+    assert offset_mass(weights, 1) == pytest.approx(0.15)
+    assert offset_mass(weights, 5) == 0.0
+
+
+def test_heads_are_told_apart():
+    here, before = np.eye(4), np.eye(4, k=-1) + np.eye(4)[:, :1] * np.eye(4)[:1].T
+    first, second = head_statistics([np.stack([here, before])] * 2)
+    assert (first["offset"], first["positional"], first["entropy"]) == (0.0, 1.0, 0.0)
+    assert (second["offset"], second["positional"]) == (-1.0, 1.0)
+    assert first["diagonality"] > second["diagonality"]
+    assert head_statistics([]) == []

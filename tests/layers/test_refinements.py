@@ -1,0 +1,231 @@
+"""Multi-head attention and each of its refinements, against loops in NumPy float64 and by hand."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanisms.multi_head import Config
+from attention_jax.layers.refinement import refinement_names, without_positions
+from attention_jax.ops.attend import make_memory
+
+B, T, D, H, DK, DV = 2, 5, 6, 4, 4, 3
+LENGTHS = (5, 3)
+CASES = {
+    "plain": {},
+    "bias": {"use_bias": True},
+    "groups": {"num_memory_heads": 2},
+    "rope": {"refinements": {"rope": {"base": 100.0}}},
+    "rope-halves": {"refinements": {"rope": {"layout": "halves"}}},
+    "alibi": {"refinements": {"alibi": {}}},
+    "alibi-groups": {"refinements": {"alibi": {}}, "num_memory_heads": 2},
+    "relative_positions": {"refinements": {"relative_positions": {"max_distance": 2}}},
+    "relative_keys": {
+        "refinements": {"relative_positions": {"max_distance": 1, "adds_values": False}}
+    },
+    "sliding_window": {"refinements": {"sliding_window": {"size": 2}}},
+    "soft_cap": {"refinements": {"soft_cap": {"cap": 0.7}}},
+    "qk_norm": {"refinements": {"qk_norm": {}}},
+    "qk_norm-l2": {"refinements": {"qk_norm": {"norm": "l2", "length": 9}}},
+    "attention_sink": {"refinements": {"attention_sink": {}}},
+    "attention_sink-zero": {"refinements": {"attention_sink": {"is_learned": False}}},
+    "talking_heads": {"refinements": {"talking_heads": {}}},
+    "talking_heads-scores": {"refinements": {"talking_heads": {"mixes_weights": False}}},
+    "talking_heads-weights": {"refinements": {"talking_heads": {"mixes_scores": False}}},
+    "alibi-steepness": {"refinements": {"alibi": {"steepness": 2.0}}},
+    "talking_heads-groups": {"refinements": {"talking_heads": {}}, "num_memory_heads": 2},
+}
+
+
+def built(place="causal", **fields):
+    config = Config(num_heads=H, head_dim=DK, head_value_dim=DV, **fields)
+    return config, Mechanism.build(config, D, D, D, place=place)
+
+
+def drawn(mechanism, place):
+    rng = np.random.default_rng(1)
+    params = {name: 0.6 * rng.normal(size=p.shape) for name, p in mechanism.parameters.items()}
+    x, mask = rng.normal(size=(B, T, D)), np.arange(T) < np.asarray(LENGTHS)[:, None]
+    allowed = mask[:, None, :] & (np.tri(T, dtype=bool) if place == "causal" else True)
+    return params, x, mask, np.broadcast_to(allowed, (B, T, T))
+
+
+def rotated(vectors, base, layout):
+    depth, result = vectors.shape[-1], np.array(vectors)
+    for t in range(vectors.shape[1]):
+        for k in range(depth // 2):
+            pair = (2 * k, 2 * k + 1) if layout == "interleaved" else (k, k + depth // 2)
+            angle = t * base ** (-2 * k / depth)
+            turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            result[:, t, pair] = vectors[:, t, pair] @ turn.T
+    return result
+
+
+def normalized(vectors, gain):
+    return gain * vectors / np.sqrt((vectors**2).mean(-1, keepdims=True) + 1e-6)
+
+
+def projected(config, params, x, mask, h):
+    """Queries, keys and values of one head, with what acts on them."""
+    g = h // (H // (config.num_memory_heads or H))
+    used = config.refinements
+    q, k = x @ params["query_projection"][h], x @ params["key_projection"][g]
+    v = x @ params["value_projection"][g]
+    if config.use_bias:
+        q, v = q + params["query_bias"][h], v + params["value_bias"][g]
+    if "qk_norm" in used and used["qk_norm"].norm == "rms":
+        q, k = normalized(q, params["query_scale"][h]), normalized(k, params["key_scale"][g])
+    elif "qk_norm" in used:
+        length = used["qk_norm"].length
+        q, k = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in (q, k))
+        q = q * params["query_scale"][h] * np.log2(length**2 - length) * np.sqrt(DK)
+    if "rope" in used:
+        q, k = (rotated(a, used["rope"].base, used["rope"].layout) for a in (q, k))
+    return q, k, np.where(mask[..., None], v, 0)
+
+
+def scored(config, params, q, k, h):
+    """Scores of one head, before heads talk."""
+    used, offset = config.refinements, np.arange(T) - np.arange(T)[:, None]
+    scores = q @ np.swapaxes(k, 1, 2) / np.sqrt(DK)
+    if "relative_positions" in used:
+        reach = used["relative_positions"].max_distance
+        table = params["distance_keys"][h][np.clip(offset, -reach, reach) + reach]
+        scores = scores + np.einsum("btd,tsd->bts", q, table) / np.sqrt(DK)
+    if "soft_cap" in used:
+        scores = used["soft_cap"].cap * np.tanh(scores / used["soft_cap"].cap)
+    if "alibi" in used:
+        scores = scores - 2.0 ** (-used["alibi"].steepness * (h + 1) / H) * np.abs(offset)
+    return scores
+
+
+def weighed(config, params, scores, allowed, h):
+    exponentials = np.where(allowed, np.exp(scores), 0)
+    total = exponentials.sum(-1, keepdims=True)
+    if "attention_sink" in config.refinements:
+        total = total + np.exp(params["sink"][h] if "sink" in params else 0.0)
+    return exponentials / np.where(total > 0, total, 1)
+
+
+def reference(config, params, x, mask, allowed):
+    """Contexts and mean weights, head by head."""
+    used, heads = config.refinements, [projected(config, params, x, mask, h) for h in range(H)]
+    scores = np.stack([scored(config, params, q, k, h) for h, (q, k, _) in enumerate(heads)])
+    if "sliding_window" in used:
+        far = np.abs(np.arange(T) - np.arange(T)[:, None]) >= used["sliding_window"].size
+        allowed = allowed & ~far
+    if "mixed_scores" in params:
+        scores = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_scores"], scores)
+    weights = np.stack([weighed(config, params, scores[h], allowed, h) for h in range(H)])
+    if "mixed_weights" in params:
+        weights = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_weights"], weights)
+    context = np.zeros((B, T, D))
+    for h, (_, _, v) in enumerate(heads):
+        read = weights[h] @ v
+        if "distance_values" in params:
+            reach = used["relative_positions"].max_distance
+            offset = np.clip(np.arange(T) - np.arange(T)[:, None], -reach, reach) + reach
+            table = params["distance_values"][h][offset]
+            read = read + np.einsum("bts,tsd->btd", weights[h], table)
+        context += read @ params["output_kernel"][h]
+    return context + params.get("output_bias", 0.0), weights.mean(0)
+
+
+@pytest.mark.parametrize("place", ["causal", "self"])
+@pytest.mark.parametrize("fields", CASES.values(), ids=CASES)
+def test_heads_are_those_of_the_equations(fields, place):
+    config, mechanism = built(place, **fields)
+    params, x, mask, allowed = drawn(mechanism, place)
+
+    @functools.partial(jax.jit, static_argnums=3)
+    def found(params, x, allowed, is_fused):
+        memory = mechanism.make_memory(params, x, x, jnp.asarray(mask))
+        output, _ = mechanism.attend(params, x, memory, mask=allowed, is_fused=is_fused)
+        return output.context, output.weights
+
+    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (params, x))
+    expected = reference(config, params, x, mask, allowed)
+    for is_fused in (False, True)[: 2 if place == "causal" else 1]:
+        for one, other in zip(found(*single, allowed, is_fused), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+
+
+def test_every_refinement_is_tried():
+    tried = {name for fields in CASES.values() for name in fields.get("refinements", {})}
+    assert tried == set(refinement_names())
+
+
+def test_normalised_queries_and_keys_by_hand():
+    """The scores of query (3, 4) and key (1, 0)."""
+    for fields, params, expected in (
+        ({}, {"query_scale": jnp.ones(2), "key_scale": jnp.ones(2)}, 1.19999875 / np.sqrt(2)),
+        ({"norm": "l2", "length": 2}, {"query_scale": jnp.float32(10.0)}, 6.0),
+    ):
+        config = Config(num_heads=1, head_dim=2, refinements={"qk_norm": fields})
+        parts = Mechanism.build(config, 2, 2, 2, place="self").parts
+        kernels = {f"{name}_projection": jnp.eye(2) for name in ("query", "key", "value")}
+        params = {**kernels, **params}
+        query = parts.spec.prepare_query(params, jnp.array([[3.0, 4.0]]), jnp.arange(1))
+        memory = make_memory(
+            parts.spec, params, jnp.array([[1.0, 0.0]]), jnp.zeros((1, 2)), jnp.ones(1, bool)
+        )
+        score = parts.spec.score(params, query, memory, {}, jnp.arange(1))
+        np.testing.assert_allclose(score, [[expected]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"refinements": {"ropee": {}}}, "refinements.ropee: no such field; did you mean 'rope'"),
+        ({"refinements": {"rope": {"base": 0.5}}}, "refinements.rope.base: expected more than 1"),
+        ({"num_memory_heads": 3}, "num_memory_heads: expected a divisor of num_heads = 4, found 3"),
+    ],
+)
+def test_fields_that_do_not_fit_are_rejected(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Config(num_heads=4, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"head_dim": 3, "refinements": {"rope": {}}}, "head_dim: expected an even depth"),
+        ({"num_heads": 1, "refinements": {"talking_heads": {}}}, "num_heads: expected more than"),
+        ({"refinements": {"rope": {}}, "place": "cross"}, "attends to itself for 'rope'"),
+    ],
+)
+def test_refinements_that_do_not_fit_are_rejected(fields, message):
+    place = fields.pop("place", "self")
+    with pytest.raises(ValueError, match=message):
+        Mechanism.build(Config(**fields), D, D, D, place=place)
+
+
+def test_positional_refinements_can_be_left_out():
+    config = Config(refinements={"rope": {}, "soft_cap": {}, "alibi": {}})
+    assert set(without_positions(config).refinements) == {"soft_cap"}
+    assert hash(config) != hash(without_positions(config))
+
+
+def test_the_cost_of_a_sliding_window_is_linear():
+    _, mechanism = built("causal", refinements={"sliding_window": {"size": 4}})
+    _, open_heads = built("causal")
+
+    def operations(mechanism, length):
+        shapes = {
+            name: jax.ShapeDtypeStruct(p.shape, jnp.float32)
+            for name, p in mechanism.parameters.items()
+        }
+
+        def context(params, x):
+            memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+            return mechanism.attend(params, x, memory)[0].context
+
+        x = jax.ShapeDtypeStruct((1, length, D), jnp.float32)
+        return jax.jit(context).lower(shapes, x).compile().cost_analysis()["flops"]
+
+    short, long = (operations(mechanism, length) for length in (256, 1024))
+    assert 3.5 < long / short < 4.5
+    assert operations(open_heads, 1024) / operations(open_heads, 256) > 10

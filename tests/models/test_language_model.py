@@ -1,0 +1,65 @@
+"""The decoder alone: cached against full, nothing of the source or of later positions is read."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.configuration import typed
+from attention_jax.errors import ConfigError
+from attention_jax.models import build_model, find_config
+
+B, T, V = 2, 5, 9
+
+
+@functools.cache
+def started(**changes):
+    attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4, "refinements": {"rope": {}}}
+    stack = {"num_layers": 2, "feed_forward_dim": 7, "norm_order": "pre", "positions": "none"}
+    fields = {"embedding_dim": 6, "attention": attention, "decoder": stack, **changes}
+    model = build_model(typed(find_config("language_model"), fields, "config.model"), 4, V)
+    return model, model.init(jax.random.key(0))
+
+
+def batch():
+    target = jnp.asarray(np.random.default_rng(0).integers(4, V, (B, T)), jnp.int32)
+    mask = jnp.arange(T) < jnp.array([5, 3])[:, None]
+    rows = {"source": jnp.zeros((B, 2), jnp.int32), "source_mask": jnp.ones((B, 2), bool)}
+    return {**rows, "target": target, "target_mask": mask}
+
+
+def test_cached_steps_equal_the_whole():
+    model, params = started()
+    output = jax.jit(model.apply)(params, batch())
+    assert output.attention is None and output.logits.shape == (B, T, V)
+    memory, state = model.start(params, batch(), T)
+    previous, step = jnp.full((B, 1), 1, jnp.int32), jax.jit(model.step)
+    for t in range(T):
+        logits, weights, state = step(params, memory, state, previous)
+        real = np.asarray(batch()["target_mask"][:, t])
+        np.testing.assert_allclose(logits[real, 0], output.logits[real, t], rtol=1e-4, atol=1e-5)
+        assert weights.shape == (B, 1, 1)
+        previous = batch()["target"][:, t : t + 1]
+
+
+def test_neither_sources_nor_later_tokens_are_read():
+    model, params = started()
+    given = batch()
+    expected = model.apply(params, given).logits
+    later = {**given, "target": given["target"].at[:, 3:].set(4), "source": given["source"] + 2}
+    np.testing.assert_array_equal(model.apply(params, later).logits[:, :4], expected[:, :4])
+    assert not model.is_aligning and not model.reads_source
+
+
+def test_tied_embeddings_have_one_table():
+    tied, own = (jax.eval_shape(started(tie_embeddings=tie)[0].init, jax.random.key(0))
+                 for tie in (True, False))  # fmt: skip
+    assert set(own) - set(tied) == {"output"} and own["output"].shape == (V, 6)
+
+
+@pytest.mark.parametrize("field", [{"alignment_layer": 0}, {"alignment_head": 0}])
+def test_fields_that_would_change_nothing_are_rejected(field):
+    with pytest.raises(ConfigError, match=f"decoder.{next(iter(field))}: expected none in a lang"):
+        typed(find_config("language_model"), {"decoder": field}, "config.model")

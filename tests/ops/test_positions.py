@@ -1,0 +1,83 @@
+"""Positions: sinusoids, rotations, slopes, and distances inside and outside of windows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.ops.positions import (
+    alibi_slopes,
+    rotate,
+    sinusoidal_positions,
+    slot_offsets,
+)
+from attention_jax.types import Memory
+
+
+def test_sinusoidal_positions_are_those_of_the_formula(numpy_rng):
+    positions = numpy_rng.integers(0, 500, (2, 3))
+    for depth in (6, 7):
+        expected = np.zeros((2, 3, depth))
+        for channel in range(depth):
+            angle = positions / 10000 ** (2 * (channel // 2) / depth)
+            expected[..., channel] = np.cos(angle) if channel % 2 else np.sin(angle)
+        found = sinusoidal_positions(jnp.asarray(positions), depth)
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_sinusoidal_positions_by_hand():
+    found = sinusoidal_positions(jnp.array([1, 2]), 4)
+    expected = [[0.84147098, 0.54030231, 0.00999983, 0.99995]]
+    expected += [[0.90929743, -0.41614684, 0.01999867, 0.99980001]]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("interleaved", [-2.23474169, 0.07700375, 2.91940535, 4.05919603]),
+        ("halves", [-3.14403912, 1.91960535, -0.33914308, 4.03919736]),
+    ],
+)
+def test_rotations_by_hand(layout, expected):
+    vector = jnp.array([[1.0, 2.0, 3.0, 4.0]])
+    np.testing.assert_allclose(
+        rotate(vector, jnp.array([2]), 10000.0, layout)[0], expected, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_rotated_products_depend_on_distances_only(layout):
+    x, y = jnp.array([[1.0, 2.0, 3.0, 4.0]]), jnp.array([[0.5, -1.0, 2.0, 1.0]])
+
+    def product(p, q):
+        pair = (rotate(v, jnp.array([at]), 10000.0, layout) for v, at in ((x, p), (y, q)))
+        return jnp.sum(next(pair) * next(pair))
+
+    np.testing.assert_allclose(product(5, 3), product(2, 0), rtol=1e-5)
+    if layout == "interleaved":
+        np.testing.assert_allclose(product(5, 3), 8.70363213, rtol=1e-5)
+
+
+def test_rotation_keeps_the_type_and_computes_angles_in_float32():
+    vector = jnp.ones((1, 4), jnp.bfloat16)
+    found = rotate(vector, jnp.array([1001]), 10000.0, "halves")
+    assert found.dtype == jnp.bfloat16
+    exact = rotate(jnp.ones((1, 4)), jnp.array([1001]), 10000.0, "halves")
+    np.testing.assert_allclose(found.astype(np.float32), exact, atol=0.01)
+
+
+def test_slopes_are_the_authors():
+    np.testing.assert_allclose(alibi_slopes(8), 2.0 ** -np.arange(1, 9))
+    np.testing.assert_allclose(alibi_slopes(6), [0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125])
+    np.testing.assert_allclose(alibi_slopes(1), [2.0**-8])
+
+
+def test_offsets_point_from_queries_to_slots():
+    memory = Memory(jnp.zeros((1, 3, 2)), jnp.zeros((1, 3, 2)), jnp.ones((1, 3), bool))
+    found = slot_offsets(memory, jnp.array([0, 2]))
+    np.testing.assert_array_equal(found, [[0, 1, 2], [-2, -1, 0]])
+    slots = jnp.array([[[-1, 0], [1, 2]]])
+    windows = jax.tree.map(lambda leaf: leaf, Memory(0, 0, jnp.ones((1, 2, 2)), {"slots": slots}))
+    found = slot_offsets(windows, jnp.array([0, 2]))
+    np.testing.assert_array_equal(found, [[[[-1, 0]], [[-1, 0]]]])
