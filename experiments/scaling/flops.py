@@ -49,7 +49,7 @@ def product_flops(function: Callable, *arguments: Any) -> float:
 
 def _count(jaxpr: Any) -> float:
     total = 0.0
-    for equation in jaxpr.eqns:
+    for equation in _needed(jaxpr):
         name, inner = equation.primitive.name, list(_inner(equation.params.values()))
         if name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
@@ -67,6 +67,15 @@ def _count(jaxpr: Any) -> float:
         else:
             total += sum(_count(body) for body in inner)
     return total
+
+
+def _needed(jaxpr: Any) -> Iterator[Any]:
+    """Yields the equations that the results depend on; the compiler leaves out the others."""
+    wanted = set(map(id, jaxpr.outvars))
+    for equation in reversed(jaxpr.eqns):
+        if any(id(variable) in wanted for variable in equation.outvars):
+            wanted.update(map(id, equation.invars))
+            yield equation
 
 
 def _inner(values: Any) -> Iterator[Any]:

@@ -31,7 +31,8 @@ def page(platform: str, results: Mapping[str, Any], *, peak: float = 0.0) -> str
 def _introduction(platform: str) -> list[str]:
     lines = [
         "Training steps (forward, backward, Adam) of the recurrent model of "
-        "[the speed measurements](../speed/training.md), each number in a process of its own; "
+        "[the speed measurements](../speed/training.md), or of a Transformer of six layers where "
+        "it says so, each number in a process of its own; "
         "medians, and in brackets the range over rounds; overhead, efficiency, fitted growth and "
         "the figure's times go by the least of the rounds, which others on the machine disturbed "
         "least. FLOPs are those of the model's matrix "

@@ -1,13 +1,14 @@
 """Which numbers are measured: series of training steps that differ in one size."""
 
 import dataclasses
+import itertools
 import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.scaling.subjects import Subject
+from experiments.scaling.subjects import RECURRENT, TRANSFORMER, Subject
 from experiments.speed.harness import KEEP_MEMORY, Contender
 
 CPU, GPU, TPU = "cpu", "gpu", "tpu"
@@ -94,7 +95,8 @@ class Plan:
       source_lengths: Tokens of the source alone, for the mechanisms.
       mechanism_base: What those points are based on.
       per_device: Sentences for each device where the batch grows with their number.
-      dtypes: Of activations, a curve each.
+      models: What is trained, a curve for each with each type.
+      dtypes: Of activations.
     """
 
     base: Subject
@@ -104,6 +106,7 @@ class Plan:
     source_lengths: Sequence[int]
     mechanism_base: Subject
     per_device: int
+    models: Sequence[str] = (RECURRENT,)
     dtypes: Sequence[str] = ("float32",)
 
 
@@ -135,6 +138,7 @@ ON_ACCELERATOR = Plan(
         batch=64, source_length=0, target_length=32, hidden=1024, vocabulary=1000
     ),
     per_device=256,
+    models=(RECURRENT, TRANSFORMER),
     dtypes=("float32", "bfloat16"),
 )
 
@@ -172,11 +176,11 @@ def _along(
     plan: Plan, name: str, title: str, axis: str, fields: Mapping[str, Sequence[int]]
 ) -> Series:
     points = []
-    for dtype in plan.dtypes:
+    for model, dtype in itertools.product(plan.models, plan.dtypes):
         for values in zip(*fields.values(), strict=True):
             changes = dict(zip(fields, values, strict=True))
-            subject = dataclasses.replace(plan.base, dtype=dtype, **changes)
-            points.append(Point(dtype, values[0], subject))
+            subject = dataclasses.replace(plan.base, model=model, dtype=dtype, **changes)
+            points.append(Point(f"{model} {dtype}", values[0], subject))
     return Series(name, title, axis, points)
 
 
@@ -198,5 +202,5 @@ def _devices(plan: Plan, name: str, title: str, counts: Sequence[int], *, grows:
     for count in counts:
         batch = plan.per_device * count if grows else plan.base.batch
         subject = dataclasses.replace(plan.base, batch=batch)
-        points.append(Point(plan.base.dtype, count, subject, count))
+        points.append(Point(f"{subject.model} {subject.dtype}", count, subject, count))
     return Series(name, title, "devices", points)

@@ -19,7 +19,7 @@ def main() -> None:
     if len(devices) < task["devices"]:
         raise SystemExit(f"expected {task['devices']} devices, found {len(devices)}")
     subject = Subject(**task["subject"])
-    model, batch = subject.model(), subject.make_batch()
+    model, batch = subject.build(), subject.make_batch()
     trainer = Trainer.of(model, devices)
     trainer.train(batch)
     trainer.finish()

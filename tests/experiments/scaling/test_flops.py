@@ -42,6 +42,10 @@ def test_what_is_inside_of_transformations_counts():
     assert product_flops(branched, A) == one
 
 
+def test_what_no_result_depends_on_does_not_count():
+    assert product_flops(lambda x: (x @ B, x @ B)[0], A) == 2 * 3 * 5 * 7
+
+
 def test_a_loop_of_unknown_length_is_refused():
     def loop(x):
         return jax.lax.while_loop(lambda x: x.sum() < 1e3, lambda x: x @ (A.T @ A), x)
@@ -55,7 +59,7 @@ def test_training_flops_of_the_recurrent_model():
     e, d = h // 2, 2 * h  # embeddings; annotations of both directions
     encoder = 2 * (s * e * 3 * h + s * h * 3 * h)
     bridge = d * h
-    memory = s * d * h + d * h + s * d * h  # values by the attentional layer, and keys
+    memory = s * d * h + s * d * h  # values by the attentional layer, and keys
     step = (
         e * 3 * h + h * 3 * h + h * 3 * h  # word, fed vector and state into the gates
         + h * h + s * h + s * h  # query; scores; context
@@ -63,13 +67,24 @@ def test_training_flops_of_the_recurrent_model():
     )  # fmt: skip
     forward = 2 * b * (encoder + bridge + memory + t * (step + h * v))
     subject = Subject(batch=b, source_length=s, target_length=t, hidden=h, vocabulary=v)
-    assert training_flops(subject.model(), subject.make_batch()) == 3 * forward
+    assert training_flops(subject.build(), subject.make_batch()) == 3 * forward
+
+
+def test_training_flops_of_the_transformer():
+    b, s, t, d, v = 3, 7, 4, 8, 30
+    layer = 4 * d * d + 2 * d * 4 * d  # queries, keys, values, outputs; two of the feed-forward
+    encoder = 6 * (s * layer + 2 * s * s * d)
+    own = t * layer + 2 * t * t * d
+    across = 2 * t * d * d + 2 * s * d * d + 2 * t * s * d
+    forward = 2 * b * (encoder + 6 * (own + across) + t * d * v)
+    subject = Subject(b, s, t, d, v, model="transformer")
+    assert training_flops(subject.build(), subject.make_batch()) == 3 * forward
 
 
 def test_local_attention_asks_for_less_on_long_sources():
     def flops(attention, length):
-        subject = Subject(2, length, 4, 8, 30, attention)
-        return training_flops(subject.model(), subject.make_batch())
+        subject = Subject(2, length, 4, 8, 30, attention=attention)
+        return training_flops(subject.build(), subject.make_batch())
 
     growth = {name: flops(name, 400) - flops(name, 200) for name in ("bahdanau", "local_p", "none")}
     assert growth["none"] < growth["local_p"] < growth["bahdanau"]

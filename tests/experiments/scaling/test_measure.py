@@ -8,7 +8,7 @@ import pytest
 
 from attention_jax.errors import UserError
 from experiments.scaling import analysis, figures, measure, page
-from experiments.scaling.series import CPU, GPU, ON_ACCELERATOR, all_series
+from experiments.scaling.series import CPU, GPU, all_series
 from experiments.scaling.subjects import Subject
 from experiments.speed.harness import Conditions
 
@@ -35,12 +35,16 @@ def test_every_point_can_be_built_and_divided(platform, devices, smoke):
     for series in all_series(platform, devices, smoke=smoke):
         for point in series.points:
             assert point.devices <= max(devices, 8) and point.subject.batch % point.devices == 0
-            assert point.subject.model().config.attention.name == point.subject.attention
+            attention = point.subject.build().config.attention.name
+            is_recurrent = point.subject.model == "recurrent"
+            assert attention == (point.subject.attention if is_recurrent else "multi_head")
 
 
 def test_accelerators_compare_types_and_measure_one_number_at_a_time():
     series = all_series(GPU, 4)
-    assert {point.line for point in series[0].points} == set(ON_ACCELERATOR.dtypes)
+    assert {point.line for point in series[0].points} == {
+        "recurrent float32", "recurrent bfloat16", "transformer float32", "transformer bfloat16",
+    }  # fmt: skip
     assert all(len(group) == 1 for each in series for group in each.groups(GPU))
     assert [point.devices for point in series[-1].points] == [1, 2, 4]
     assert "XLA_FLAGS" not in series[-1].points[-1].contender(GPU).environment
@@ -55,11 +59,11 @@ def test_a_cpu_is_divided_for_each_number(monkeypatch):
 
 
 def test_mechanisms_have_the_depth_of_the_model():
-    subject = Subject(2, 30, 3, 8, 16, "local_p")
-    assert subject.model().config.attention.half_width == 10
-    subject = Subject(2, 30, 3, 8, 16, "bahdanau", "bfloat16")
-    assert subject.model().config.attention.attention_dim == 8
-    assert subject.model().config.dtype == "bfloat16"
+    subject = Subject(2, 30, 3, 8, 16, attention="local_p")
+    assert subject.build().config.attention.half_width == 10
+    subject = Subject(2, 30, 3, 8, 16, dtype="bfloat16")
+    assert subject.build().config.attention.attention_dim == 8
+    assert subject.build().config.dtype == "bfloat16"
 
 
 # ---- What times say ------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_example_bytes_are_those_of_a_batch():
 @pytest.mark.parametrize("average", [False, True])
 def test_checkpoint_bytes_are_those_of_the_state(average):
     averaging = MovingAverage() if average else NoAveraging()
-    model, optimizer = SUBJECT.model(), build_optimizer(Adam())
+    model, optimizer = SUBJECT.build(), build_optimizer(Adam())
     state = jax.eval_shape(
         lambda rng: start_state(model, optimizer, rng, averaging=averaging), jax.random.key(0)
     )
