@@ -86,7 +86,7 @@ def train(
                 values = log.timed("evaluation", parts.validation, _evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
-                state = _observe(state, values, parts)
+                state = _with_plateau(state, parts, values)
                 log.validation(step, values, best=watch.best_step == step)
 
             is_due = last or _is_due(step, watch, settings)
@@ -140,15 +140,15 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
 
 
-def _observe(state: TrainState, values: Mapping[str, float], parts: Assembly) -> TrainState:
-    """Returns the state after the schedule has seen a validation."""
+def _with_plateau(
+    state: TrainState, parts: Assembly, values: Mapping[str, float]
+) -> TrainState:
+    """Lets the schedule see a validation."""
     plateau = parts.schedule.observe(state.plateau, values)
-    plateau = jax.tree.map(_place_like, plateau, parts.like.plateau)
+    plateau = jax.tree.map(
+        lambda leaf, like: jax.device_put(leaf, like.sharding), plateau, parts.like.plateau
+    )
     return dataclasses.replace(state, plateau=plateau)
-
-
-def _place_like(leaf: jax.Array, like: jax.ShapeDtypeStruct) -> jax.Array:
-    return jax.device_put(leaf, like.sharding)
 
 
 def _evaluated(state: TrainState) -> Params:
