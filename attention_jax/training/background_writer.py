@@ -7,9 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attention_jax.errors import UserError
 from attention_jax.training.run_directory import RunDirectory, read_json
-from attention_jax.training.writers import FAILED, Opening, Writer, find_writer
+from attention_jax.training.writers import (
+    FAILED,
+    INTERRUPTED,
+    Opening,
+    Writer,
+    find_writer,
+)
 
-_PATIENCE = 30.0  # seconds: what schedulers commonly leave a process that they end
+_PATIENCE, _HURRIED = 60.0, 10.0  # seconds; whoever ends a process leaves it half a minute or so
 
 
 class BackgroundWriter:
@@ -39,8 +45,10 @@ class BackgroundWriter:
         }
         self._waiting.put(lambda: self._writer.write(step, split, numbers))
 
-    def close(self, ending: str, *, patience: float = _PATIENCE) -> None:
+    def close(self, ending: str, *, patience: float | None = None) -> None:
         """Ends writing, waiting at most `patience` seconds for what was not written yet."""
+        if patience is None:
+            patience = _HURRIED if ending == INTERRUPTED else _PATIENCE
         self._waiting.put(lambda: self._writer.close(ending))
         self._waiting.put(None)
         self._thread.join(patience)

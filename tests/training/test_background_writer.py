@@ -62,6 +62,16 @@ def test_writing_waits_for_nobody():
     assert writer.told == [(1, "train", {}), "finished"]
 
 
+def test_less_is_waited_for_where_the_process_is_being_ended(monkeypatch):
+    monkeypatch.setattr(background_writer, "_HURRIED", 0.01)
+    gate, said = threading.Event(), []
+    background = BackgroundWriter("memory", Remembering(waits_for=gate), said.append)
+    background.write(1, "train", {})
+    background.close("interrupted")
+    gate.set()
+    assert len(said) == 1
+
+
 def test_a_failure_ends_the_writer_with_one_line():
     writer, said = Remembering(fails_at=2), []
     background = BackgroundWriter("memory", writer, said.append)
