@@ -1,10 +1,12 @@
 r"""Trains and evaluates a model, or continues where the same command was cut off.
 
 usage: python -m launch.train --config=FILE[:ARGUMENT] --workdir=DIRECTORY [--config.FIELD=VALUE]
+                              [--profile_steps=FIRST:LAST]
 
   --config         a file of configs/; what may follow the colon is said at its top
   --workdir        the run's directory; made if there is none, continued if it holds this run
   --config.FIELD   another value for a field of the config, by its path
+  --profile_steps  writes a profiler trace of these steps to profile/ in the run's directory
 
 for example:
   python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
@@ -28,6 +30,7 @@ from absl import flags
 from launch import cli
 
 flags.DEFINE_string("workdir", None, "The run's directory.")
+flags.DEFINE_string("profile_steps", None, "Steps to trace, as FIRST:LAST.")
 
 
 def main() -> None:
@@ -35,12 +38,15 @@ def main() -> None:
     workdir = cli.require("workdir")
     from attention_jax.training import processes
     from attention_jax.training.config import from_config_dict
+    from attention_jax.training.profiling import ProfileSteps
     from attention_jax.training.run import run_experiment
 
+    steps = cli.value("profile_steps")
+    profiled = None if steps is None else ProfileSteps.parse(steps)
     config = from_config_dict(flags.FLAGS["config"].value)
     cli.use_compilation_cache()
     with processes.joined():
-        run_experiment(config, workdir)
+        run_experiment(config, workdir, profiled)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from attention_jax.training import optimizers, schedules
 from attention_jax.training.averaging import Averaging, CheckpointAverage, NoAveraging
 from attention_jax.training.freezing import Freezing
 from attention_jax.training.sharding_config import ShardingConfig
+from attention_jax.training.writers import writer_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ class TrainingConfig:
         times the median of the last 64; 0 skips none.
       max_consecutive_nonfinite: Updates skipped one after another, for a gradient that is not
         finite or stands out, that stop training.
-      tensorboard: Whether the metrics are also written as TensorBoard event files.
+      writers: Where metrics go besides `metrics.jsonl`: files of the package `writers`.
     """
 
     num_steps: int | None = setting(None, at_least=1)
@@ -70,7 +71,7 @@ class TrainingConfig:
     patience: int = setting(0, at_least=0)
     max_gradient_ratio: float = setting(0.0, at_least=0.0)
     max_consecutive_nonfinite: int = setting(10, at_least=1)
-    tensorboard: bool = setting(False)
+    writers: tuple[str, ...] = setting((), choices=writer_names())
 
     def __post_init__(self):
         if self.num_steps is None and self.num_epochs is None:
@@ -89,6 +90,8 @@ class TrainingConfig:
                 "max_gradient_ratio: expected more than 1, or 0 to skip no update, found "
                 f"{self.max_gradient_ratio}"
             )
+        if len(set(self.writers)) < len(self.writers):
+            raise ValueError(f"writers: expected every one once, found {self.writers}")
         count = getattr(self.averaging, "count", 1)
         if self.keep_latest < count:
             raise ValueError(
@@ -166,7 +169,7 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     Raises:
       ConfigError: Naming the first field that is wrong, what was expected and what was found.
     """
-    config = typed(ExperimentConfig, _plain_mapping(values))
+    config = typed(ExperimentConfig, _renewed(_plain_mapping(values)))
     return dataclasses.replace(config, objectives=build_objective(config.objectives).terms)
 
 
@@ -212,8 +215,8 @@ _MAY_CHANGE = (
     "training.keep_best",
     "training.patience",
     "training.max_consecutive_nonfinite",
-    "training.tensorboard",
     "sharding",
+    "training.writers",
     "search",
     "evaluation",
 )
@@ -242,6 +245,18 @@ def _plain_mapping(values: Any) -> Any:
     if hasattr(values, "items"):
         return {name: _plain_mapping(values[name]) for name in values.keys()}
     return values
+
+
+def _renewed(values: Any) -> Any:
+    """Turns fields of older configs, such as those of runs, into the ones that replaced them."""
+    training = values.get("training") if isinstance(values, Mapping) else None
+    if not isinstance(training, Mapping) or "tensorboard" not in training:
+        return values
+    training = dict(training)
+    writers = tuple(training.get("writers", ()))
+    if training.pop("tensorboard") and "tensorboard" not in writers:
+        training["writers"] = ("tensorboard", *writers)
+    return {**values, "training": training}
 
 
 def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> Any:

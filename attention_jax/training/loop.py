@@ -18,6 +18,7 @@ from attention_jax.training.config import ExperimentConfig, TrainingConfig
 from attention_jax.training.meter import Meter
 from attention_jax.training.origin import check_origin, origin
 from attention_jax.training.preemption import Preemption
+from attention_jax.training.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.run_log import RunLog
 from attention_jax.training.sharding import fetch
@@ -32,6 +33,7 @@ def train(
     directory: RunDirectory,
     checkpointer: Checkpointer,
     preemption: Preemption,
+    profiled: ProfileSteps | None = None,
 ) -> None:
     """Trains to the end; the checkpoints hold the result.
 
@@ -40,6 +42,7 @@ def train(
       directory: Where it is; claimed by the caller, and holding this config.
       checkpointer: Its checkpoints. If there are any, training continues after the newest.
       preemption: Asked after every step whether to save and leave.
+      profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
       UserError: If the data, the config or the directory is at fault, or the loss diverges.
@@ -63,20 +66,17 @@ def train(
     held = describe_held(parts.strategy, state)
     directory.add_to_run(sharding=held)
 
-    meter = Meter(
-        settings.log_every_steps,
-        max_consecutive_skipped=settings.max_consecutive_nonfinite,
-        skipped_in_a_row=int(state.skipped_in_a_row),
-    )
-    with RunLog(directory, settings, parts.objective, parts.total_steps, step=done) as log:
-        log.opening(parts, count_parameters(state.params), held, seconds=watch.seconds)
+    meter = _meter(settings, state)
+    with RunLog(directory, settings, parts, step=done, profiled=profiled) as log:
+        log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
             if watch.stopped:
                 break
-            batch = parts.strategy.place(next(parts.batches), settings.accumulate_steps)
-            state, metrics = parts.train_step(state, batch, step_rng)
+            batch = log.timed("data", next, parts.batches)
+            batch = parts.strategy.place(batch, settings.accumulate_steps)
+            state, metrics = log.profiled(step, parts.train_step, state, batch, step_rng)
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)
@@ -84,7 +84,7 @@ def train(
             metric = None
             if last or _is_multiple(step, settings.evaluate_every_steps):
                 log.training(meter.flush(end=last))
-                values = parts.validation(_evaluated(state))
+                values = log.timed("evaluation", parts.validation, _evaluated(state))
                 metric = values.get(settings.metric, math.nan)
                 watch = watch.after(metric, step, settings)
                 state = _with_plateau(state, parts, values)
@@ -94,19 +94,20 @@ def train(
             if is_due or told_to_stop:
                 log.training(meter.flush(end=last or watch.stopped))
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
-                checkpointer.save(
-                    step, state, data=parts.batches.state(), config=origin(config, directory),
+                log.timed(
+                    "save", checkpointer.save, step, state,
+                    data=parts.batches.state(), config=origin(config, directory),
                     host=dataclasses.asdict(watch), metric=metric, interim=not is_due,
                 )  # fmt: skip
                 directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
-                checkpointer.wait()
+                log.timed("save", checkpointer.wait)
                 log.say(f"told to stop: step {step} is saved, the same command continues")
                 preemption.leave()
         if watch.stopped:
             log.say(f"stopped early: no better {settings.metric} since step {watch.best_step}")
-        checkpointer.wait()
-    directory.add_to_run(parameters=hash_parameters(state.params))
+        log.timed("save", checkpointer.wait)
+        directory.add_to_run(time_use=log.closing(), parameters=hash_parameters(state.params))
 
 
 def hash_parameters(params: Params) -> str:
@@ -121,6 +122,14 @@ def hash_parameters(params: Params) -> str:
 def count_parameters(params: Params) -> int:
     """Returns how many numbers the parameters hold."""
     return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _meter(settings: TrainingConfig, state: TrainState) -> Meter:
+    return Meter(
+        settings.log_every_steps,
+        max_consecutive_skipped=settings.max_consecutive_nonfinite,
+        skipped_in_a_row=int(state.skipped_in_a_row),
+    )
 
 
 def _is_multiple(step: int, every: int) -> bool:

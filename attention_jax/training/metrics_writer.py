@@ -1,18 +1,18 @@
-"""Metrics over time: `metrics.jsonl`, and TensorBoard event files for those who like them."""
+"""Metrics over time: `metrics.jsonl`, from which all else is drawn."""
 
 import json
 import math
 import pathlib
 from collections.abc import Mapping
 
-from attention_jax.errors import ConfigError, RunDirectoryError
+from attention_jax.errors import RunDirectoryError
 from attention_jax.training.files import write_text
 
 
 class MetricsWriter:
     """Appends one JSON object a line: step, split, and the metrics by name."""
 
-    def __init__(self, path: pathlib.Path, *, step: int, tensorboard: bool = False):
+    def __init__(self, path: pathlib.Path, *, step: int):
         """Opens the file to continue it after `step`.
 
         Lines of later steps, written before training was cut off and about to be written again,
@@ -21,9 +21,7 @@ class MetricsWriter:
         Args:
           path: `metrics.jsonl`.
           step: Updates made so far.
-          tensorboard: Whether to write event files too, into `tensorboard/` beside `path`.
         """
-        self._events = _event_writer(path.parent / "tensorboard", step) if tensorboard else None
         try:
             kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
             write_text(path, "".join(f"{line}\n" for line in kept))
@@ -41,16 +39,10 @@ class MetricsWriter:
         line = json.dumps({"step": step, "split": split, **values})
         self._file.write(line + "\n")
         self._file.flush()
-        if self._events is not None:
-            for name, value in values.items():
-                if value is not None:
-                    self._events.add_scalar(f"{split}/{name}", value, step)
 
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the file."""
         self._file.close()
-        if self._events is not None:
-            self._events.close()
 
 
 def _lines(path: pathlib.Path) -> list[str]:
@@ -66,14 +58,3 @@ def _lines(path: pathlib.Path) -> list[str]:
         if isinstance(value, dict) and "step" in value:
             lines.append(line)
     return lines
-
-
-def _event_writer(directory: pathlib.Path, step: int):
-    try:
-        import tensorboardX
-    except ImportError:
-        raise ConfigError(
-            "config.training.tensorboard: expected the package tensorboardX to be installed "
-            "(pip install tensorboardX), found none"
-        ) from None
-    return tensorboardX.SummaryWriter(str(directory), purge_step=step + 1)

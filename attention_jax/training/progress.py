@@ -11,7 +11,7 @@ _RATE_WINDOWS = 20
 
 
 class Progress:
-    """Shows step, loss, tokens per second and the time that is left."""
+    """Shows step, loss, tokens per second, what time goes into, and the time that is left."""
 
     def __init__(
         self,
@@ -42,13 +42,16 @@ class Progress:
         """Leaves the time since the last call out of the rates, as after a validation."""
         self._mark = (time.monotonic(), step)
 
-    def update(self, step: int, metrics: Mapping[str, float], tokens: float) -> dict[str, float]:
+    def update(
+        self, step: int, metrics: Mapping[str, float], tokens: float, shares: str = ""
+    ) -> dict[str, float]:
         """Shows the state after `step` updates.
 
         Args:
           step: Updates made.
           metrics: Means since the last call, `loss` among them.
           tokens: Target tokens since the last call.
+          shares: What the time since the last call went into, in words.
 
         Returns:
           The rates since the last call: `steps_per_second` and `tokens_per_second`.
@@ -63,6 +66,7 @@ class Progress:
             f"step {step}/{self._total_steps}",
             f"loss {metrics.get('loss', float('nan')):.4f}",
             f"{rates['tokens_per_second']:,.0f} tokens/s",
+            *([shares] if shares else []),
             f"{format_seconds(left)} left",
         ]
         self._show("  ".join(words), now, last=step >= self._total_steps)

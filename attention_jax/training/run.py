@@ -17,23 +17,29 @@ from attention_jax.training.config import (
 from attention_jax.training.evaluate import Evaluation, format_results
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preemption
+from attention_jax.training.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory, read_json
 from attention_jax.training.trained import load_run
+from attention_jax.training.writers import require_packages
 
 _MOST_NAMED = 3  # differences that fit a line
 
 
-def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
+def run_experiment(
+    config: ExperimentConfig, workdir: str | Path, profiled: ProfileSteps | None = None
+) -> None:
     """Trains and evaluates an experiment in a directory, continuing what is there.
 
     Args:
       config: The experiment.
       workdir: Its run directory; made if there is none.
+      profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
       UserError: If the directory, the data or the config is at fault.
       Preempted: If the process was told to stop; nothing is lost then.
     """
+    require_packages(config.training.writers)
     directory = RunDirectory(workdir, writes=processes.is_first())
     with contextlib.ExitStack() as claim, Preemption().watching() as preemption:
 
@@ -47,7 +53,7 @@ def run_experiment(config: ExperimentConfig, workdir: str | Path) -> None:
 
         if processes.from_first(begin):
             with open_checkpoints(directory, config) as checkpointer:
-                train(config, directory, checkpointer, preemption)
+                train(config, directory, checkpointer, preemption, profiled)
             with preemption.at_once():
                 _evaluate(config, directory)
             directory.add_to_run(finished=provenance.now())

@@ -5,8 +5,8 @@
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
 `alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
 is told of, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`, differences
-from another run; `checkpoints/`, `vocab/` and `plots/`; `logs/`, the output of each of several
-processes.
+from another run; `checkpoints/`, `vocab/`, `plots/`; `logs/`, the output of each of several
+processes; and, where asked for, `profile/`.
 """
 
 import contextlib
@@ -45,6 +45,7 @@ class RunDirectory:
         self.links = self.path / "links.train.txt"
         self.plots = self.path / "plots"
         self.logs = self.path / "logs"
+        self.profile = self.path / "profile"
 
     def predictions(self, split: str) -> pathlib.Path:
         """Returns the file with the best output for every example of a split."""

@@ -1,7 +1,7 @@
 """The project's side of the comparison: its model, its training step, its search, its attention."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -28,9 +28,13 @@ from experiments.speed.workloads import PAD, Sentences, Sizes, TransformerSizes
 
 def model_of(sizes: Sizes | TransformerSizes) -> Model:
     """Builds the model of the comparison."""
-    fields = _transformer(sizes) if isinstance(sizes, TransformerSizes) else _recurrent(sizes)
-    config = typed(find_config("encoder_decoder"), fields, "config.model")
+    config = typed(find_config("encoder_decoder"), model_fields(sizes), "config.model")
     return build_model(config, sizes.vocabulary, sizes.vocabulary)
+
+
+def model_fields(sizes: Sizes | TransformerSizes) -> dict[str, Any]:
+    """Returns the model's config."""
+    return _transformer(sizes) if isinstance(sizes, TransformerSizes) else _recurrent(sizes)
 
 
 def _transformer(sizes: TransformerSizes) -> dict[str, Any]:
@@ -105,9 +109,13 @@ class Trainer:
 
     @classmethod
     def create(cls, sizes: Sizes | TransformerSizes) -> "Trainer":
+        """Starts the model of the comparison on all devices."""
+        return cls.of(model_of(sizes))
+
+    @classmethod
+    def of(cls, model: Model, devices: Sequence[jax.Device] | None = None) -> "Trainer":
         """Starts with drawn parameters and Adam, without clipping or smoothing."""
-        model, averaging = model_of(sizes), NoAveraging()
-        strategy = build_strategy(ShardingConfig())
+        averaging, strategy = NoAveraging(), build_strategy(ShardingConfig(), devices)
         optimizer_config = Adam(learning_rate=1e-4, clip_norm=0.0)
         optimizer, objective = build_optimizer(optimizer_config), build_objective({"nll": {}})
         schedule = build_schedule(

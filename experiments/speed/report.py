@@ -19,6 +19,11 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def save(path: Path, title: str, results: Mapping[str, Any]) -> None:
+    """Writes results as JSON and, beside it, their page; raises as `write`."""
+    write(path, results, page(title, results))
+
+
+def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
     """Writes results as JSON and, beside it, as Markdown.
 
     Raises:
@@ -27,7 +32,7 @@ def save(path: Path, title: str, results: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".md").write_text(page(title, results), encoding="utf-8")
+        path.with_suffix(".md").write_text(markdown, encoding="utf-8")
     except OSError as error:
         raise RunDirectoryError(f"{path}: expected to write results, found {error}") from None
 

@@ -9,11 +9,12 @@ A worker reads one command a line from its standard input and answers one JSON o
 import gc
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
 from typing import Any, TextIO
+
+from attention_jax.training.memory import peak_resident_bytes, resident_bytes
 
 
 def open_channel() -> TextIO:
@@ -74,21 +75,9 @@ def reset_peak_memory() -> None:
 
 def peak_memory() -> float:
     """Returns the largest resident set since the last reset (MiB)."""
-    try:
-        return _status("VmHWM")
-    except (OSError, KeyError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_resident_bytes() / 2**20
 
 
 def resident_memory() -> float:
     """Returns the present resident set (MiB), or NaN where the system does not say."""
-    try:
-        return _status("VmRSS")
-    except (OSError, KeyError):
-        return float("nan")
-
-
-def _status(field: str) -> float:
-    with open("/proc/self/status") as file:
-        entries = dict(line.split(":", 1) for line in file if ":" in line)
-    return int(entries[field].split()[0]) / 1024
+    return resident_bytes() / 2**20

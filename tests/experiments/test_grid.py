@@ -140,7 +140,7 @@ def test_is_finished_refuses_the_record_of_another_config(tmp_path):
 def test_is_finished_takes_fields_that_the_record_does_not_know_at_their_defaults(tmp_path):
     run, *_ = make_runs(tmp_path)
     config = run.resolved()
-    del config["training"]["tensorboard"]
+    del config["training"]["writers"]
     fill(run, config)
     run.keep()
     assert run.is_finished()

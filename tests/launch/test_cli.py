@@ -62,7 +62,7 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
         ("--config.seed=abc", "--config.seed: expected int, found 'abc'"),
         ("--config.seed=1.5", "--config.seed: expected int, found '1.5'"),
         ("--config.optimizer.learning_rate=fast", "expected float, found 'fast'"),
-        ("--config.training.tensorboard=maybe", "expected bool, found 'maybe'"),
+        ("--config.search.forbid_unknown=maybe", "expected bool, found 'maybe'"),
         ("--config.learning_rate=1", "did you mean --config.optimizer.learning_rate?"),
         ("--config.seed=99999999999999999999", "config.seed: expected at most 4294967295, found 9"),
         ("--config.training.num_epochs=inf", "num_epochs: expected a finite number, found inf"),
@@ -73,6 +73,9 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
         ("--config.model.attention.name=bahdanua", "did you mean 'bahdanau'?"),
         ("--config.data.name=imagenet", "config.data.name: expected one of"),
         ("--config.evaluation.splits=('dev',)", "found 'dev'"),
+        ("--config.training.writers=wandbb", "found 'wandbb' (did you mean 'wandb'?)"),
+        ("--profile_steps=5", "--profile_steps: expected FIRST:LAST with 1 <= FIRST <= LAST, "
+         "found '5'"),
         ("--wordir=x", "wordir"),
         ("stray", "unexpected argument 'stray'"),
     ],

@@ -80,9 +80,9 @@ def test_override_of_a_nested_name(override):
 
 def test_override_of_a_tuple_and_a_bool(override):
     splits = "--config.evaluation.splits=('test', 'train')"
-    config = override(splits, "--config.training.tensorboard")
+    config = override(splits, "--config.search.forbid_unknown")
     assert config.evaluation.splits == ("test", "train")
-    assert config.training.tensorboard is True
+    assert config.search.forbid_unknown is True
 
 
 def test_override_of_an_objective(override):

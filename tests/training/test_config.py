@@ -65,6 +65,15 @@ def test_to_plain_reads_back_as_the_same_config():
             "config.training.patience: expected 0 where averaging.name is 'checkpoints'",
         ),
         ({"training": {"num_steps": 5, "mode": "low"}}, "expected one of 'min', 'max'"),
+        (
+            {"training": {"num_steps": 5, "writers": ("tensorbord",)}},
+            "writers[0]: expected one of 'mlflow', 'tensorboard', 'wandb', found 'tensorbord' "
+            "(did you mean 'tensorboard'?)",
+        ),
+        (
+            {"training": {"num_steps": 5, "writers": ("wandb", "wandb")}},
+            "config.training.writers: expected every one once, found ('wandb', 'wandb')",
+        ),
         ({"evaluation": {"splits": ("dev",)}}, "splits[0]: expected one of train"),
         ({"objectives": {}}, "config.objectives: expected at least one"),
         ({"objectives": {"nl": {}}}, "did you mean 'nll'"),
@@ -76,6 +85,20 @@ def test_from_config_dict_names_what_is_wrong(groups, words):
     with pytest.raises(ConfigError) as error:
         from_config_dict(_values(**groups))
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("training", "writers"),
+    [
+        ({"tensorboard": False}, ()),
+        ({"tensorboard": True}, ("tensorboard",)),
+        ({"tensorboard": True, "writers": ("wandb",)}, ("tensorboard", "wandb")),
+        ({"tensorboard": True, "writers": ("wandb", "tensorboard")}, ("wandb", "tensorboard")),
+    ],
+)
+def test_configs_from_before_there_were_several_writers_are_read(training, writers):
+    config = from_config_dict(_values(training={"num_steps": 5, **training}))
+    assert config.training.writers == writers
 
 
 def test_total_steps_counts_updates_or_passes():

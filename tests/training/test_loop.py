@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import sys
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
+from attention_jax.training.profiling import ProfileSteps
 from attention_jax.training.run import adopt_config, open_checkpoints, run_experiment
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.trained import load_run
@@ -48,8 +50,8 @@ def plain_run(tmp_path_factory):
 
 def test_intervals_do_not_change_the_parameters(plain_run, tmp_path):
     config = tiny_config(
-        evaluate_every_steps=5, checkpoint_every_steps=4, log_every_steps=3, tensorboard=True,
-        keep_latest=3, keep_best=2,
+        evaluate_every_steps=5, checkpoint_every_steps=4, log_every_steps=3, keep_latest=3,
+        keep_best=2, writers=("tensorboard",),
     )  # fmt: skip
     run_experiment(config, tmp_path / "run")
     assert _facts(tmp_path / "run")["parameters"] == _facts(plain_run)["parameters"]
@@ -57,8 +59,40 @@ def test_intervals_do_not_change_the_parameters(plain_run, tmp_path):
     assert _steps(tmp_path / "run", "validation") == [5, 10, 12]
     assert _steps(plain_run, "train") == _steps(plain_run, "validation") == [12]
     assert any((tmp_path / "run" / "tensorboard").iterdir())
+    assert _facts(tmp_path / "run")["writers"] == {"tensorboard": ""}
     steps = {int(path.name) for path in (tmp_path / "run" / "checkpoints").iterdir()}
     assert {8, 10, 12} <= steps and 4 not in steps
+
+
+def test_metrics_say_what_time_and_memory_went_into(plain_run):
+    line = next(line for line in read_metrics(plain_run / "metrics.jsonl")
+                if line["split"] == "train")  # fmt: skip
+    use = _facts(plain_run)["time_use"]
+    assert line["seconds/compute"] > 0 and line["seconds/data"] > 0 and line["memory/host"] > 0
+    assert line["seconds/evaluation"] == 0  # the one validation comes after the line
+    assert all(use[part] > 0 for part in ("compute", "data", "save", "evaluation"))
+    assert use["compute"] >= line["seconds/compute"]
+
+
+def test_profiled_steps_leave_a_trace_and_the_same_parameters(plain_run, tmp_path):
+    config = tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0,
+                         evaluation={"splits": ()})  # fmt: skip
+    run_experiment(config, tmp_path / "run", ProfileSteps(2, 3))
+    assert list((tmp_path / "run" / "profile").rglob("*.xplane.pb"))
+    assert _facts(tmp_path / "run")["parameters"] == _facts(plain_run)["parameters"]
+
+
+def test_profiled_steps_after_the_end_are_refused(tmp_path):
+    with pytest.raises(UserError, match="--profile_steps: expected steps of this training, from 1"):
+        run_experiment(tiny_config(), tmp_path / "run", ProfileSteps(12, 13))
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_a_missing_package_is_said_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(ConfigError, match="expected the package wandb to be installed"):
+        run_experiment(tiny_config(writers=("wandb",)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_run_is_complete_after_its_end(plain_run, capsys):

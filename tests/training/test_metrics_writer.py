@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.metrics_writer import MetricsWriter
 
@@ -30,12 +28,3 @@ def test_metrics_writer_drops_lines_after_the_restored_step(tmp_path):
     writer.write(20, "train", {"loss": 1.5})
     writer.close()
     assert [(line["step"], line["loss"]) for line in read_metrics(path)] == [(10, 2.0), (20, 1.5)]
-
-
-def test_metrics_writer_writes_tensorboard_events(tmp_path):
-    pytest.importorskip("tensorboardX")
-    writer = MetricsWriter(tmp_path / "metrics.jsonl", step=0, tensorboard=True)
-    writer.write(1, "train", {"loss": 1.5})
-    writer.close()
-    events = list((tmp_path / "tensorboard").iterdir())
-    assert events and b"train/loss" in events[0].read_bytes()

@@ -33,6 +33,14 @@ def test_update_returns_rates_and_shows_the_time_left(clock):
     assert stream.getvalue() == "step 10/100  loss 1.2500  1,500 tokens/s  18s left\n"
 
 
+def test_update_shows_what_the_time_went_into(clock):
+    stream = io.StringIO()
+    progress = Progress(100, stream=stream)
+    clock[0] += 2.0
+    progress.update(10, {"loss": 1.25}, 3000, "compute 93%, data 7%")
+    assert "1,500 tokens/s  compute 93%, data 7%  18s left" in stream.getvalue()
+
+
 def test_update_leaves_skipped_time_out(clock):
     progress = Progress(100, stream=io.StringIO())
     clock[0] += 50.0
