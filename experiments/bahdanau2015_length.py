@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_jax.plotting.by_length import bleu_by_length_curves
-from attention_jax.plotting.figure import save_figure
-from attention_jax.training.files import replacing, write_text
-from experiments import program, seeds, sentence_bleu, tables
+from attention_jax.training.files import write_text
+from experiments import length_tables, program, seeds, sentence_bleu, tables
 from experiments.grid import SMOKE, Grid, Run
 from experiments.joined_sentences import NUMBERS
-from experiments.sentence_bleu import SentenceBleu
+from experiments.length_tables import sentences_of
 
 NAME = "bahdanau2015_length"
 USAGE = """
@@ -106,13 +104,12 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     for name, (title, splits, edges) in plots.items():
         path = out / grid.name / f"{name}.png"
         curves = {
-            SYSTEMS[cell].label: sentence_bleu.by_length(_sentences(of_cell, splits), edges)
+            SYSTEMS[cell].label: sentence_bleu.by_length(sentences_of(of_cell, splits), edges)
             for cell, of_cell in _by_cell(runs).items()
         }
-        with replacing(path) as temporary:
-            save_figure(bleu_by_length_curves(curves, f"BLEU by length, {title}"), temporary)
+        length_tables.draw(curves, title, path)
         paths.append(path)
-        sections += [*_length_section(title, curves, path.relative_to(out)), ""]
+        sections += [*length_tables.section(title, curves, path.relative_to(out)), ""]
     sections += [*_joined_table(runs), "", "## How it was made", "", tables.provenance(runs), ""]
     write_text(page, "\n".join(sections))
     return [page, *paths]
@@ -176,7 +173,7 @@ def _main_table(runs: Sequence[Run]) -> str:
     rows = []
     for cell, of_cell in _by_cell(runs).items():
         system, facts = SYSTEMS[cell], of_cell[0].facts()
-        values = seeds.seed_mean(_sentences(of_cell))
+        values = seeds.seed_mean(sentences_of(of_cell))
         rows.append([
             system.label, str(len(of_cell)), tables.with_deviation(values),
             tables.interval(values), _each_bleu(of_cell), f"{facts['num_train_pairs']:,}",
@@ -191,7 +188,7 @@ def _claims(runs: Sequence[Run]) -> list[str]:
     for better, worse in CLAIMS:
         if better not in by_cell or worse not in by_cell:
             continue
-        found = seeds.compare(_sentences(by_cell[worse]), _sentences(by_cell[better]))
+        found = seeds.compare(sentences_of(by_cell[worse]), sentences_of(by_cell[better]))
         p = tables.probability(found.p_value, seeds.RESAMPLES)
         theirs = SYSTEMS[better].bleu - SYSTEMS[worse].bleu
         rows.append([
@@ -208,38 +205,11 @@ def _claims(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _length_section(title: str, curves: Mapping[str, Sequence], plot: Path) -> list[str]:
-    labels = {
-        bucket.first: (bucket.label, bucket.sentences)
-        for buckets in curves.values()
-        for bucket in buckets
-    }
-    rows = []
-    for name, buckets in curves.items():
-        found = {bucket.first: bucket for bucket in buckets}
-        rows.append([name, *(
-            f"{found[first].bleu:.1f} ({found[first].low:.1f} to {found[first].high:.1f})"
-            if first in found else tables.NOTHING
-            for first in sorted(labels)
-        )])  # fmt: skip
-    headings = [f"{labels[first][0]} words" for first in sorted(labels)]
-    numbers = ["sentences", *(f"{labels[first][1]:,}" for first in sorted(labels))]
-    return [
-        f"## BLEU by source length, {title}",
-        "",
-        f"![BLEU over source length]({plot})",
-        "",
-        "Mean over seeds and 95 % interval.",
-        "",
-        tables.table(["system", *headings], [numbers, *rows]),
-    ]
-
-
 def _joined_table(runs: Sequence[Run]) -> list[str]:
     rows = []
     for cell, of_cell in _by_cell(runs).items():
         scores = [
-            tables.with_deviation(seeds.seed_mean(_sentences(of_cell, (split,))))
+            tables.with_deviation(seeds.seed_mean(sentences_of(of_cell, (split,))))
             for split in ("test", *(f"joined_{number}" for number in NUMBERS))
         ]
         rows.append([SYSTEMS[cell].label, *scores])
@@ -259,18 +229,8 @@ def _by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return {cell: members for cell, members in groups.items() if members}
 
 
-def _sentences(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
-    """Returns the sentences of each run, of several splits as if they were one."""
-    return [
-        SentenceBleu.concatenated(
-            [sentence_bleu.load(run.record / sentence_bleu.FILE, split) for split in splits]
-        )
-        for run in runs
-    ]
-
-
 def _each_bleu(runs: Sequence[Run]) -> str:
-    return ", ".join(f"{sentences.bleu:.2f}" for sentences in _sentences(runs))
+    return ", ".join(f"{sentences.bleu:.2f}" for sentences in sentences_of(runs))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""Sentences as matrices: one decoder over several encoders, at the size of a small corpus.
+
+A source becomes one vector for each token, and a decoder attends to them. How much must the
+vectors of a sentence know of one another for that? `experiments/encoders_as_matrices.py` varies
+`model.encoder`; this file is what all of its runs share. With the encoder that it names, a
+bidirectional GRU, and additive attention, it is RNNsearch (Bahdanau, Cho and Bengio 2015) with the
+decoder of Nematus, which starts from the mean of the matrix, so that it asks for no final state.
+
+Command:  python -m experiments.encoders_as_matrices --jobs=2    (all runs, then the table)
+          python -m launch.train --config=configs/encoders_as_matrices.py:multi30k \
+              --workdir=runs/matrices    (one run: the recurrent encoder)
+          after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
+Expected: see docs/results/encoders_as_matrices.md
+Time:     about seven minutes a run on one CPU core
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common
+
+
+def get_config(argument: str | None = None) -> ConfigDict:
+    """Returns the config for a data set."""
+    argument = common.choose(argument, "multi30k", ("multi30k", "tatoeba", "parallel", "smoke"))
+    config = ConfigDict()
+    config.seed = 0
+    config.data = common.data_section(argument)
+    if argument != "smoke":
+        config.data.batch_size = 64
+        config.data.num_buckets = 8
+        config.data.subwords.size = 4000
+    config.model = {
+        "name": "encoder_decoder",
+        "source_embedding_dim": 128,
+        "target_embedding_dim": 128,
+        "encoder": {
+            "name": "recurrent",
+            "cell": "gru",
+            "hidden_dim": 128,
+            "direction": "bidirectional",
+        },
+        "attention": {"name": "bahdanau", "attention_dim": 128},
+        "decoder": {
+            "name": "conditional_gru",
+            "hidden_dim": 256,
+            "bridge": "mean",
+            "readout_dim": 128,
+        },
+        "embedding_dropout": 0.1,
+        "output_dropout": 0.2,
+        "initialization": {"name": "default"},
+    }
+    config.objectives = {"nll": {"label_smoothing": 0.1}}
+    config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 1.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
+    config.training = {
+        "num_steps": 2000,
+        "averaging": {"name": "ema", "decay": 0.998},
+        "log_every_steps": 50,
+        "evaluate_every_steps": 1000,
+        "checkpoint_every_steps": 1000,
+    }
+    config.search = {"method": "beam", "beam_size": 5, "min_length_ratio": 0.5}
+    config.evaluation = {"splits": ("test",), "num_heat_maps": 4}
+    return common.finish(config, argument)

@@ -1,0 +1,215 @@
+"""Sentences as matrices; see `USAGE`.
+
+No paper has this table. Its rows are encoders of Bahdanau, Cho and Bengio (2015), of Gehring, Auli,
+Grangier and Dauphin (2017) and of Vaswani et al. (2017), all under one decoder.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attention_jax.training.files import write_text
+from experiments import (
+    attention_record,
+    length_tables,
+    measure_tables,
+    program,
+    seeds,
+    sentence_bleu,
+    sentence_measures,
+    tables,
+)
+from experiments.grid import SMOKE, Grid, Run
+from experiments.joined_sentences import NUMBERS
+
+NAME = "encoders_as_matrices"
+USAGE = """
+Compares encoders that return one vector for each token under one decoder, and with a single vector
+for the whole sentence, on Multi30k from English to German: BLEU, also by length, AER and the speed
+of training; parameters within 10 %, three seeds each. Twelve runs, about an hour and a half on two
+CPU cores.
+
+usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
+"""
+EDGES = (7, 10, 13, 16, 20)
+JOINED_EDGES = (20, 25, 30, 35, 40, 50)
+METRICS = "metrics.jsonl"
+BASE = "recurrent"
+_POSITIONS = 64  # longer than any source
+_LENGTHS = {
+    "by_length": ("test sentences", ("test",), EDGES),
+    "joined": ("joined test sentences", [f"joined_{n}" for n in NUMBERS], JOINED_EDGES),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A row of the table.
+
+    Attributes:
+      label: How tables call it.
+      sees: What one vector knows of the sentence.
+      encoder: Its encoder, sized so that the whole model has as many parameters as the others.
+      overrides: What else it changes.
+    """
+
+    label: str
+    sees: str
+    encoder: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def all_overrides(self) -> dict[str, Any]:
+        """The overrides of its cell."""
+        encoder = {f"model.encoder.{name}": value for name, value in self.encoder.items()}
+        return {**encoder, **self.overrides}
+
+
+SYSTEMS: Mapping[str, System] = {
+    "recurrent": System("bidirectional GRU", "all tokens, the nearer the better"),
+    "fixed_vector": System(
+        "bidirectional GRU, one vector", "all tokens, for the whole sentence",
+        overrides={"model.attention.name": "none"},
+    ),
+    "concatenation": System(
+        "concatenation", "its token and position",
+        {"name": "concatenation", "max_positions": _POSITIONS},
+        {"model.source_embedding_dim": 192},
+    ),
+    "convolutional": System(
+        "convolutional", "7 tokens as a key, 5 as a value",
+        {"name": "convolutional", "hidden_dim": 160, "key_layers": 3, "max_positions": _POSITIONS},
+    ),
+}  # fmt: skip
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a few tiny ones on made-up data."""
+    return Grid(
+        name=f"{NAME}_smoke" if smoke else NAME,
+        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
+        overrides=SMOKE if smoke else {},
+        cells={name: system.all_overrides for name, system in SYSTEMS.items()},
+        seeds=(0,) if smoke else (0, 1, 2),
+        after=("experiments.attention_record", "experiments.joined_sentences"),
+        kept=(sentence_measures.FILE, sentence_bleu.FILE, METRICS),
+    )
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page and the two plots.
+
+    Args:
+      grid: The experiment.
+      runs: Its finished runs.
+      out: Where to write.
+
+    Returns:
+      The paths written.
+    """
+    found = attention_record.by_cell(grid, runs)
+    page, paths = out / f"{grid.name}.md", []
+    sections = [*_opening(grid, runs), _main_table(runs, found), "", *_differences(found), ""]
+    for name, (title, splits, edges) in _LENGTHS.items():
+        path = out / grid.name / f"{name}.png"
+        curves = {
+            SYSTEMS[cell].label: sentence_bleu.by_length(
+                length_tables.sentences_of(_of_cell(runs, cell), splits), edges
+            )
+            for cell in found
+        }
+        length_tables.draw(curves, title, path)
+        paths.append(path)
+        sections += [*length_tables.section(title, curves, path.relative_to(out)), ""]
+    sections += ["## How it was made", "", tables.provenance(runs), ""]
+    write_text(page, "\n".join(sections))
+    return [page, *paths]
+
+
+def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+    total = len(grid.cells) * len(grid.seeds)
+    partial = [] if len(runs) == total else [f"**Only {len(runs)} of {total} runs are finished.**"]
+    config = next((run for run in runs if run.cell == BASE), runs[0]).resolved()
+    data, model, training = config["data"], config["model"], config["training"]
+    words = (
+        f"{data['name']}, {data['source_language']} to {data['target_language']}, "
+        f"{data['subwords']['size']:,} {data['subwords']['kind']} subwords a side"
+        if "source_language" in data
+        else data["name"]
+    )
+    return [
+        "# Sentences as matrices: what the vectors of a sentence must know of one another",
+        "",
+        f"Generated by `python -m experiments.{NAME}` from the records in `{grid.name}/runs`.",
+        *partial,
+        "",
+        "One decoder, one attention, one budget of parameters and of updates; what differs is the "
+        "encoder. No paper has this table, so that there is no column of published numbers. The "
+        "nearest is Gehring, Auli, Grangier and Dauphin (ACL 2017), who compare convolutions and "
+        "pooled embeddings with bidirectional LSTMs. What differs from theirs:",
+        "",
+        f"- data: {words}; theirs: WMT'16 English to Romanian and WMT to German and French;",
+        f"- the decoder: one conditional GRU of {model['decoder']['hidden_dim']} with additive "
+        "attention; theirs are LSTMs whose attention is a dot product with the last word added;",
+        "- the decoder's first state: made of the mean of the matrix, in every system;",
+        "- sizes: every model has the parameters of the others within 10 %, which one without "
+        "matrices in its encoder spends on wider embeddings;",
+        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
+        f"{config['optimizer']['name']}, the same for every system;",
+        f"- seeds: {len(grid.seeds)}.",
+        "",
+        "AER: forced decoding of the references, the most attended source word of each target "
+        "word, against the hand-made links of 100 test sentences. Tokens/s: target tokens of "
+        "training, the median over a run, on the machine named below; runs that share its cores "
+        "slow one another down.",
+        "",
+    ]
+
+
+def _main_table(runs: Sequence[Run], found: measure_tables.Found) -> str:
+    headings = ["encoder", "a vector knows", "seeds", "BLEU ↑", "95 % interval", "AER ↓",
+                "tokens/s ↑", "parameters"]  # fmt: skip
+    rows = []
+    for cell, of_cell in found.items():
+        bleu = seeds.seed_mean([run["bleu"] for run in of_cell])
+        has_links = all("aer" in run for run in of_cell)
+        members = _of_cell(runs, cell)
+        rows.append([
+            SYSTEMS[cell].label, SYSTEMS[cell].sees, str(len(of_cell)),
+            tables.with_deviation(bleu), tables.interval(bleu),
+            tables.with_deviation(seeds.seed_mean([run["aer"] for run in of_cell]))
+            if has_links else tables.NOTHING,
+            f"{np.mean([tokens_per_second(run) for run in members]):,.0f}",
+            f"{members[0].facts()['num_parameters']:,}",
+        ])  # fmt: skip
+    return tables.table(headings, rows)
+
+
+def tokens_per_second(run: Run) -> float:
+    """Returns the median rate of a run, from its record."""
+    lines = (run.record / METRICS).read_text(encoding="utf-8").splitlines()
+    metrics = [json.loads(line) for line in lines]
+    return float(np.median([m["tokens_per_second"] for m in metrics if m["split"] == "train"]))
+
+
+def _differences(found: measure_tables.Found) -> list[str]:
+    if BASE not in found:
+        return []
+    labels = {cell: SYSTEMS[cell].label for cell in found}
+    return [
+        part
+        for measure in ("bleu", "aer")
+        for part in (measure_tables.differences(found, labels, measure, BASE), "")
+    ]
+
+
+def _of_cell(runs: Sequence[Run], cell: str) -> list[Run]:
+    return [run for run in runs if run.cell == cell]
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)

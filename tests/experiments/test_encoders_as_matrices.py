@@ -1,0 +1,100 @@
+import json
+import re
+from pathlib import Path
+
+import jax
+import pytest
+
+from attention_jax.configuration import typed
+from attention_jax.models import build_model, find_config
+from experiments import encoders_as_matrices as experiment
+from experiments import seeds, sentence_bleu
+from experiments.joined_sentences import NUMBERS
+from experiments.sentence_bleu import SentenceBleu
+from tests.experiments.measured import alignments, translations, write_record
+
+SPLITS = ("test", *(f"joined_{number}" for number in NUMBERS))
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+@pytest.fixture
+def records(tmp_path, numpy_rng, monkeypatch):
+    """Records of two seeds, where every encoder but concatenation does well."""
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
+    for run in runs:
+        rate = 0.6 if run.cell == "concatenation" else 0.8
+        measures = {"bleu": translations(numpy_rng, rate)}
+        if run.cell != "fixed_vector":
+            measures["aer"] = alignments(numpy_rng, rate)
+        write_record(run, measures)
+        counts = measures["bleu"].counts
+        sentences = SentenceBleu(counts[:, 0].astype(int), counts)
+        sentence_bleu.save(run.record / sentence_bleu.FILE, dict.fromkeys(SPLITS, sentences))
+        lines = [{"split": "train", "tokens_per_second": rate} for rate in (1.0, 900.0, 2000.0)]
+        lines.insert(1, {"split": "validation", "nll": 1.0})
+        (run.record / experiment.METRICS).write_text("\n".join(map(json.dumps, lines)))
+    return grid, runs
+
+
+def num_parameters(run, vocabulary=4000):
+    config = typed(find_config("encoder_decoder"), run.resolved()["model"])
+    model = build_model(config, vocabulary, vocabulary)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def test_models_have_the_same_number_of_parameters_within_a_tenth():
+    runs = [run for run in experiment.make_grid().runs(Path(), Path()) if run.seed == 0]
+    counts = {run.cell: num_parameters(run) for run in runs}
+    for cell, count in counts.items():
+        assert abs(count / counts[experiment.BASE] - 1) < 0.1, cell
+
+
+def test_systems_differ_in_their_encoder_alone():
+    configs = {
+        run.cell: run.resolved()
+        for run in experiment.make_grid().runs(Path(), Path())
+        if run.seed == 0
+    }
+    names = {cell: config["model"]["encoder"]["name"] for cell, config in configs.items()}
+    assert names.pop("fixed_vector") == "recurrent"
+    assert all(cell == name for cell, name in names.items())
+    for config in configs.values():
+        for group, field in (("model", "encoder"), ("model", "source_embedding_dim")):
+            config[group].pop(field)
+    attention = configs["fixed_vector"]["model"].pop("attention")
+    assert attention["name"] == "none" and attention["conditioning"] == "every_step"
+    for cell, config in configs.items():
+        if cell != "fixed_vector":
+            assert config == configs[experiment.BASE]
+
+
+def test_write_report_has_a_row_for_every_encoder(records, tmp_path):
+    grid, runs = records
+    page, *plots = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert f"Only {len(runs)} of" in text and all(plot.exists() for plot in plots)
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()
+            if line.endswith("| 900 | 1,234 |")}  # fmt: skip
+    assert set(rows) == {system.label for system in experiment.SYSTEMS.values()}
+    assert "| – |" in rows["bidirectional GRU, one vector"]  # no alignment without attention
+    differences = re.search(r"BLEU against bidirectional GRU.*?\n\n", text, re.DOTALL)[0]
+    assert re.search(r"concatenation \| -\d", differences)
+    assert text.count("## BLEU by source length") == len(experiment._LENGTHS) == len(plots)
+
+
+def test_committed_page_is_what_the_committed_records_give(tmp_path):
+    out = Path("docs/results")
+    grid = experiment.make_grid()
+    committed = out / f"{grid.name}.md"
+    runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
+    if not runs or not committed.exists():
+        pytest.skip("no results are committed")
+    page, *_ = experiment.write_report(grid, runs, tmp_path)
+    assert page.read_text() == committed.read_text()

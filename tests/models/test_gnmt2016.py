@@ -1,0 +1,61 @@
+"""The config of GNMT: the paper's size, counted by hand, and that all its forms can be built."""
+
+import jax
+import pytest
+
+from attention_jax.configuration import typed
+from attention_jax.models import build_model, find_config
+from configs import common
+from configs.gnmt2016 import get_config
+
+PIECES = 32_000
+FORMS = (*common.DATA_SETS, "paper")
+
+
+def shapes_of(argument, size):
+    config = get_config(argument)
+    model = typed(find_config(config.model.name), config.model.to_dict(), "config.model")
+    return jax.eval_shape(build_model(model, size, size).init, jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return shapes_of("paper", PIECES)
+
+
+def test_paper_has_eight_layers_a_side_of_which_one_reads_both_ways(paper):
+    upper = {f"layer_{layer}_forward" for layer in range(1, 8)}
+    assert set(paper["encoder"]) == {"layer_0_forward", "layer_0_backward", *upper}
+    layers = {f"layer_{layer}" for layer in range(8)}
+    assert set(paper["decoder"]) == {"attention", *layers}  # a copied state needs no parameters
+    assert paper["encoder"]["layer_1_forward"]["input"].shape == (2048, 4096)
+    for layer in layers:
+        for name in ("input", "context", "recurrent"):
+            assert paper["decoder"][layer][name].shape == (1024, 4096)
+    for table in ("source_embedding", "target_embedding", "output"):
+        assert paper[table].shape == (PIECES, 1024)
+
+
+def test_paper_has_281_million_parameters(paper):
+    """Four gates of 1024 units, each with an input, a recurrent matrix and a bias."""
+    gates = 4 * 1024
+    lstm = (1024 + 1024) * gates + gates  # reads a layer, or a word
+    lstm_of_two = (2048 + 1024) * gates + gates  # reads two such, side by side
+    assert (lstm, lstm_of_two) == (8_392_704, 12_587_008)
+    encoder = 2 * lstm + lstm_of_two + 6 * lstm  # both ways; over both; six more
+    decoder = 8 * lstm_of_two  # each reads what is below and the context
+    attention = 1024 * 1024 + 1024 * 1024 + 1024
+    vocabulary = 3 * PIECES * 1024 + PIECES  # two embeddings, and the output with its bias
+    assert (encoder, decoder, attention) == (79_728_640, 100_696_064, 2_098_176)
+    total = sum(leaf.size for leaf in jax.tree.leaves(paper))
+    assert total == encoder + decoder + attention + vocabulary == 280_858_880
+
+
+@pytest.mark.parametrize("argument", FORMS)
+def test_every_form_can_be_built_and_searches_with_both_penalties(argument):
+    shapes = shapes_of(argument, 40)
+    layers = {"smoke": 3, "paper": 8}.get(argument, 4)
+    assert f"layer_{layers - 1}" in shapes["decoder"] and f"layer_{layers}" not in shapes["decoder"]
+    search = get_config(argument).search
+    assert (search.length_normalization, search.length_alpha) == ("gnmt", 0.2)
+    assert (search.coverage_penalty, search.coverage_beta) == ("gnmt", 0.2)
