@@ -355,9 +355,14 @@ class Mechanism:
             )
 
         at = (axis,) * len(arrays)
-        group = jax.vmap(function, (None, 0, None, *at), axis, axis_name="group")
-        heads = jax.vmap(group, (0, 0, axis, *at), axis, axis_name="memory_heads")
-        found = heads(self._of_memory(params), grouped(own, 0), memory, *grouped(arrays, axis))
+        inner = jax.vmap(
+            function, (None, 0, None, *at), axis,
+            axis_name="group", axis_size=self.num_heads // size,
+        )  # fmt: skip
+        outer = jax.vmap(
+            inner, (0, 0, axis, *at), axis, axis_name="memory_heads", axis_size=size
+        )  # fmt: skip
+        found = outer(self._of_memory(params), grouped(own, 0), memory, *grouped(arrays, axis))
         return jax.tree.map(
             lambda leaf: leaf.reshape(*leaf.shape[:axis], -1, *leaf.shape[axis + 2 :]), found
         )

@@ -46,10 +46,8 @@ def make_train_step(
         of the whole batch, whatever the parts' numbers of tokens. The number of rows must be a
         multiple of it; see `sharding.pad_rows`.
       freezing: Which parameters keep their values, and at which steps.
-      exchange: What devices tell one another, if the function runs on each with its rows; see
-        `sharding.Strategy`.
-      max_gradient_ratio: How many times the median norm of the last gradients a gradient may have,
-        0 for any; that of `start_state`.
+      exchange: What devices tell one another, if each runs this with its rows; see `Strategy`.
+      max_gradient_ratio: How many times the median norm a gradient may have; see `start_state`.
 
     Returns:
       `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
@@ -98,13 +96,19 @@ def make_train_step(
         )
         one = jnp.float32(1.0)
         metrics |= {"gradient_norm": (norm, one), "learning_rate": (learning_rate, one)}
-        metrics = _where(good, metrics, jax.tree.map(jnp.zeros_like, metrics))
-        metrics["skipped"] = (one - good, one)
+        metrics = _of_update(metrics, good)
         if state.norms is not None:
             metrics["skipped_norm"] = (jnp.where(spike, norm, 0.0), one * spike)
         return new_state, metrics
 
     return train_step
+
+
+def _of_update(metrics: Pairs, good: Bool[Array, ""]) -> Pairs:
+    """Says of an update whether it was skipped; of one that was, nothing else counts."""
+    one = jnp.float32(1.0)
+    metrics = _where(good, metrics, jax.tree.map(jnp.zeros_like, metrics))
+    return {**metrics, "skipped": (one - good, one)}
 
 
 def make_eval_step(

@@ -16,7 +16,13 @@ from attention_jax.training.run_log import RunLog
 from tests.training.tiny import tiny_config
 
 CONFIG = tiny_config(writers=("tensorboard",))
-TOTALS = {"nll": (6.0, 4.0), "loss/nll": (6.0, 4.0)}
+TOTALS = {"nll": (6.0, 4.0), "loss/nll": (6.0, 4.0), "skipped": (0.0, 3.0)}
+HELD = {
+    "strategy": "jit",
+    "mesh": {"data": 1},
+    **dict.fromkeys(("parameter_bytes", "parameter_bytes_per_device"), 10),
+    **dict.fromkeys(("optimizer_bytes", "optimizer_bytes_per_device"), 20),
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def test_the_first_process_tells_every_writer(make, told, tmp_path):
 def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(jax, "process_index", lambda: 1)
     with make(profiled=ProfileSteps(1, 1)) as log:
-        log.opening(100, seconds=0.0)
+        log.opening(100, HELD, seconds=0.0)
         assert log.profiled(1, lambda state: state, 5) == 5
         assert log.timed("data", max, 2, 3) == 3
         log.training((3, TOTALS))

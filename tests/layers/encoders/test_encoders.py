@@ -34,6 +34,8 @@ def changed(name, field, value):
     try:
         return small(name, **fields)
     except ValueError:
+        if field == "max_positions":
+            return small(name, **fields, positions="learned")
         return small(name, **fields, num_layers=small(name).num_layers + 1)
 
 
@@ -51,6 +53,8 @@ def alternatives(name):
             yield value, default + 2  # what is odd stays odd
         elif isinstance(default, float):
             yield value, default + 0.5
+        elif field.name == "self_attention":
+            yield value, find_config("multi_head")(num_heads=1, head_dim=D)
         elif default is None:
             yield value, 1
 
@@ -146,9 +150,10 @@ def everything(config):
 def test_every_field_changes_something(name, field, value):
     """Other parameters, or other outputs of the same parameters in training."""
     other = changed(name, field, value)
+    beside = {"num_layers", "positions"} - {field} if field == "max_positions" else {"num_layers"}
     same = {} if field == "num_layers" else {
         each.name: getattr(other, each.name) for each in dataclasses.fields(other)
-        if each.name == "num_layers"
+        if each.name in beside
     }  # fmt: skip
     one = small(name, **same)
     if build(one).parameters == build(other).parameters:
