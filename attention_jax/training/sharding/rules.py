@@ -13,7 +13,7 @@ from attention_jax.training.sharding_config import Rule
 from attention_jax.training.state import TrainState
 from attention_jax.types import Params
 
-_TABLE = re.compile(r"(^|/)(\w*embedding|output|output_bias)$")
+_TABLE = re.compile(r"(^|/)((source|target)_embedding|output|output_bias)$")
 _SMALLEST = 1024  # numbers; fetching the parts of a smaller parameter takes longer than it saves
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -18,6 +18,7 @@ from tests.training.linear_model import LinearModel
 SHAPES = {
     "decoder/cell/recurrent": (64, 192),
     "decoder/cell/bias": (192,),
+    "decoder/readout/embedding": (8, 16),
     "encoder/kernel": (48, 64),
     "odd": (33, 35),
     "output": (40, 64),
@@ -42,6 +43,7 @@ def test_fsdp_splits_the_largest_dimension_of_large_parameters():
     assert axes_of(fsdp=8) == {
         "decoder/cell/recurrent": (None, "fsdp"),
         "decoder/cell/bias": (),
+        "decoder/readout/embedding": (),
         "encoder/kernel": (None, "fsdp"),
         "odd": (),
         "output": (None, "fsdp"),
@@ -54,6 +56,7 @@ def test_tensor_splits_the_tables_of_vocabularies_and_fsdp_the_rest():
     found = axes_of(fsdp=2, tensor=4)
     assert found["output"] == found["target_embedding"] == ("tensor", "fsdp")
     assert found["output_bias"] == ("tensor",)
+    assert found["decoder/readout/embedding"] == ()
     assert found["decoder/cell/recurrent"] == (None, "fsdp")
 
 
