@@ -128,7 +128,8 @@ class LocalJob:
         last = [_last_line(self._log(number)) for number in range(len(codes))]
         for number, code in enumerate(codes):
             is_known = (code, last[number]) == (codes[0], last[0])
-            if code > 128 or (code and not is_known):
+            says_why = code != children.RETRY or last[number].startswith("error: ")
+            if code > 128 or (code and says_why and not is_known):
                 said = f": {last[number]}" if code < 128 else ""
                 print(
                     f"process {number} of {len(codes)}, {children.describe(code)}{said} "

@@ -71,6 +71,11 @@ def initialize() -> None:
         )
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
+        if not place and isinstance(error, ValueError):
+            raise UserError(
+                f"{_PREFIX}DISTRIBUTED: expected auto under SLURM, on a TPU pod or another cluster "
+                f"that JAX knows, found none ({reason})"
+            ) from None
         print(f"error: the processes of the run did not meet: {reason}", file=sys.stderr)
         _exit(RETRY)
 

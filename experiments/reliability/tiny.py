@@ -15,9 +15,9 @@ def get_config() -> ConfigDict:
     config.data = {
         "name": "smoke",
         "batch_size": 16,
-        "num_buckets": 2,
+        "num_buckets": 1,
         "max_train_examples": 256,
-        "eval_batch_size": 128,
+        "eval_batch_size": 512,
     }
     config.model = {
         "name": "rnn_seq2seq",

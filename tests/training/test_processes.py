@@ -106,6 +106,19 @@ def test_an_environment_that_makes_no_sense_is_one_line(monkeypatch, changes, me
     assert "\n" not in str(error.value)
 
 
+def test_auto_without_a_cluster_is_one_line(monkeypatch):
+    def initialize(**_):
+        raise ValueError("coordinator_address should be defined.")
+
+    for name in PLACE:
+        monkeypatch.delenv(f"{PREFIX}{name}", raising=False)
+    monkeypatch.setenv(f"{PREFIX}DISTRIBUTED", "auto")
+    monkeypatch.setattr(processes, "_leave_when_aborted", lambda: None)
+    monkeypatch.setattr(jax.distributed, "initialize", initialize)
+    with pytest.raises(UserError, match="expected auto under SLURM.*, found none"):
+        processes.initialize()
+
+
 def test_a_connection_that_broke_is_found_behind_other_errors():
     def wrapped(text):
         try:
