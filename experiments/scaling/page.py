@@ -99,7 +99,9 @@ def _conditions(result: Mapping[str, Any]) -> list[str]:
     points, machine = result["points"], result["hardware"]
     others = [point["other_load"]["median"] for point in points]
     before, after = (result["load_average"][when][0] for when in ("before", "after"))
-    shared = "The machine was shared" if max(others) > _IDLE else "The machine was idle otherwise"
+    shared = "The machine was idle otherwise"
+    if max(others) > _IDLE:
+        shared = "**The machine was shared**, so these numbers are rough"
     return [
         f"`{result['command']}` at {(result['commit'] or 'no commit')[:12]}, {result['time']}; "
         f"{points[0]['version']}; {points[0]['device']}, {machine['cpu']}, {machine['cores']} "

@@ -124,7 +124,9 @@ def test_page_of_a_cpu_says_what_simulated_devices_show():
 
 
 def test_page_says_that_a_machine_was_shared():
-    assert "The machine was shared" in page.page(CPU, {"batch": result([1], [10.0], load=1.5)})
+    assert "**The machine was shared**, so these numbers are rough" in page.page(
+        CPU, {"batch": result([1], [10.0], load=1.5)}
+    )
 
 
 def test_page_of_a_gpu_gives_utilisation_memory_and_efficiency():
