@@ -33,6 +33,34 @@ def data_section(name: str) -> ConfigDict:
     return ConfigDict(data | {"subwords": {"kind": "bpe", "size": 8000, "joint": False}})
 
 
+def experiment(argument: str | None) -> tuple[ConfigDict, str]:
+    """Returns what the small experiments share, without a model, and the data set's name.
+
+    They are to be finished by `finish`, once they have a model and what they do otherwise.
+    """
+    argument = choose(argument, "multi30k", ("multi30k", "tatoeba", "parallel", "smoke"))
+    config = ConfigDict()
+    config.seed = 0
+    config.data = data_section(argument)
+    if argument != "smoke":
+        config.data.batch_size = 64
+        config.data.num_buckets = 8
+        config.data.subwords.size = 4000
+    config.objectives = {"nll": {"label_smoothing": 0.1}}
+    config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 1.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
+    config.training = {
+        "num_steps": 2000,
+        "averaging": {"name": "ema", "decay": 0.998},
+        "log_every_steps": 50,
+        "evaluate_every_steps": 1000,
+        "checkpoint_every_steps": 1000,
+    }
+    config.search = {"method": "beam", "beam_size": 5, "min_length_ratio": 0.5}
+    config.evaluation = {"splits": ("test",), "num_heat_maps": 4}
+    return config, argument
+
+
 def finish(config: ConfigDict, data_name: str) -> ConfigDict:
     """Adapts a translation config to the data set that was asked for."""
     if data_name == "smoke":

@@ -21,14 +21,7 @@ from configs import common
 
 def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
-    argument = common.choose(argument, "multi30k", ("multi30k", "tatoeba", "parallel", "smoke"))
-    config = ConfigDict()
-    config.seed = 0
-    config.data = common.data_section(argument)
-    if argument != "smoke":
-        config.data.batch_size = 64
-        config.data.num_buckets = 8
-        config.data.subwords.size = 4000
+    config, argument = common.experiment(argument)
     config.model = {
         "name": "rnn_seq2seq",
         "source_embedding_dim": 128,
@@ -52,16 +45,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "output_dropout": 0.2,
         "initialization": {"name": "default"},
     }
-    config.objectives = {"nll": {"label_smoothing": 0.1}}
-    config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 5.0}
-    config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}
-    config.training = {
-        "num_steps": 1500,
-        "averaging": {"name": "ema", "decay": 0.998},
-        "log_every_steps": 50,
-        "evaluate_every_steps": 500,
-        "checkpoint_every_steps": 1000,
-    }
-    config.search = {"method": "beam", "beam_size": 5}
-    config.evaluation = {"splits": ("test",), "num_heat_maps": 4}
+    config.optimizer.clip_norm = 5.0
+    config.training.update({"num_steps": 1500, "evaluate_every_steps": 500})
+    del config.search.min_length_ratio
     return common.finish(config, argument)
