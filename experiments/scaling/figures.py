@@ -48,6 +48,7 @@ def _panel(axes: Any, name: str, result: Mapping[str, Any], platform: str) -> No
         axes.plot(list(only), ideal, color="#8C8C8C", linestyle="--", linewidth=1,
                   label="no overhead")  # fmt: skip
     tidy(axes)
+    axes.margins(y=0.1)
     axes.set_ylim(bottom=0)
     axes.set_xlabel(result["axis"], **text_style(8))
     axes.set_ylabel("target tokens/s" if rates else "ms a step", **text_style(8))
