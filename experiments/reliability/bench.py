@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -101,11 +102,14 @@ class Bench:
 
     @functools.cached_property
     def cut_off(self) -> Path:
-        """A run that was killed while it trained, with two checkpoints; not to be changed."""
+        """A run that was killed while it trained, with two whole checkpoints; not to be changed."""
         path = self.folder / "cut_off"
-        ended = self.train(path, fault=Fault((9,), step=30))
-        if problem := ended.unless(-9):
+        ended = self.train(path, fault=Fault((signal.SIGKILL,), step=30))
+        if problem := ended.unless(-signal.SIGKILL):
             raise RuntimeError(f"the drill cannot begin: {problem}")
+        for folder in (path / "checkpoints").iterdir():
+            if not (folder / "commit_success.txt").exists():  # it was being saved
+                shutil.rmtree(folder)
         return path
 
     def copy(self, run: Path, name: str) -> Path:

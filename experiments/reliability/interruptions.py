@@ -30,7 +30,7 @@ def killed(bench: Bench) -> Trials:
     """Kills a training again and again: while it starts, trains, saves and evaluates."""
     rng = bench.random("killed")
     workdir = bench.workdir("killed")
-    kills = 4 if bench.is_short else 20
+    kills = 3 if bench.is_short else 20
     steps = sorted(rng.choice([0, STEPS, *[rng.randrange(1, STEPS)] * 6]) for _ in range(kills))
     longest = {0: 6.0, STEPS: 1.5}
     for number, step in enumerate(steps):
@@ -46,7 +46,9 @@ def killed(bench: Bench) -> Trials:
 
 def told_to_stop(bench: Bench) -> Trials:
     """SIGTERM and Ctrl-C: the step is saved, and the code says why the process has ended."""
-    for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
+    codes = {signal.SIGTERM: 75, signal.SIGINT: 130}
+    for number in (signal.SIGTERM,) if bench.is_short else codes:
+        code = codes[number]
         workdir = bench.workdir("told_to_stop")
         problem = bench.train(workdir, fault=Fault((number,), step=20)).unless(code, _SAVED)
         problem = problem or (None if max(saved_steps(workdir)) >= 20 else "the step is not saved")

@@ -48,8 +48,7 @@ def read_only(bench: Bench) -> Trials:
             problem = f"expected one line, found {ended.output[-300:]!r}"
         if not problem and content(run) != before:
             problem = "files have changed"
-        problem = problem or bench.train(run).unless(0)
-        yield problem or difference(run, bench.uninterrupted)
+        yield problem
 
 
 @contextlib.contextmanager
