@@ -1,144 +1,19 @@
-"""Attention as a layer: a mechanism with its parameters and heads, found by its config's name.
-
-A mechanism file in `layers/mechanisms` holds `PAPER`, a frozen dataclass `Config`, and
-`build(config, query_dim, key_dim) -> MechanismParts`. Its file name is its name in configs.
-
-A mechanism that depends on more of its model than these two depths names it in `NEEDS`, and its
-`build` takes it by keyword:
-
-  source_vocabulary_size  how many source ids there are; the memory's `aux["source_ids"]` holds them
-  word_dim                depth of an embedded target word; `observed["written_word"]` is one
-  value_dim               depth of the values
-  place                   what asks what: `cross` (another sequence), `self`, or `causal` (itself,
-                          up to the position that asks)
-
-A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`.
-"""
+"""Attention ready to be used: a mechanism with its parameters and heads, and its Linen layer."""
 
 import dataclasses
 import functools
-import importlib
-import pkgutil
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Bool, Float, Int
 
-from attention_jax.layers import mechanisms
+from attention_jax.layers.mechanism import MechanismParts, build_parts, find_mechanism
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.ops import attend as attention
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
-
-
-class HeadLayout(NamedTuple):
-    """Heads that all read whole queries, keys and values, and project them themselves.
-
-    Attributes:
-      num_memory_heads: How many of the heads have keys and values of their own; the query heads
-        are dealt out to them in order.
-      parameters: The parameters that belong to no head, used by `join`.
-      join: (those parameters, the heads' contexts `*B T H Dv`) -> contexts `*B T D`.
-    """
-
-    num_memory_heads: int
-    parameters: Mapping[str, Parameter]
-    join: Callable[[Params, Array], Array]
-
-
-class MechanismParts(NamedTuple):
-    """What a mechanism file builds.
-
-    Attributes:
-      spec: How it attends.
-      parameters: Its parameters, for one head.
-      is_alignment: Whether its weights say which source positions were attended to.
-      context_dim: Depth of its contexts, where that is not the values' depth.
-      remaining: Name of the tracked value `*B S C` that says how much of each slot is left to
-        translate, if there is one.
-      memory_parameters: Names of the parameters that only the memory depends on, which heads of
-        one memory share.
-      reads_length: Whether its weights depend on how many slots there are.
-      is_causal: Whether it reads no slot after its query's own position, whatever the mask.
-      heads: How its heads are laid out, where they are not equal parts of the depths.
-    """
-
-    spec: attention.AttentionSpec
-    parameters: Mapping[str, Parameter]
-    is_alignment: bool = True
-    context_dim: int | None = None
-    remaining: str | None = None
-    memory_parameters: frozenset[str] = frozenset()
-    reads_length: bool = False
-    is_causal: bool = False
-    heads: HeadLayout | None = None
-
-
-def mechanism_names() -> list[str]:
-    """Lists the mechanisms: the modules of `layers/mechanisms`."""
-    return sorted(module.name for module in pkgutil.iter_modules(mechanisms.__path__))
-
-
-def find_mechanism(name: str) -> ModuleType:
-    """Returns the module of a mechanism.
-
-    Raises:
-      KeyError: With the list of names, if there is none of that name.
-    """
-    if name not in mechanism_names():
-        raise KeyError(mechanism_names())
-    return importlib.import_module(f"{mechanisms.__name__}.{name}")
-
-
-def find_config(name: str) -> type:
-    """Returns the config dataclass of a mechanism; raises `KeyError` as `find_mechanism` does."""
-    return find_mechanism(name).Config
-
-
-def build_parts(
-    config: Any, query_dim: int, key_dim: int, sizes: Mapping[str, Any]
-) -> MechanismParts:
-    """Builds one head of the mechanism that `config.name` names.
-
-    Raises:
-      ValueError: If `sizes` lacks something that the mechanism needs.
-    """
-    module = find_mechanism(config.name)
-    needs = getattr(module, "NEEDS", ())
-    missing = [name for name in needs if name not in sizes]
-    if missing:
-        raise ValueError(
-            f"attention.name: expected a model with {' and '.join(missing)} for {config.name!r}, "
-            "found none"
-        )
-    return module.build(config, query_dim, key_dim, **{name: sizes[name] for name in needs})
-
-
-def check_window_score(config: Any, half_width: int) -> None:
-    """Raises `ValueError` unless a mechanism's config can score the slots of a window."""
-    size = 2 * half_width + 1
-    if not hasattr(config, "normalizer"):
-        raise ValueError(f"score.name: expected a score over all slots, found {config.name!r}")
-    if config.num_heads != 1:
-        raise ValueError(
-            f"score.num_heads: expected 1, for the window's own num_heads count, "
-            f"found {config.num_heads}"
-        )
-    sizes = dict.fromkeys(getattr(find_mechanism(config.name), "NEEDS", ()), 1)
-    carried = [name for name, _ in build_parts(config, 1, 1, sizes).spec.trackers]
-    if carried:
-        raise ValueError(
-            f"score.name: expected a score that carries nothing from query to query, found "
-            f"{config.name!r}, which carries {' and '.join(carried)}"
-        )
-    if getattr(config, "max_positions", size) != size:
-        raise ValueError(
-            f"score.max_positions: expected {size}, one for each slot of the window, "
-            f"found {config.max_positions}"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +46,7 @@ class Mechanism:
           query_dim: Depth of the queries.
           key_dim: Depth of the keys.
           value_dim: Depth of the values.
-          **sizes: What some mechanisms need beside these; see above.
+          **sizes: What some mechanisms need beside these; see `layers.mechanism`.
 
         Raises:
           ValueError: If a depth cannot be split into the heads, or a size is missing.
@@ -397,7 +272,7 @@ class Attention(nn.Module):
     Attributes:
       config: A mechanism's config, such as `mechanisms.bahdanau.Config(attention_dim=64)`.
       initialization: How its parameters start.
-      sizes: What some mechanisms need to know beside the depths of their arrays; see above.
+      sizes: What some mechanisms need beside the depths of their arrays; see `layers.mechanism`.
     """
 
     config: Any

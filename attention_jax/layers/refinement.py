@@ -18,7 +18,7 @@ import jax
 from attention_jax.configuration import typed, unknown_name
 from attention_jax.errors import ConfigError
 from attention_jax.layers import refinements
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.types import Array
 
 
@@ -30,7 +30,7 @@ class Head(NamedTuple):
       num_memory_heads: How many have keys and values of their own.
       key_dim: Depth of a head's queries and keys.
       value_dim: Depth of a head's values.
-      place: `cross`, `self` or `causal`; see `layers.attention`.
+      place: `cross`, `self` or `causal`; see `layers.mechanism`.
     """
 
     num_heads: int

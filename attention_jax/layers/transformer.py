@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.normalization import layer_norm, rms_norm
 from attention_jax.ops.positions import sinusoidal_positions

@@ -13,7 +13,7 @@ from flax import linen as nn
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
-from attention_jax.layers import attention, decoder, encoder
+from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.fertility import fertility_parameters, predict_fertility
@@ -53,7 +53,7 @@ class Config:
     encoder: Any = setting(
         {"name": "recurrent"}, named=encoder.find_encoder_config, unnamed="recurrent"
     )
-    attention: Any = setting({"name": "bahdanau"}, named=attention.find_config)
+    attention: Any = setting({"name": "bahdanau"}, named=mechanism.find_config)
     decoder: Any = setting({"name": "conditional_gru"}, named=decoder.find_decoder_config)
     embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)

@@ -13,7 +13,7 @@ from flax import linen as nn
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
-from attention_jax.layers import attention
+from attention_jax.layers import mechanism
 from attention_jax.layers.decoder import Decoder, DecoderSizes
 from attention_jax.layers.decoders import transformer
 from attention_jax.layers.dropout import dropout_factors, fold, scale
@@ -40,7 +40,7 @@ class Config:
 
     name: str = setting("language_model")
     embedding_dim: int = setting(128, at_least=1)
-    attention: Any = setting({"name": "multi_head"}, named=attention.find_config)
+    attention: Any = setting({"name": "multi_head"}, named=mechanism.find_config)
     decoder: transformer.Config = setting(transformer.Config())
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     tie_embeddings: bool = setting(True)

@@ -13,7 +13,8 @@ import numpy as np
 from absl import flags
 
 from attention_jax.configuration import typed
-from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.attention import Mechanism, find_config, mechanism_names
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanism import find_config, mechanism_names
 from attention_jax.layers.refinement import refinement_names
 from attention_jax.types import AttentionOutput
 

@@ -8,12 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import (
-    Attention,
-    Mechanism,
-    find_mechanism,
-    mechanism_names,
-)
+from attention_jax.layers.attention import Attention, Mechanism
+from attention_jax.layers.mechanism import find_mechanism, mechanism_names
 from tests.conformance.battery import (
     LENGTHS,
     REFINEMENTS,

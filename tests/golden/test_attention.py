@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanism import find_config
 from attention_jax.ops.normalizers import entmax15, masked_softmax, sparsemax
 
 SCORES = [0.1, 0.4, 0.2, 0.9, -0.3, 0.5]

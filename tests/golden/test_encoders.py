@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.encoder import find_encoder
+from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.attend import attend
 from attention_jax.ops.lstmn import SPEC

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanism import find_config
 
 B, T, S, DQ, DK, DV, DA = 2, 4, 5, 3, 4, 2, 6
 SIZES = {"source_vocabulary_size": 8, "word_dim": 2}

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import find_config as find_mechanism_config
 from attention_jax.layers.decoder import (
     DecoderSizes,
     decoder_names,
@@ -17,6 +16,7 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
+from attention_jax.layers.mechanism import find_config as find_mechanism_config
 from attention_jax.layers.parameters import Initialization, draw
 
 B, T, S, E, D = 2, 3, 4, 4, 6

@@ -11,7 +11,8 @@ import pytest
 
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
-from attention_jax.layers.attention import Mechanism, find_config
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanism import find_config
 from attention_jax.models import build_model, model_names
 from attention_jax.models import find_config as find_model_config
 from attention_jax.models.rnn_seq2seq import Config

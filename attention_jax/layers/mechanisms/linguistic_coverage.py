@@ -10,7 +10,7 @@ import dataclasses
 import jax
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS

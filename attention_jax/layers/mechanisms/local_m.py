@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import (
+from attention_jax.layers.mechanism import (
     MechanismParts,
     check_window_score,
     find_config,

@@ -8,7 +8,7 @@ It has no parameters; queries and keys must have the same depth.
 import dataclasses
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import dot_scores

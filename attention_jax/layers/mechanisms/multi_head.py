@@ -13,13 +13,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import (
-    HeadLayout,
-    MechanismParts,
-    find_config,
-    find_mechanism,
-)
 from attention_jax.layers.dropout import dropout_factors, scale
+from attention_jax.layers.mechanism import HeadLayout, MechanismParts, find_config, find_mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, refine, typed_refinements
 from attention_jax.ops.attend import keep_memory

@@ -11,7 +11,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.masks import masked_mean
 from attention_jax.types import Array, Memory, Params, State

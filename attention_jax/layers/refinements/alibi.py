@@ -8,7 +8,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.refinement import Head, change_score
 from attention_jax.ops.positions import alibi_slopes, slot_offsets
 from attention_jax.types import Array, Memory, Params

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head
 from attention_jax.ops.normalization import rms_norm

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, change_score
 from attention_jax.ops.positions import slot_offsets

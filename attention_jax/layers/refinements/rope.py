@@ -6,7 +6,7 @@
 import dataclasses
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.refinement import Head
 from attention_jax.ops.positions import rotate
 from attention_jax.types import Array, Memory, Params

@@ -10,7 +10,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.refinement import Head
 from attention_jax.ops.windows import Window
 from attention_jax.types import Array, Memory, Params

@@ -8,7 +8,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.refinement import Head, change_score
 
 PAPER = "Gemma Team (2024), Gemma 2, section 2, logit soft-capping"

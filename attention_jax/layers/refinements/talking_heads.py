@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, change_score
 from attention_jax.types import Array, Params

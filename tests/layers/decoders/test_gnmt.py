@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import find_config
 from attention_jax.layers.decoder import DecoderSizes
 from attention_jax.layers.decoders.gnmt import Config, build
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
+from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from tests.quick import quick_jit
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import find_config
 from attention_jax.layers.encoder import encoder_names, find_encoder
+from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Parameter
 from tests.quick import quick_jit
 
