@@ -203,6 +203,7 @@ def _differences(found: measure_tables.Found) -> list[str]:
     return [
         part
         for measure in ("bleu", "aer")
+        if all(measure in run for run in found[BASE])
         for part in (measure_tables.differences(found, labels, measure, BASE), "")
     ]
 
