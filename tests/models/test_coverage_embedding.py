@@ -104,7 +104,7 @@ def test_hypotheses_keep_their_own_coverage(decoder):
     apply, whole = jax.jit(model.apply), {**batch(), "target_mask": jnp.ones((2, 4), bool)}
     logits = [apply(params, {**whole, "target": targets[:, k]}).logits for k in (0, 1)]
     expected = jnp.stack(logits, 1)
-    memory, state = jax.jit(model.start, static_argnums=2)(params, batch(), T)
+    memory, state = jax.jit(model.start, static_argnums=2)(params, batch(), 4)
     state = jax.tree.map(lambda leaf: jnp.repeat(leaf, 2, 1), state)
     step, previous, order = jax.jit(model.step), jnp.ones((2, 2), jnp.int32), jnp.arange(2)
     for t in range(4):

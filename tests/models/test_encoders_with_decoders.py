@@ -34,12 +34,15 @@ def small(config):
 
 
 def build(encoder, decoder):
+    attention = {"name": "bahdanau", "attention_dim": D}
+    if decoder == "transformer":  # whose contexts are as deep as its embeddings
+        attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4, "score": attention}
     values = {
         "name": "encoder_decoder",
         "source_embedding_dim": D,
         "target_embedding_dim": D,
         "encoder": small(find_encoder_config(encoder)),
-        "attention": {"name": "bahdanau", "attention_dim": D},
+        "attention": attention,
         "decoder": small(find_decoder_config(decoder)),
     }
     return build_model(typed(find_config("encoder_decoder"), values, "config.model"), V, V)
