@@ -10,6 +10,9 @@ import pytest
 
 from launch import supervisor
 
+# The program has no JAX in its own process; here other tests may have started it.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 # Each start ends with the next code of a list, after saving a step or not.
 WORKER = """
 import os, pathlib, sys
