@@ -11,13 +11,15 @@ from experiments.reliability import report
 from experiments.reliability.bench import Ended
 from experiments.reliability.drill import SCENARIOS
 
+pytestmark = pytest.mark.timeout(1600)  # it starts dozens of processes
+
 
 @pytest.fixture(scope="module")
 def short(repository):
     """The short drill."""
     return subprocess.run(
         [sys.executable, "-m", "experiments.reliability.drill", "--short"],
-        cwd=repository, env=dict(os.environ), capture_output=True, text=True, timeout=590,
+        cwd=repository, env=dict(os.environ), capture_output=True, text=True, timeout=1500,
     )  # fmt: skip
 
 
