@@ -15,18 +15,22 @@ from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
 from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.attention_alignment import SHIFTS, match, probability_mass, shifted
 from attention_jax.evaluation.bleu import bleu_statistics
-from attention_jax.evaluation.fertility import DROPPED_BELOW, REPEATED_ABOVE, fertility
+from attention_jax.evaluation.fertility import (
+    DROPPED_BELOW,
+    REPEATED_ABOVE,
+    covering_weights,
+    fertility,
+)
 from attention_jax.evaluation.over_under import (
     count_excess_and_missing,
     count_repeated,
     tokenized,
 )
 from attention_jax.evaluation.pharaoh import MarkedLinks
-from attention_jax.training.forced_decoding import forced_attention
-from attention_jax.training.gold_links import GoldFiles, GoldLinks, compare_with_gold
+from attention_jax.inference.forced_decoding import forced_attention
+from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
+from attention_jax.inference.trained import TrainedRun, load_run
 from attention_jax.training.loop import count_parameters
-from attention_jax.training.trained import TrainedRun, load_run
-from attention_jax.training.word_units import covering_weights
 from experiments import disagreement, measure_tables, sentence_measures
 from experiments.grid import Grid, Run
 from launch import cli

@@ -7,9 +7,9 @@ from absl import flags
 
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import UserError
+from attention_jax.inference.gold_links import GoldFiles
+from attention_jax.inference.trained import load_run
 from attention_jax.training.files import write_text
-from attention_jax.training.gold_links import GoldFiles
-from attention_jax.training.trained import load_run
 from experiments import attention_record, measure_tables
 from experiments.sentence_measures import SentenceMeasure
 from launch import cli

@@ -1,7 +1,8 @@
 """Sentences as matrices; see `USAGE`.
 
 No paper has this table. Its rows are encoders of Bahdanau, Cho and Bengio (2015), of Gehring, Auli,
-Grangier and Dauphin (2017) and of Vaswani et al. (2017), all under one decoder.
+Grangier and Dauphin (2017), of Vaswani et al. (2017) and of Cheng, Dong and Lapata (2016), all
+under one decoder.
 """
 
 import dataclasses
@@ -30,8 +31,8 @@ NAME = "encoders_as_matrices"
 USAGE = """
 Compares encoders that return one vector for each token under one decoder, and with a single vector
 for the whole sentence, on Multi30k from English to German: BLEU, also by length, AER and the speed
-of training; parameters within 10 %, three seeds each. Twelve runs, about an hour and a half on two
-CPU cores.
+of training; parameters within 10 %, three seeds each. Eighteen runs, about an hour and a half on
+two CPU cores.
 
 usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
 """
@@ -83,6 +84,18 @@ SYSTEMS: Mapping[str, System] = {
     "convolutional": System(
         "convolutional", "7 tokens as a key, 5 as a value",
         {"name": "convolutional", "hidden_dim": 160, "key_layers": 3, "max_positions": _POSITIONS},
+    ),
+    "self_attention": System(
+        "self-attention", "all tokens",
+        {
+            "name": "self_attention", "num_layers": 2, "feed_forward_dim": 512,
+            "norm_order": "pre", "dropout": 0.1, "self_attention.name": "multi_head",
+            "self_attention.num_heads": 4, "self_attention.head_dim": 32,
+        },
+    ),
+    "lstmn": System(
+        "LSTM with intra-attention", "the tokens before it",
+        {"name": "lstmn", "hidden_dim": 192, "attention_dim": 128},
     ),
 }  # fmt: skip
 

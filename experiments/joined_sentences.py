@@ -6,9 +6,9 @@ import numpy as np
 from absl import flags
 
 from attention_jax.data.tasks import Split, build_task
-from attention_jax.training.evaluate import Evaluation
+from attention_jax.inference.evaluate import Evaluation
+from attention_jax.inference.trained import TrainedRun, load_run
 from attention_jax.training.loop import count_parameters
-from attention_jax.training.trained import TrainedRun, load_run
 from experiments import sentence_bleu
 from experiments.sentence_bleu import SentenceBleu
 from launch import cli

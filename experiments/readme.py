@@ -7,7 +7,7 @@ from typing import Any
 from absl import flags
 
 from attention_jax.errors import UserError
-from attention_jax.training.evaluate import format_results
+from attention_jax.inference.evaluate import format_results
 from attention_jax.training.files import write_text
 from attention_jax.training.run_directory import RunDirectory
 from experiments.records import keep_record, read_record

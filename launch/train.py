@@ -36,10 +36,10 @@ flags.DEFINE_string("profile_steps", None, "Steps to trace, as FIRST:LAST.")
 def main() -> None:
     """Trains and evaluates."""
     workdir = cli.require("workdir")
+    from attention_jax.inference.run import run_experiment
     from attention_jax.training import processes
     from attention_jax.training.config import from_config_dict
     from attention_jax.training.profiling import ProfileSteps
-    from attention_jax.training.run import run_experiment
 
     steps = cli.value("profile_steps")
     profiled = None if steps is None else ProfileSteps.parse(steps)

@@ -37,9 +37,9 @@ def main() -> None:
     workdir = cli.require("workdir")
     nbest, plot = cli.value("nbest"), cli.output_path("plot")
     from attention_jax.data.lines import read_lines
-    from attention_jax.training.reverse import reverse_run
-    from attention_jax.training.trained import load_run
-    from attention_jax.training.translate import Translator
+    from attention_jax.inference.reverse import reverse_run
+    from attention_jax.inference.trained import load_run
+    from attention_jax.inference.translate import Translator
 
     cli.use_compilation_cache()
     run = load_run(workdir, cli.overridden("search"))
@@ -51,7 +51,7 @@ def main() -> None:
     for line in translator.format(translations, alignments=flags.FLAGS["alignments"].value):
         print(line)
     if plot:
-        from attention_jax.training.pictures import draw_translations
+        from attention_jax.inference.pictures import draw_translations
 
         draw_translations(run, translations, plot)
 

@@ -29,8 +29,8 @@ def main() -> None:
     """Writes the file."""
     workdir, output = cli.require("workdir"), cli.require("output")
     cli.output_path("output")
+    from attention_jax.inference.trained import load_run
     from attention_jax.training.config import to_plain
-    from attention_jax.training.trained import load_run
     from attention_jax.training.weights import save_weights
 
     run = load_run(workdir, step=cli.value("step"))

@@ -26,9 +26,10 @@ LAYERS = {
     "attention_jax.data": 3,
     "attention_jax.training": 4,
     "attention_jax.plotting": 4,
-    "configs": 5,
-    "experiments": 5,
-    "launch": 5,
+    "attention_jax.inference": 5,
+    "configs": 6,
+    "experiments": 6,
+    "launch": 6,
 }
 INDEPENDENT = 3  # packages of this layer do not import one another
 MAY_USE_FLAX = ("attention_jax.layers", "attention_jax.models")

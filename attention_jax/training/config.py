@@ -189,9 +189,9 @@ def template(
 
     Args:
       values: A ConfigDict or mapping as a config file returns it.
-      names: For groups chosen by name, a choice other than that in `values`, by the group's path,
-        such as {"config.optimizer": "sgd"}. Fields of the old choice that the new one does not
-        have are dropped.
+      names: For groups chosen by name, a choice other than that in `values`, or where it makes
+        none, by the group's path, such as {"config.optimizer": "sgd"}. Fields of the old choice
+        that the new one does not have are dropped.
       where: Path of `values`, for messages and in `names`.
     """
     values = {"objectives": {"nll": {}}, **_plain_mapping(values)}
@@ -271,6 +271,8 @@ def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> A
         value = values.pop(field.name, _default(field))
         path = f"{where}.{field.name}"
         lookup = field.metadata.get("named")
+        if lookup is not None and value is None and path in names:
+            value = {}  # an optional part that only overrides name
         if lookup is not None and hasattr(value, "items"):
             if "unnamed" in field.metadata:
                 value = {"name": field.metadata["unnamed"], **value}

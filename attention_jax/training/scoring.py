@@ -11,11 +11,10 @@ from attention_jax.evaluation.bootstrap import Score
 from attention_jax.evaluation.by_length import bleu_by_length
 from attention_jax.evaluation.chrf import chrf_from_statistics, chrf_statistics
 from attention_jax.evaluation.error_rates import error_counts, pronunciation_scores
-from attention_jax.evaluation.fertility import fertility_scores
+from attention_jax.evaluation.fertility import covering_weights, fertility_scores
 from attention_jax.evaluation.over_under import over_under_scores
 from attention_jax.evaluation.translation import translation_scores
 from attention_jax.training.decode import Hypothesis
-from attention_jax.training.word_units import covering_weights
 
 Scores = dict[str, float | str]
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from attention_jax.errors import ConfigError
+from attention_jax.inference.run import run_experiment
 from attention_jax.training.config import from_config_dict
-from attention_jax.training.run import run_experiment
 from configs import transformer_lm
 
 

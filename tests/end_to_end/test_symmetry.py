@@ -3,14 +3,14 @@
 import jax
 import pytest
 
+from attention_jax.inference.reverse import reverse_run
+from attention_jax.inference.run import run_experiment
+from attention_jax.inference.trained import load_run
+from attention_jax.inference.translate import Translator
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.training.config import from_config_dict
-from attention_jax.training.reverse import reverse_run
-from attention_jax.training.run import run_experiment
 from attention_jax.training.run_directory import read_json
-from attention_jax.training.trained import load_run
-from attention_jax.training.translate import Translator
 from launch import cli
 
 

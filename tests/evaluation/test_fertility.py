@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attention_jax.evaluation.fertility import fertility_scores
+from attention_jax.evaluation.fertility import covering_weights, fertility_scores
 
 
 def test_scores_are_over_all_words_of_all_sentences(numpy_rng):
@@ -28,3 +28,16 @@ def test_words_at_the_thresholds_are_neither_dropped_nor_repeated():
 def test_an_output_without_words_drops_every_source_word():
     assert fertility_scores([np.zeros((0, 4))])["dropped_source"] == 100
     assert fertility_scores([]) == fertility_scores([np.zeros((3, 0))]) == {}
+
+
+def test_covering_weights_leave_out_ends_and_do_not_make_up_for_them():
+    weights = np.array([[0.2, 0.3, 0.1, 0.4], [0.1, 0.1, 0.2, 0.6], [0, 0.5, 0.5, 0], [0, 0, 0, 1]])
+    found = covering_weights(
+        weights, ["▁ne", "w", "▁car", "</s>"], ["▁neu", "▁Au", "to", "</s>"]
+    )
+    np.testing.assert_allclose(found, [[0.5, 0.1], [0.35, 0.35]])
+
+
+def test_covering_weights_of_an_empty_output_cover_nothing():
+    found = covering_weights(np.ones((1, 4)) / 4, ["▁ne", "w", "▁car", "</s>"], ["</s>"])
+    assert found.shape == (0, 2)

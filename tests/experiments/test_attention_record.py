@@ -7,9 +7,9 @@ from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.over_under import over_under_scores
 from attention_jax.evaluation.pharaoh import marked_links
-from attention_jax.training.gold_links import GoldLinks, compare_with_gold
+from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
+from attention_jax.inference.trained import load_run
 from attention_jax.training.run_directory import read_json
-from attention_jax.training.trained import load_run
 from experiments import attention_record, disagreement, sentence_measures
 from experiments.seeds import corpus_score
 from experiments.sentence_measures import SentenceMeasure

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from attention_jax.data.text.vocabulary import SymbolVocabulary
-from attention_jax.training.trained import load_run
+from attention_jax.inference.trained import load_run
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.inference.run import run_experiment
+from attention_jax.inference.trained import load_run
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.optimizers import SGD
-from attention_jax.training.run import run_experiment
-from attention_jax.training.trained import load_run
 from tests.training.tiny import tiny_config
 
 

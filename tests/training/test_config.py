@@ -121,6 +121,15 @@ def test_template_takes_another_name_and_drops_what_it_has_not():
     assert config.optimizer.name == "sgd" and config.optimizer.learning_rate == 0.25
 
 
+def test_template_takes_the_name_of_a_part_that_a_config_leaves_out():
+    encoder = {"name": "self_attention", "feed_forward_dim": 8}
+    values = _values(model={"name": "encoder_decoder", "encoder": encoder})
+    assert from_config_dict(template(values)).model.encoder.self_attention is None
+    completed = template(values, {"config.model.encoder.self_attention": "multi_head"})
+    completed.model.encoder.self_attention.num_heads = 2
+    assert from_config_dict(completed).model.encoder.self_attention.num_heads == 2
+
+
 def test_changed_fields_lists_paths_with_both_values():
     old = to_plain(from_config_dict(_values()))
     new = to_plain(from_config_dict(_values(seed=3, training={"num_steps": 20})))

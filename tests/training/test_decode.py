@@ -9,10 +9,10 @@ import pytest
 from attention_jax.data.config import SmokeConfig
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import ConfigError
+from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.layers.mechanism import find_config
 from attention_jax.models import build_model
 from attention_jax.search import SearchConfig
-from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
 from attention_jax.training.scoring import score_by_length, score_outputs
 from attention_jax.types import SpecialIds

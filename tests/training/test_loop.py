@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import ConfigError, RunDirectoryError, UserError
+from attention_jax.inference.run import adopt_config, open_checkpoints, run_experiment
+from attention_jax.inference.trained import load_run
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.profiling import ProfileSteps
-from attention_jax.training.run import adopt_config, open_checkpoints, run_experiment
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.trained import load_run
 from launch import cli
 from tests.training.tiny import tiny_config
 

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 
 from attention_jax.errors import CheckpointError, RunDirectoryError
+from attention_jax.inference.run import adopt_config
 from attention_jax.training.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.config import ExperimentConfig, from_config_dict
 from attention_jax.training.origin import check_origin, hash_files, origin
-from attention_jax.training.run import adopt_config
 from attention_jax.training.run_directory import RunDirectory
 
 

@@ -60,7 +60,8 @@ def test_preempted_job_of_two_tasks_saves_is_requeued_and_continues(slurm, repos
     slurm("scontrol", "update", f"JobId={number}", "StartTime=now")  # it waits for minutes else
     wait_for(lambda: slurm.job(number)["JobState"] in ("COMPLETED", "FAILED"), 500, explain)
     job = slurm.job(number)
-    assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("COMPLETED", "0:0", "1"), said()
+    ended = job["JobState"], job["ExitCode"], job["Restarts"]
+    assert ended == ("COMPLETED", "0:0", "1"), explain()
     saved = int(re.search(r"told to stop: step (\d+) is saved", said())[1])
     assert 5 <= saved < STEPS
     assert f"continuing after step {saved}" in said()

@@ -9,14 +9,14 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
+from attention_jax.inference.run import adopt_config, open_checkpoints
+from attention_jax.inference.trained import load_run
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.assembly import assemble
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
-from attention_jax.training.run import adopt_config, open_checkpoints
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding_config import ShardingConfig
-from attention_jax.training.trained import load_run
 from tests.devices import call_on_devices
 from tests.training.tiny import tiny_config
 

@@ -7,17 +7,17 @@ force, are views too.
 
 from collections.abc import Sequence
 
-from attention_jax.plotting.viewer import ViewerSentence, write_viewer
-from attention_jax.training.gold_links import GoldComparison
-from attention_jax.training.trained import TrainedRun
-from attention_jax.training.views import (
+from attention_jax.inference.gold_links import GoldComparison
+from attention_jax.inference.trained import TrainedRun
+from attention_jax.inference.views import (
     DecodedRun,
     ForcedView,
     Views,
     output_tokens,
     output_words,
 )
-from attention_jax.training.word_units import SplitWords, forced_words, split_words
+from attention_jax.inference.word_units import SplitWords, forced_words, split_words
+from attention_jax.plotting.viewer import ViewerSentence, write_viewer
 
 MOST_SHOWN = 1000
 

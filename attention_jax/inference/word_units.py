@@ -11,10 +11,10 @@ from attention_jax.data.tasks import Split
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.errors import UserError
-from attention_jax.evaluation.alignment import merge_pieces, word_groups
+from attention_jax.evaluation.alignment import word_groups
 from attention_jax.evaluation.attention_alignment import between_words
-from attention_jax.training.forced_decoding import ForcedAttention, forced_attention
-from attention_jax.training.trained import TrainedRun
+from attention_jax.inference.forced_decoding import ForcedAttention, forced_attention
+from attention_jax.inference.trained import TrainedRun
 
 Words = Sequence[str]
 Matrix = Float[np.ndarray, "_T _S"]
@@ -125,27 +125,6 @@ def forced_words(run: TrainedRun, split: Split, words: SplitWords) -> list[WordA
         )
         found.append(_merged(forced, *tokens))
     return found
-
-
-def covering_weights(
-    weights: Float[np.ndarray, "T S"], source_tokens: Words, target_tokens: Words
-) -> Matrix:
-    """Returns how much of a source word each word of an output covers.
-
-    Subwords are joined to words; the step that writes EOS, and what falls on the source's EOS, are
-    left out, and rows are not made to sum to 1.
-
-    Args:
-      weights: The attention while the output is written, between tokens.
-      source_tokens: The pieces of its source, EOS included.
-      target_tokens: Its own, EOS included.
-    """
-    weights = np.asarray(weights, np.float64)[:-1, :-1]
-    if 0 in weights.shape:
-        # Without words on one side the others are covered by nothing.
-        sides = (target_tokens[:-1], source_tokens[:-1])
-        return np.zeros([max(word_groups(side), default=-1) + 1 for side in sides])
-    return merge_pieces(weights, word_groups(source_tokens[:-1]), word_groups(target_tokens[:-1]))
 
 
 def _side_words(

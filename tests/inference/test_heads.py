@@ -8,11 +8,11 @@ import pytest
 
 from attention_jax.data.tasks import build_task
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
+from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
+from attention_jax.inference.run import run_experiment
+from attention_jax.inference.trained import load_run
 from attention_jax.training.config import from_config_dict
-from attention_jax.training.gold_links import GoldLinks, compare_with_gold
-from attention_jax.training.heads import analyse_heads, check_heads, write_heads
-from attention_jax.training.run import run_experiment
-from attention_jax.training.trained import load_run
 from configs import vaswani2017
 from tests.training.untrained import write_text
 

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 
 from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
+from attention_jax.inference.trained import TrainedRun
+from attention_jax.inference.translate import Translation
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
 from attention_jax.training.decode import Hypothesis
 from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.trained import TrainedRun
-from attention_jax.training.translate import Translation
 
 _LONGEST_DRAWN = 40
 _MOST_DRAWN = 12

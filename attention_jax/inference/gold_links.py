@@ -9,9 +9,9 @@ from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import MarkedLinks, parse_gold
 from attention_jax.evaluation.symmetrized_attention import score_both_directions, score_threshold
-from attention_jax.training.other_runs import OtherRun
-from attention_jax.training.trained import TrainedRun
-from attention_jax.training.word_units import (
+from attention_jax.inference.other_runs import OtherRun
+from attention_jax.inference.trained import TrainedRun
+from attention_jax.inference.word_units import (
     Matrix,
     SplitWords,
     WordAttention,

@@ -12,17 +12,17 @@ from attention_jax.configuration import plain
 from attention_jax.data.config import CmudictConfig
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError, UserError
+from attention_jax.inference.evaluate import Evaluation, format_results
+from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
+from attention_jax.inference.forced_decoding import forced_attention
+from attention_jax.inference.gold_links import GoldFiles
+from attention_jax.inference.reverse import reverse_run, reverse_split, reverse_task
+from attention_jax.inference.run import run_experiment
+from attention_jax.inference.trained import load_run
+from attention_jax.inference.translate import Translator
 from attention_jax.training.config import from_config_dict, to_plain
-from attention_jax.training.evaluate import Evaluation, format_results
-from attention_jax.training.evaluation_request import EvaluationRequest, evaluate_as_asked
-from attention_jax.training.forced_decoding import forced_attention
-from attention_jax.training.gold_links import GoldFiles
 from attention_jax.training.loop import hash_parameters
-from attention_jax.training.reverse import reverse_run, reverse_split, reverse_task
-from attention_jax.training.run import run_experiment
 from attention_jax.training.run_directory import read_json
-from attention_jax.training.trained import load_run
-from attention_jax.training.translate import Translator
 from launch import cli
 from tests.training.tiny import tiny_config
 

@@ -12,9 +12,9 @@ from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.evaluation.symmetrized_attention import score_both_directions
-from attention_jax.training.gold_links import GoldFiles, GoldLinks, compare_with_gold
-from attention_jax.training.other_runs import OtherRun
-from attention_jax.training.word_units import split_words
+from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
+from attention_jax.inference.other_runs import OtherRun
+from attention_jax.inference.word_units import split_words
 from tests.training.untrained import untrained_run, write_text
 
 

@@ -9,7 +9,7 @@ import dataclasses
 
 from attention_jax.data.tasks import Split, Task
 from attention_jax.errors import UserError
-from attention_jax.training.trained import TrainedRun
+from attention_jax.inference.trained import TrainedRun
 from attention_jax.types import BidirectionalModel
 
 

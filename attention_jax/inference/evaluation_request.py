@@ -5,17 +5,17 @@ from collections.abc import Sequence
 
 from attention_jax.data.tasks import TRANSLATION, Split, Task
 from attention_jax.errors import UserError
-from attention_jax.training.comparison import (
+from attention_jax.inference.comparison import (
     compare_outputs,
     describe_comparison,
     format_comparison,
 )
-from attention_jax.training.evaluate import Evaluation, Outputs
-from attention_jax.training.gold_links import GoldComparison, GoldFiles, compare_with_gold
-from attention_jax.training.heads import analyse_heads, check_heads, write_heads
-from attention_jax.training.other_runs import OtherRun
-from attention_jax.training.reverse import reverse_run, reverse_split_name, reverse_task
-from attention_jax.training.trained import TrainedRun
+from attention_jax.inference.evaluate import Evaluation, Outputs
+from attention_jax.inference.gold_links import GoldComparison, GoldFiles, compare_with_gold
+from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
+from attention_jax.inference.other_runs import OtherRun
+from attention_jax.inference.reverse import reverse_run, reverse_split_name, reverse_task
+from attention_jax.inference.trained import TrainedRun
 from attention_jax.types import BidirectionalModel
 
 
@@ -95,7 +95,7 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
         outputs = evaluation.decode(split.name)
         more = {} if gold is None else gold.scores(request.alignment_threshold)
         if request.dropped_words:
-            from attention_jax.training.dropped_words import dropped_word_scores
+            from attention_jax.inference.dropped_words import dropped_word_scores
 
             more |= dropped_word_scores(task.split("train"), split, outputs.texts)
         evaluation.write(outputs, more)
@@ -146,7 +146,7 @@ def _view(
     others: Sequence[Outputs],
 ) -> None:
     # Matplotlib takes a second to import, which no mistake should wait for.
-    from attention_jax.training.viewing import DecodedRun, distinct_names, write_run_viewer
+    from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
 
     runs = [run, *(opponent.run for opponent in opponents)]
     names = distinct_names(*runs, *([] if reverse is None else [reverse.run]))

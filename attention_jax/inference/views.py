@@ -10,20 +10,19 @@ from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import Links, links_from_weights
 from attention_jax.evaluation.attention_alignment import between_words
 from attention_jax.evaluation.attention_statistics import normalized_entropy
-from attention_jax.evaluation.fertility import coverage_deviation, fertility
+from attention_jax.evaluation.fertility import coverage_deviation, covering_weights, fertility
 from attention_jax.evaluation.pharaoh import MarkedLinks
-from attention_jax.plotting.viewer import ViewedAttention
-from attention_jax.training.decode import Hypothesis
-from attention_jax.training.forced_decoding import forced_attention, has_heads
-from attention_jax.training.trained import TrainedRun
-from attention_jax.training.word_units import (
+from attention_jax.inference.forced_decoding import forced_attention, has_heads
+from attention_jax.inference.trained import TrainedRun
+from attention_jax.inference.word_units import (
     Matrix,
     SplitWords,
     WordAttention,
-    covering_weights,
     tokens_of_words,
     words_of_tokens,
 )
+from attention_jax.plotting.viewer import ViewedAttention
+from attention_jax.training.decode import Hypothesis
 
 Views = dict[str, list[ViewedAttention]]
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import Split
-from attention_jax.training.trained import TrainedRun
+from attention_jax.inference.trained import TrainedRun
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.head_statistics import head_statistics
+from attention_jax.inference.forced_decoding import forced_attention, has_heads
+from attention_jax.inference.gold_links import GoldComparison
+from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
-from attention_jax.training.forced_decoding import forced_attention, has_heads
-from attention_jax.training.gold_links import GoldComparison
-from attention_jax.training.trained import TrainedRun
 from attention_jax.training.validation import Measurement, batches_of_process
 from attention_jax.types import Params
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from attention_jax.configuration import plain
 from attention_jax.data.tasks import Split, Task
+from attention_jax.inference.alignments import pharaoh_line
+from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
 from attention_jax.training import processes, provenance
-from attention_jax.training.alignments import pharaoh_line
 from attention_jax.training.decode import Decoder, Hypothesis
 from attention_jax.training.outputs import OutputWriter
 from attention_jax.training.progress import Counter
@@ -19,7 +20,6 @@ from attention_jax.training.scoring import (
     score_outputs,
     score_over_under,
 )
-from attention_jax.training.trained import TrainedRun
 from attention_jax.training.validation import Measurement, batches_of_process
 
 # The metrics that are worth a look, in the order in which they are shown.
@@ -75,7 +75,7 @@ class Evaluation:
         metrics = self.write(outputs)
         if self.is_aligning and processes.is_first():
             # Matplotlib takes a second to import, which no start should wait for.
-            from attention_jax.training.viewing import DecodedRun, write_run_viewer
+            from attention_jax.inference.viewing import DecodedRun, write_run_viewer
 
             name = self._run.directory.path.name
             write_run_viewer(
@@ -149,7 +149,7 @@ class Evaluation:
             for best, ids in zip(outputs.found, split.source_ids, strict=True)
         ]
         directory.write_lines(directory.alignments(split.name), lines)
-        from attention_jax.training import pictures
+        from attention_jax.inference import pictures
 
         pictures.draw_attention(run, split, outputs.found)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from attention_jax.data.tasks import Split, Task, build_task
 from attention_jax.errors import UserError
-from attention_jax.training.trained import TrainedRun, load_run
+from attention_jax.inference.trained import TrainedRun, load_run
 
 
 @dataclasses.dataclass(frozen=True)

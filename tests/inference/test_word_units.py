@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import UserError
-from attention_jax.training.forced_decoding import forced_attention, has_heads
-from attention_jax.training.word_units import (
-    covering_weights,
+from attention_jax.inference.forced_decoding import forced_attention, has_heads
+from attention_jax.inference.word_units import (
     forced_words,
     split_words,
     tokens_of_words,
@@ -32,14 +31,6 @@ def test_words_of_tokens_joins_subwords():
     assert words_of_tokens([]) == ([], [])
 
 
-def test_covering_weights_leave_out_ends_and_do_not_make_up_for_them():
-    weights = np.array([[0.2, 0.3, 0.1, 0.4], [0.1, 0.1, 0.2, 0.6], [0, 0.5, 0.5, 0], [0, 0, 0, 1]])
-    found = covering_weights(
-        weights, ["▁ne", "w", "▁car", "</s>"], ["▁neu", "▁Au", "to", "</s>"]
-    )
-    np.testing.assert_allclose(found, [[0.5, 0.1], [0.35, 0.35]])
-
-
 def test_words_may_be_written_with_entities_where_the_text_is_and_where_it_is_not(subwords):
     vocabulary = subwords[1].source_vocabulary
     for text, words in (
@@ -50,11 +41,6 @@ def test_words_may_be_written_with_entities_where_the_text_is_and_where_it_is_no
         assert len(tokens_of_words(vocabulary, text, words)) == 3
     with pytest.raises(ValueError, match="expected the text"):
         tokens_of_words(vocabulary, "the new", ["the", "old"])
-
-
-def test_covering_weights_of_an_empty_output_cover_nothing():
-    found = covering_weights(np.ones((1, 4)) / 4, ["▁ne", "w", "▁car", "</s>"], ["</s>"])
-    assert found.shape == (0, 2)
 
 
 def test_words_of_a_split_are_those_given_those_of_the_text_or_of_the_vocabulary(subwords):

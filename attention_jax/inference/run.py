@@ -5,6 +5,8 @@ from pathlib import Path
 
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError
+from attention_jax.inference.evaluate import Evaluation, format_results
+from attention_jax.inference.trained import load_run
 from attention_jax.training import processes, provenance
 from attention_jax.training.checkpoint import Checkpointer
 from attention_jax.training.config import (
@@ -14,12 +16,10 @@ from attention_jax.training.config import (
     may_change,
     to_plain,
 )
-from attention_jax.training.evaluate import Evaluation, format_results
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory, read_json
-from attention_jax.training.trained import load_run
 from attention_jax.training.writers import require_packages
 
 _MOST_NAMED = 3  # differences that fit a line
@@ -70,7 +70,7 @@ def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
     for split in config.evaluation.splits:
         evaluation.evaluate(split)
     if directory.writes:
-        from attention_jax.training.pictures import draw_learning_curves
+        from attention_jax.inference.pictures import draw_learning_curves
 
         draw_learning_curves(directory)
 

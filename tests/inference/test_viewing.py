@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
+from attention_jax.inference.other_runs import OtherRun
+from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
 from attention_jax.training import viewing
 from attention_jax.training.decode import Decoder
-from attention_jax.training.gold_links import GoldLinks, compare_with_gold
-from attention_jax.training.other_runs import OtherRun
-from attention_jax.training.viewing import DecodedRun, distinct_names, write_run_viewer
 from tests.training.untrained import untrained_run, write_text
 
 
