@@ -94,8 +94,8 @@ SYSTEMS: Mapping[str, System] = {
         },
     ),
     "lstmn": System(
-        "LSTM with intra-attention", "the tokens before it",
-        {"name": "lstmn", "hidden_dim": 192, "attention_dim": 128},
+        "bidirectional LSTMN", "all tokens, those read before by attention",
+        {"name": "lstmn", "hidden_dim": 112, "attention_dim": 128, "direction": "bidirectional"},
     ),
 }  # fmt: skip
 
