@@ -42,9 +42,9 @@ flags.DEFINE_boolean("heads", False, "Whether heads are measured.")
 def main() -> None:
     """Evaluates the splits that were asked for."""
     from attention_jax.data.tasks import build_task
+    from attention_jax.inference import evaluation_request as requests
     from attention_jax.inference.evaluate import format_results
     from attention_jax.inference.trained import load_run
-    from attention_jax.training import evaluation_request as requests
 
     cli.use_compilation_cache()
     gold = requests.GoldFiles(*map(cli.value, GOLD))

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Before jax is imported, and inherited by the programs that tests start.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Tests compile far more than they compute.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ["MPLBACKEND"] = "agg"
 os.environ["PYTHONPATH"] = os.pathsep.join(
     path for path in (str(ROOT), os.environ.get("PYTHONPATH")) if path

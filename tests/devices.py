@@ -18,11 +18,7 @@ def call_on_devices(number: int, function: str, *arguments: Any) -> Any:
         f"found = {name}(*json.loads({json.dumps(json.dumps(arguments))})); "
         "print('\\n' + json.dumps(found))"
     )
-    # Compiling takes longer than all else in a test, so it is not done well.
-    flags = (
-        f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={number} "
-        "--xla_backend_optimization_level=0"
-    )
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={number}"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},

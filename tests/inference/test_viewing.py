@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.inference import viewing
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
-from attention_jax.training import viewing
 from attention_jax.training.decode import Decoder
 from tests.training.untrained import untrained_run, write_text
 

@@ -77,6 +77,11 @@ class Cluster:
         words = self("scontrol", "show", "job", number, "--oneliner").split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
+    def has_cleaned_up(self) -> bool:
+        """Returns whether the node holds nothing of any job: no step, no copy of its script."""
+        names = [path.name for path in (self.folder / "slurmd").iterdir()]
+        return not any(name.startswith(("job", f"{_host()}_")) for name in names)
+
     def logs(self) -> str:
         """Returns the ends of the daemons' logs, for messages."""
         return "\n".join(
@@ -93,7 +98,7 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
       Unavailable: If that cannot be done here.
     """
     _install()
-    host = socket.gethostname().split(".")[0]
+    host = _host()
     with contextlib.suppress(OSError):
         socket.gethostbyname(host)
     ports = dict(zip(("controller_port", "node_port"), _free_ports(2), strict=True))
@@ -192,6 +197,10 @@ def _stop(cluster: Cluster, children: list[subprocess.Popen]) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait(15)
+
+
+def _host() -> str:
+    return socket.gethostname().split(".")[0]
 
 
 def _free_ports(number: int) -> list[int]:

@@ -151,7 +151,7 @@ class Trainer:
         return self._objective.summary(add_pairs([metrics]))["nll"]
 
 
-def run_everything(model):
+def run_everything(model, resumes):
     """Returns what every case measures: {parts: {case: measured}}, and the bytes on a device."""
     found = {"held": {}, "resumed": {}}
     for parts in (1, 2):
@@ -164,7 +164,7 @@ def run_everything(model):
                 found["held"] = {case: trainer.held() for case, trainer in trainers.items()}
                 found["resumed"] = {
                     f"{old} -> {new}": _resume(trainers[new], Path(folder) / old)
-                    for old, new in itertools.product(trainers, trainers)
+                    for old, new in (itertools.product(trainers, trainers) if resumes else ())
                 }
         found[str(parts)] = runs
     return found

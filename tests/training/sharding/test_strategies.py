@@ -10,13 +10,15 @@ from tests.devices import call_on_devices
 from tests.training.sharding.cases import CASES, MODELS, PARTS, STEPS
 
 CASES_IN_PARTS = [(case, parts) for case in CASES for parts in PARTS[case]]
+RESUMED_MODEL = "rnn_seq2seq"  # a checkpoint knows leaves, and not what they are for
 RESUMED = [case for case in CASES if 2 in PARTS[case]]
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def measured(request):
     """What all cases measure, for one model after the other."""
-    return call_on_devices(8, "tests.training.sharding.cases.run_everything", request.param)
+    function = "tests.training.sharding.cases.run_everything"
+    return call_on_devices(8, function, request.param, request.param == RESUMED_MODEL)
 
 
 def assert_close(found, expected, tolerance=1e-6):
@@ -46,6 +48,7 @@ def test_dropout_is_at_work(measured):
     assert abs(first - second) > 1e-4  # parts draw other dropout than the whole
 
 
+@pytest.mark.parametrize("measured", [RESUMED_MODEL], indirect=True)
 @pytest.mark.parametrize("new", ["one", *RESUMED])
 @pytest.mark.parametrize("old", ["one", *RESUMED])
 def test_checkpoint_goes_on_with_another_strategy(measured, old, new):
