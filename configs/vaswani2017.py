@@ -4,8 +4,9 @@
 
 As in the paper: sinusoidal positions, scaled dot-product heads, one vocabulary whose embedding is
 also the output matrix, Adam with beta2 0.98, label smoothing, checkpoint averaging for the large
-forms, beam search with the GNMT length penalty. For small corpora: three layers of depth 256 with
-normalisation before each sublayer, stronger dropout, and a cosine schedule.
+forms, beam search with the GNMT length penalty. For small corpora: four narrow layers, which suit
+29,000 sentences better than wide ones, normalisation before each sublayer, stronger dropout, and a
+cosine schedule.
 
 One override changes all heads, such as --config.model.attention.score.name=bahdanau for additive
 ones, luong_general or local_m. Later papers' changes are `model.attention.refinements`, by the
@@ -36,16 +37,16 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.data = common.data_section("parallel" if argument in _PAPER else argument)
     if "subwords" in config.data:
         config.data.subwords.joint = True
-    config.model = transformer(num_layers=3, depth=256, width=1024, num_heads=4, dropout=0.3)
+    config.model = transformer(num_layers=4, depth=128, width=256, num_heads=4, dropout=0.3)
     for stack in (config.model.encoder, config.model.decoder):
         stack.norm_order = "pre"
     if argument in ("cmudict", "smoke"):
         config.model.tie_embeddings = "target"
     config.objectives = {"nll": {"label_smoothing": 0.1}}
-    config.optimizer = {"name": "adam", "learning_rate": 1e-3, "beta2": 0.98, "clip_norm": 1.0}
-    config.schedule = {"name": "warmup_cosine", "warmup_steps": 600, "final_fraction": 0.02}
+    config.optimizer = {"name": "adam", "learning_rate": 2e-3, "beta2": 0.98, "clip_norm": 1.0}
+    config.schedule = {"name": "warmup_cosine", "warmup_steps": 800, "final_fraction": 0.02}
     config.training = {
-        "num_epochs": 16.0,
+        "num_epochs": 30.0,
         "averaging": {"name": "ema", "decay": 0.998},
         "log_every_steps": 50,
         "evaluate_every_steps": 500,

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attention_jax.data.tasks import Split
+from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.errors import UserError
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.translate import Translation
@@ -84,11 +85,11 @@ def _grid(maps: Sequence[HeatMap]) -> Figure:
 
 
 def _heat_map(
-    run: TrainedRun, source_ids: np.ndarray, hypothesis: Hypothesis, title: str
+    run: TrainedRun, source_ids: np.ndarray, hypothesis: Hypothesis, source: str
 ) -> HeatMap:
     return HeatMap(
         np.asarray(hypothesis.weights, np.float64),
-        run.source_vocabulary.tokens(source_ids),
+        tokens_in_text(run.source_vocabulary, source_ids, source),
         run.target_vocabulary.tokens(hypothesis.tokens),
-        title,
+        source,
     )

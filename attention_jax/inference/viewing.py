@@ -7,6 +7,7 @@ force, are views too.
 
 from collections.abc import Sequence
 
+from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.inference.gold_links import GoldComparison
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.views import (
@@ -115,7 +116,8 @@ def _sentence(
     split = shown.split
     links = None if gold is None else gold.links.get(index)
     if words is None:
-        source, target = shown.run.source_vocabulary.tokens(split.source_ids[index]), ()
+        ids, text = split.source_ids[index], split.sources[index]
+        source, target = tokens_in_text(shown.run.source_vocabulary, ids, text), ()
     else:
         source, target = words.sources[index], words.targets[index]
     return ViewerSentence(

@@ -138,6 +138,18 @@ class SymbolVocabulary:
         write_record(directory, {"kind": self.kind, "symbols": self._symbols[SpecialIds.COUNT :]})
 
 
+def tokens_in_text(
+    vocabulary: "Vocabulary", ids: Sequence[SupportsIndex], text: str
+) -> list[str]:
+    """Returns one printable piece per id of a text, and what the text has for unknown ones."""
+    tokens = vocabulary.tokens(ids)
+    unknown = [place for place, index in enumerate(ids) if int(index) == SpecialIds.UNK]
+    surfaces = vocabulary.surfaces(text) if unknown else []
+    for place in unknown:
+        tokens[place] = surfaces[place].strip() or tokens[place]
+    return tokens
+
+
 def write_record(directory: str | Path, content: dict[str, Any]) -> None:
     """Writes `vocabulary.json` with a checksum of its content, all of it or nothing."""
     record = {**content, "sha256": _checksum(content)}

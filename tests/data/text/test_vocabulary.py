@@ -3,7 +3,7 @@ import json
 import pytest
 
 from attention_jax.data.text.storage import load_vocabulary
-from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.data.text.vocabulary import SymbolVocabulary, tokens_in_text
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
@@ -105,3 +105,11 @@ def test_load_vocabulary_rejects_damage(tmp_path, damage, message):
 def test_load_vocabulary_rejects_a_missing_file(tmp_path):
     with pytest.raises(DataError, match=r"vocabulary\.json: expected a saved vocabulary"):
         load_vocabulary(tmp_path)
+
+
+def test_tokens_in_text_show_what_the_text_has_for_unknown_ones():
+    vocabulary = SymbolVocabulary.train("words", TEXTS)
+    text = "Two birds, two ?"
+    ids = [*vocabulary.encode(text), SpecialIds.EOS]
+    assert vocabulary.tokens(ids) == ["Two", "<unk>", ",", "two", "<unk>", "</s>"]
+    assert tokens_in_text(vocabulary, ids, text) == ["Two", "birds", ",", "two", "?", "</s>"]

@@ -25,6 +25,7 @@ from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.sharding_config import ShardingConfig
 from attention_jax.training.state import start_state
 from attention_jax.training.step import make_eval_step, make_train_step
+from launch.cli import load_config
 
 VOCABULARY = 40
 ROWS = 20  # neither by 8 nor by 16: filler rows are added
@@ -168,6 +169,23 @@ def run_everything(model, resumes):
                 }
         found[str(parts)] = runs
     return found
+
+
+def held_of_config(location, vocabulary):
+    """Returns what each of the devices holds of a config's training, its parameters split."""
+    config = load_config(location)
+    network = build_model(
+        typed(find_config(config.model.name), config.model.to_dict()), vocabulary, vocabulary
+    )
+    start = functools.partial(
+        start_state, network, build_optimizer(Adam(learning_rate=0.01)), averaging=AVERAGING
+    )
+    strategy = build_strategy(typed(ShardingConfig, {"data": 1, "fsdp": -1}), jax.devices())
+    state = jax.tree.map(
+        lambda leaf: jax.device_put(np.zeros(leaf.shape, leaf.dtype), leaf.sharding),
+        placed_shapes(start, strategy),
+    )
+    return describe_held(strategy, state)
 
 
 def _run(trainer, folder):

@@ -76,3 +76,13 @@ def test_fsdp_splits_parameters_and_moments(measured):
     assert held_line(held["fsdp"]).startswith(
         "jit, data 1 x fsdp 8 x tensor 1: a device holds 0.0 of 0.1 MB of parameters"
     )
+
+
+@pytest.mark.parametrize("location", ["bahdanau2015.py:multi30k", "vaswani2017.py:base"])
+def test_eight_devices_hold_an_eighth_of_a_training_each(location):
+    function = "tests.training.sharding.cases.held_of_config"
+    held = call_on_devices(8, function, f"configs/{location}", 8000)
+    for kind in ("parameter", "optimizer"):
+        fraction = held[f"{kind}_bytes_per_device"] / held[f"{kind}_bytes"]
+        assert 0.125 <= fraction < 0.128, (kind, fraction)
+    assert held["parameter_bytes"] > 2e7
