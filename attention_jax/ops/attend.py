@@ -327,13 +327,14 @@ def _answer(
         return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
     scores = spec.score(params, query, memory, state, positions).astype(jnp.float32)
     scores = scores if bias is None else scores + bias
-    allowed = memory.mask[..., None, :]
-    allowed = jnp.broadcast_to(allowed if mask is None else allowed & mask, scores.shape)
+    reach = memory.mask[..., None, :]
+    reach = reach if mask is None else reach & mask
+    allowed = jnp.broadcast_to(reach, scores.shape)
     weights, aux = spec.normalizer(
         params, scores, allowed, query, memory, state, positions=positions, **call
     )
     if is_fused and spec.fused is not None and bias is None:
-        context = spec.fused(query, memory, allowed)
+        context = spec.fused(query, memory, reach)
     else:
         context = spec.average(params, weights, memory, positions)
     return AttentionOutput(context, weights, scores, aux)

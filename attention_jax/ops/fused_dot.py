@@ -1,26 +1,27 @@
 """Contexts of scaled dot-product attention without weights that anyone could ask for.
 
-On accelerators this is XLA's or cuDNN's fused kernel. On a CPU, queries are answered in blocks
-whose scores fit a cache, and their weights are computed again in the backward pass.
+On accelerators this is XLA's or cuDNN's fused kernel. On a CPU, long sequences are answered one
+head after the other, in blocks whose scores fit a cache, and their weights are computed again in
+the backward pass (Dao et al. 2022, without tiles over the slots).
 """
-
-import functools
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.normalizers import masked_softmax
-from attention_jax.ops.scores import scaled_dot_scores
+from attention_jax.ops.scores import dot_scores, scaled_dot_scores
 
-_BLOCK = 128
+_SHORT = 256  # queries; that few are answered for all heads at once
+_BLOCK = 2**18  # scores
+_NO_SCORE = -1e9
 
 
 def fused_dot_context(
     query: Float[Array, "*B T D"],
     keys: Float[Array, "*#B S D"],
     values: Float[Array, "*#B S Dv"],
-    mask: Bool[Array, "*B T S"],
+    mask: Bool[Array, "*#B #T S"],
 ) -> Float[Array, "*B T Dv"]:
     """Averages values under the softmax of scaled dot products.
 
@@ -39,9 +40,9 @@ def fused_dot_context(
       Vaswani et al. (2017), eq. 1.
     """
     if values.shape[-1] != keys.shape[-1]:  # the library wants one depth
-        return _in_blocks(query, keys, values, mask)
+        return _on_cpu(query, keys, values, mask)
     return jax.lax.platform_dependent(
-        query, keys, values, mask, cpu=_in_blocks, default=_by_library
+        query, keys, values, mask, cpu=_on_cpu, default=_by_library
     )
 
 
@@ -49,32 +50,120 @@ def _by_library(query: Array, keys: Array, values: Array, mask: Array) -> Array:
     *batch, num_queries, _ = query.shape
     every = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (query, keys, values)]
     one_head = [x.reshape(-1, *x.shape[-2:])[:, :, None] for x in every]
-    flat_mask = mask.reshape(-1, 1, *mask.shape[-2:])
+    flat_mask = jnp.broadcast_to(mask, (*batch, *mask.shape[-2:]))
+    flat_mask = flat_mask.reshape(-1, 1, *mask.shape[-2:])
     context = jax.nn.dot_product_attention(*one_head, mask=flat_mask)
     context = context.reshape(*batch, num_queries, values.shape[-1])
     # The library averages everything where nothing may be attended to.
     return jnp.where(mask.any(-1, keepdims=True), context, jnp.zeros((), context.dtype))
 
 
-def _in_blocks(query: Array, keys: Array, values: Array, mask: Array) -> Array:
-    num_queries = query.shape[-2]
-    if num_queries <= _BLOCK:
-        return _block(keys, values, query, mask)
-    missing = -num_queries % _BLOCK
-    rows = [(0, 0)] * (query.ndim - 2) + [(0, missing), (0, 0)]
+def _on_cpu(query: Array, keys: Array, values: Array, mask: Array) -> Array:
+    if query.shape[-2] <= _SHORT:
+        scores = scaled_dot_scores(query, keys)
+        weights = masked_softmax(scores, jnp.broadcast_to(mask, scores.shape))
+        return jnp.matmul(weights.astype(values.dtype), values)
+    *batch, num_queries, depth = query.shape
 
-    def by_block(array: Array) -> Array:
-        padded = jnp.pad(array, rows)
-        blocks = padded.reshape(*array.shape[:-2], -1, _BLOCK, array.shape[-1])
-        return jnp.moveaxis(blocks, -3, 0)
+    def by_head(array: Array) -> Array:
+        return jnp.broadcast_to(array, (*batch, *array.shape[-2:])).reshape(-1, *array.shape[-2:])
 
-    answer = jax.checkpoint(functools.partial(_block, keys, values))
-    contexts = jax.lax.map(lambda block: answer(*block), (by_block(query), by_block(mask)))
-    contexts = jnp.moveaxis(contexts, 0, -3)
-    contexts = contexts.reshape(*contexts.shape[:-3], -1, contexts.shape[-1])
-    return contexts[..., :num_queries, :]
+    heads = [by_head(array) for array in (query * depth**-0.5, keys, values, mask)]
+    return _by_head(*heads).reshape(*batch, num_queries, values.shape[-1])
 
 
-def _block(keys: Array, values: Array, query: Array, mask: Array) -> Array:
-    weights = masked_softmax(scaled_dot_scores(query, keys), mask)
-    return jnp.matmul(weights.astype(values.dtype), values)
+@jax.custom_vjp
+def _by_head(query: Array, keys: Array, values: Array, mask: Array) -> Array:
+    """Answers scaled queries `N T D`, one of N heads after the other."""
+    return _forward(query, keys, values, mask)[0]
+
+
+def _forward(query: Array, keys: Array, values: Array, mask: Array) -> tuple[Array, tuple]:
+    def one_head(head: tuple) -> tuple[Array, Array]:
+        query, keys, values, mask = head
+        return jax.lax.map(lambda block: _answer(keys, values, *block), (query, mask))
+
+    blocks = [_in_blocks(array, query.shape[1], keys.shape[1]) for array in (query, mask)]
+    found = jax.lax.map(one_head, (blocks[0], keys, values, blocks[1]))
+    context, normalizer = (_joined(array, query.shape[1]) for array in found)
+    return context, (query, keys, values, mask, context, normalizer)
+
+
+def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Array, Array]:
+    """Returns contexts, and the logarithm of what normalises their weights."""
+    scores = jnp.where(mask, dot_scores(query, keys), _NO_SCORE)
+    highest = jnp.max(scores, axis=-1, keepdims=True)
+    weights = jnp.where(mask, jnp.exp(scores - highest), 0)
+    total = jnp.sum(weights, axis=-1, keepdims=True)
+    total = jnp.where(total > 0, total, 1)  # nothing may be attended to
+    context = jnp.matmul(
+        weights.astype(values.dtype), values, preferred_element_type=jnp.float32
+    )
+    return (context / total).astype(values.dtype), highest + jnp.log(total)
+
+
+def _backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Array, None]:
+    query, keys, values, mask, context, normalizer = saved
+    num_queries, num_slots = query.shape[1], keys.shape[1]
+    shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=jnp.float32)
+
+    def one_head(head: tuple) -> tuple[Array, Array, Array]:
+        keys, values, *blocks = head
+
+        def one_block(sums: tuple, block: tuple) -> tuple[tuple, Array]:
+            of_query, *more = _differentiate(keys, values, *block)
+            return tuple(map(jnp.add, sums, more)), of_query
+
+        zeros = tuple(jnp.zeros(array.shape, jnp.float32) for array in (keys, values))
+        (of_keys, of_values), of_query = jax.lax.scan(one_block, zeros, tuple(blocks))
+        return of_query, of_keys, of_values
+
+    blocks = [
+        _in_blocks(array, num_queries, num_slots)
+        for array in (query, mask, cotangent, shared, normalizer)
+    ]
+    of_query, *rest = jax.lax.map(one_head, (keys, values, *blocks))
+    gradients = (_joined(of_query, num_queries), *rest)
+    inputs = (query, keys, values)
+    return *(one.astype(of.dtype) for one, of in zip(gradients, inputs, strict=True)), None
+
+
+def _differentiate(
+    keys: Array,
+    values: Array,
+    query: Array,
+    mask: Array,
+    cotangent: Array,
+    shared: Array,
+    normalizer: Array,
+) -> tuple[Array, Array, Array]:
+    """Returns the gradients by queries, keys and values.
+
+    Scores have a row for each slot here, since a CPU is slow at products with the transpose of
+    what is as large as they are, and there would be two of them in place of one.
+    """
+    weights = jnp.where(mask.T, jnp.exp(dot_scores(keys, query) - normalizer.T), 0)
+    of_scores = weights * (dot_scores(values, cotangent) - shared.T)
+    of_scores, weights = of_scores.astype(keys.dtype), weights.astype(values.dtype)
+    of_query = jnp.matmul(of_scores.T, keys, preferred_element_type=jnp.float32)
+    of_keys = jnp.matmul(of_scores, query, preferred_element_type=jnp.float32)
+    of_values = jnp.matmul(weights, cotangent, preferred_element_type=jnp.float32)
+    return of_query, of_keys, of_values
+
+
+_by_head.defvjp(_forward, _backward)
+
+
+def _in_blocks(array: Array, num_queries: int, num_slots: int) -> Array:
+    """Cuts `N T ...` into `N blocks rows ...`; what is the same for all queries is repeated."""
+    rows = min(num_queries, max(_BLOCK // num_slots, 1))
+    if array.shape[1] == 1:
+        number = -(-num_queries // rows)
+        return jnp.broadcast_to(array[:, None], (array.shape[0], number, *array.shape[1:]))
+    missing = -num_queries % rows
+    array = jnp.pad(array, [(0, 0), (0, missing), (0, 0)])
+    return array.reshape(array.shape[0], -1, rows, array.shape[-1])
+
+
+def _joined(blocks: Array, num_queries: int) -> Array:
+    return blocks.reshape(blocks.shape[0], -1, blocks.shape[-1])[:, :num_queries]

@@ -210,7 +210,7 @@ def make_dot_gradient(is_library: bool) -> Callable[..., tuple[Array, ...]]:
         return jnp.square(jax.nn.dot_product_attention(*swapped)).sum()
 
     def project(query: Array, keys: Array, values: Array) -> Array:
-        mask = jnp.ones((*query.shape[:-1], keys.shape[-2]), bool)
+        mask = jnp.ones((*query.shape[:-2], 1, keys.shape[-2]), bool)
         return jnp.square(fused_dot_context(query, keys, values, mask)).sum()
 
     return jax.jit(jax.grad(library if is_library else project, argnums=(0, 1, 2)))

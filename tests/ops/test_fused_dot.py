@@ -34,10 +34,38 @@ def with_gradients(function, *arguments):
     return jax.jit(jax.value_and_grad(loss, (0, 1, 2), has_aux=True))(*arguments[:-1])
 
 
-@pytest.mark.parametrize("block", [2, 3, 128])
-def test_blocks_equal_the_open_path(monkeypatch, block):
-    monkeypatch.setattr(fused_dot, "_BLOCK", block)
-    check(fused_dot._in_blocks, *arrays(3))
+@pytest.mark.parametrize("rows", [2, 3, 128])
+def test_blocks_equal_the_open_path(monkeypatch, rows):
+    monkeypatch.setattr(fused_dot, "_SHORT", 0)
+    monkeypatch.setattr(fused_dot, "_BLOCK", rows * S)
+    check(fused_dot._on_cpu, *arrays(3))
+
+
+@pytest.mark.parametrize("short", [0, 128])
+def test_what_is_shared_is_as_if_repeated(monkeypatch, short):
+    monkeypatch.setattr(fused_dot, "_SHORT", short)
+    query, keys, values, mask = arrays(3)
+    heads = jnp.stack([query, 2 * query], 1)
+
+    def shared(query, keys, values, mask):
+        return fused_dot._on_cpu(query, keys[:, None], values[:, None], mask[:, None, :1])
+
+    def repeated(query, keys, values, mask):
+        keys, values = (jnp.stack([array] * 2, 1) for array in (keys, values))
+        return plain(query, keys, values, jnp.broadcast_to(mask[:, None, :1], (B, 2, T, S)))
+
+    found, expected = (with_gradients(f, heads, keys, values, mask) for f in (shared, repeated))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_low_precision_stays_low_outside_the_softmax(monkeypatch):
+    monkeypatch.setattr(fused_dot, "_SHORT", 0)
+    *floats, mask = arrays()
+    low = [array.astype(jnp.bfloat16) for array in floats]
+    (_, context), gradients = with_gradients(fused_dot._on_cpu, *low, mask)
+    assert {array.dtype for array in (context, *gradients)} == {jnp.dtype("bfloat16")}
+    np.testing.assert_allclose(context.astype(jnp.float32), plain(*floats, mask), atol=0.05)
 
 
 def test_library_equals_the_open_path():
