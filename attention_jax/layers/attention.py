@@ -208,6 +208,33 @@ class Mechanism:
         )
         return joined, state
 
+    def attend_row_by_row(
+        self,
+        params: Params,
+        query: Float[Array, "*B T Dq"],
+        memory: Memory,
+        state: State,
+        **call: Any,
+    ) -> tuple[AttentionOutput, State]:
+        """Does what `attend` does, mapped over the batch axes from outside.
+
+        The axes of a head's products are then in the order of `memory`, heads behind the batch.
+        In that of `attend`, heads come first, and all of the memory is transposed for it: no loss
+        where it is as small as the queries, but most of the time for one query beside a cache.
+        """
+        if query.ndim == 2:
+            return self.attend(params, query, memory, state, **call)
+        shared = jax.tree.map(lambda leaf: leaf.shape[0] != query.shape[0], (memory, state))
+        rest = jax.tree.map(
+            lambda leaf, is_shared: leaf[0] if is_shared else leaf, (memory, state), shared
+        )
+        axes = jax.tree.map(lambda is_shared: None if is_shared else 0, shared)
+
+        def one_row(query: Array, memory: Memory, state: State) -> tuple[AttentionOutput, State]:
+            return self.attend_row_by_row(params, query, memory, state, **call)
+
+        return jax.vmap(one_row, (0, *axes))(query, *rest)
+
     def _over_heads(
         self, function: Any, params: Params, own: Any, memory: Memory, axis: int, *arrays: Any
     ) -> Any:

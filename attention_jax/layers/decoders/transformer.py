@@ -189,7 +189,9 @@ class TransformerDecoder(SequenceDecoder):
             here = jnp.ones((*vectors.shape[:-2], 1), bool)
             new = self.past.make_memory(weights, vectors, vectors, here, position)
             past = jax.tree.map(lambda room, entry: _write(room, entry, position[0]), past, new)
-            output, _ = self.past.attend(weights, vectors, past, positions=position)
+            output, _ = self.past.attend_row_by_row(
+                weights, vectors, past, state={}, positions=position
+            )
             return output.context, past
 
         features, attention, state = self._decode(
@@ -243,16 +245,16 @@ class TransformerDecoder(SequenceDecoder):
             return attend_to_past(params["self_attention"], vectors, state["past"], fold(rng, 0))
 
         def source(vectors: Array) -> tuple[Array, Any]:
-            output, after = self.mechanism.attend(
-                params["attention"],
-                vectors,
-                memory,
-                state["attention"],
-                positions=positions,
-                rng=fold(rng, 1),
-                train=train,
-                is_fused=vectors.shape[-2] > 1,
-            )
+            weights, before = params["attention"], state["attention"]
+            if vectors.shape[-2] == 1:
+                output, after = self.mechanism.attend_row_by_row(
+                    weights, vectors, memory, before, positions=positions
+                )
+            else:
+                output, after = self.mechanism.attend(
+                    weights, vectors, memory, before,
+                    positions=positions, rng=fold(rng, 1), train=train, is_fused=True,
+                )  # fmt: skip
             return output.context, (output, after)
 
         def alone(vectors: Array) -> tuple[Array, None]:
