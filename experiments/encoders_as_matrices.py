@@ -6,7 +6,6 @@ under one decoder.
 """
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from experiments import (
 )
 from experiments.grid import SMOKE, Grid, Run
 from experiments.joined_sentences import NUMBERS
+from experiments.training_speed import METRICS, tokens_per_second
 
 NAME = "encoders_as_matrices"
 USAGE = """
@@ -38,7 +38,6 @@ usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
 """
 EDGES = (7, 10, 13, 16, 20)
 JOINED_EDGES = (20, 25, 30, 35, 40, 50)
-METRICS = "metrics.jsonl"
 BASE = "recurrent"
 _POSITIONS = 64  # longer than any source
 _LENGTHS = {
@@ -200,13 +199,6 @@ def _main_table(runs: Sequence[Run], found: measure_tables.Found) -> str:
             f"{members[0].facts()['num_parameters']:,}",
         ])  # fmt: skip
     return tables.table(headings, rows)
-
-
-def tokens_per_second(run: Run) -> float:
-    """Returns the median rate of a run, from its record."""
-    lines = (run.record / METRICS).read_text(encoding="utf-8").splitlines()
-    metrics = [json.loads(line) for line in lines]
-    return float(np.median([m["tokens_per_second"] for m in metrics if m["split"] == "train"]))
 
 
 def _differences(found: measure_tables.Found) -> list[str]:

@@ -40,7 +40,7 @@ class Grid:
 
     Attributes:
       name: Of the experiment, and of its directories.
-      config: Config file that all runs share, with its argument.
+      config: Config file that all runs share, with its argument, or one for each cell.
       cells: The overrides of each cell by its name, as path -> value.
       seeds: The runs of a cell differ in `config.seed`.
       overrides: Overrides of all cells.
@@ -50,7 +50,7 @@ class Grid:
     """
 
     name: str
-    config: str
+    config: str | Mapping[str, str]
     cells: Mapping[str, Mapping[str, Any]]
     seeds: Sequence[int]
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -107,6 +107,12 @@ class Run:
         return self.workdir.with_name(f"{self.workdir.name}.log")
 
     @property
+    def config(self) -> str:
+        """Its config file, with its argument."""
+        config = self.grid.config
+        return config if isinstance(config, str) else config[self.cell]
+
+    @property
     def overrides(self) -> dict[str, Any]:
         """All overrides, later ones before earlier ones."""
         return {**self.grid.overrides, **self.grid.cells[self.cell], "seed": self.seed}
@@ -114,7 +120,7 @@ class Run:
     def arguments(self) -> list[list[str]]:
         """Returns what follows `python` in the commands of the run, in their order."""
         overrides = [f"--config.{path}={_text(value)}" for path, value in self.overrides.items()]
-        config, workdir = f"--config={self.grid.config}", f"--workdir={self.workdir}"
+        config, workdir = f"--config={self.config}", f"--workdir={self.workdir}"
         train = ["-m", "launch.train", config, workdir, *overrides]
         return [train, *(["-m", module, workdir] for module in self.grid.after)]
 
@@ -133,7 +139,7 @@ class Run:
             for path, value in self.overrides.items()
             if path.endswith(".name")
         }
-        config = cli.with_objectives(cli.load_config(self.grid.config), self.overrides)
+        config = cli.with_objectives(cli.load_config(self.config), self.overrides)
         values = template(config.to_dict(), names)
         for path, value in self.overrides.items():
             _override(values, path, value)

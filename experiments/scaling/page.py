@@ -91,7 +91,11 @@ def _reading(name: str, result: Mapping[str, Any]) -> list[str]:
     words = ", ".join(f"{line} {slope:.0f}" for line, slope in slopes.items())
     text = f"Fitted growth of a step, µs for every further source token: {words}."
     if "none" in slopes:
-        text += " What `none` grows by is the encoder."
+        text += (
+            " What `none` grows by is the encoder. The local ones beside it project keys of the "
+            "whole source and write their weights into rows as long, but score no more than a "
+            "window: [by itself](../speed/local_attention.md) that does not grow."
+        )
     return [text, ""]
 
 

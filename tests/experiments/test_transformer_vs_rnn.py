@@ -1,0 +1,38 @@
+import json
+
+import pytest
+
+from experiments import seeds
+from experiments import transformer_vs_rnn as experiment
+from tests.experiments.measured import alignments, translations, write_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_every_cell_has_a_config_of_its_own(tmp_path):
+    runs = {run.cell: run for run in experiment.make_grid().runs(tmp_path, tmp_path)}
+    decoders = {cell: run.resolved()["model"]["decoder"]["name"] for cell, run in runs.items()}
+    assert decoders == {"recurrent": "bahdanau", "transformer": "transformer"}
+    for cell, run in runs.items():
+        assert f"--config=configs/{experiment.CONFIGS[cell]}.py:multi30k" in run.arguments()[0]
+
+
+def test_write_report_compares_both(tmp_path, numpy_rng, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    runs = grid.runs(tmp_path / "runs", tmp_path)
+    for run in runs:
+        rate = 0.6 if run.cell == "recurrent" else 0.8
+        measures = {"bleu": translations(numpy_rng, rate), "aer": alignments(numpy_rng, rate)}
+        write_record(run, measures)
+        line = {"split": "train", "tokens_per_second": 2000.0}
+        (run.record / experiment.METRICS).write_text(json.dumps(line))
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert "Only" not in text
+    assert "| Transformer | 50.0 | 1,234 | 30 passes in batches of 128 | 2,000 |" in text
+    rows = [line for line in text.splitlines() if line.startswith("| Transformer | +")]
+    assert len(rows) == 1 and "9 of 9" in rows[0]  # BLEU is higher with every pair of seeds
