@@ -139,9 +139,10 @@ class SymbolVocabulary:
 
 
 def tokens_in_text(
-    vocabulary: "Vocabulary", ids: Sequence[SupportsIndex], text: str
+    vocabulary: "Vocabulary", ids: Iterable[SupportsIndex], text: str
 ) -> list[str]:
     """Returns one printable piece per id of a text, and what the text has for unknown ones."""
+    ids = list(ids)
     tokens = vocabulary.tokens(ids)
     unknown = [place for place, index in enumerate(ids) if int(index) == SpecialIds.UNK]
     surfaces = vocabulary.surfaces(text) if unknown else []
