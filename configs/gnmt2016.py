@@ -16,6 +16,9 @@ sides, for one's own text (as `parallel`). It is the first part of that training
 SGD after 60,000 steps: --config.optimizer.name=sgd --config.optimizer.learning_rate=0.5, halved
 every 200,000 steps from step 1,200,000 on. Training for GLEU by reinforcement is not here.
 
+The paper lays each layer on a device of its own. With --config.sharding.tensor=8 every layer of
+`paper`, and every table of a vocabulary, is laid on eight devices instead, an eighth on each.
+
 Command:  python -m launch.train --config=configs/gnmt2016.py:multi30k --workdir=runs/gnmt2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke or paper
 Expected: not trained yet on multi30k; the paper's own corpora are WMT'14 (38.95 BLEU for English
@@ -112,6 +115,8 @@ def _paper(config: ConfigDict) -> ConfigDict:
         "checkpoint_every_steps": 1_000,
     }
     config.search.beam_size = 8
+    # Rows, so that each device multiplies its units of a state by what it holds of the weights.
+    config.sharding = {"rules": ((r"layer_\d+\w*/(input|recurrent|context)$", ("tensor", None)),)}
     return config
 
 

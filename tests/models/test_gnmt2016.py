@@ -1,10 +1,13 @@
 """The config of GNMT: the paper's size, counted by hand, and that all its forms can be built."""
 
+import math
+
 import jax
 import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
+from attention_jax.training.sharding.rules import parameter_axes, path_of
 from configs import common
 from configs.gnmt2016 import get_config
 
@@ -59,3 +62,13 @@ def test_every_form_can_be_built_and_searches_with_both_penalties(argument):
     search = get_config(argument).search
     assert (search.length_normalization, search.length_alpha) == ("gnmt", 0.2)
     assert (search.coverage_penalty, search.coverage_beta) == ("gnmt", 0.2)
+
+
+def test_paper_is_split_over_eight_devices_layer_by_layer(paper):
+    sizes, rules = {"data": 1, "fsdp": 1, "tensor": 8}, get_config("paper").sharding.rules
+    shapes = {path_of(path): leaf.shape for path, leaf in jax.tree.leaves_with_path(paper)}
+    axes = parameter_axes(shapes, sizes, rules)
+    whole = sum(math.prod(shape) for path, shape in shapes.items() if not axes[path])
+    held = whole + sum(math.prod(shape) // 8 for path, shape in shapes.items() if axes[path])
+    assert whole == 2_098_176 + 17 * 4096  # attention and biases
+    assert held < 0.14 * 280_858_880
