@@ -6,11 +6,13 @@ Nothing heavy is imported before it is needed, so that `--help` and mistakes are
 import difflib
 import functools
 import importlib.util
+import logging as standard_logging
 import os
 import pathlib
 import re
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -34,11 +36,29 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
       prepare: Gets the command line, defines flags that depend on it, and returns what is left
         for the flags to parse.
     """
-    logging.set_verbosity(logging.ERROR)  # libraries tell us every detail of their saving
+    _quieten_libraries()
     app.run(
         lambda argv: _guarded(main),
         flags_parser=functools.partial(_parse, usage=usage.strip(), prepare=prepare),
     )
+
+
+def _quieten_libraries() -> None:
+    """Keeps to themselves what libraries that save in the background have to say.
+
+    They log what they do, and what went wrong in each of their threads, compiled ones included.
+    We are told of it by an exception, and answer in a line.
+    """
+    logging.set_verbosity(logging.FATAL)
+    standard_logging.getLogger("asyncio").setLevel(standard_logging.CRITICAL)
+    show = sys.unraisablehook
+
+    def show_ours(error: Any) -> None:
+        # Callbacks of compiled code have nothing to name, and threads that are not Python's.
+        if error.object is not None or threading.current_thread() is threading.main_thread():
+            show(error)
+
+    sys.unraisablehook = show_ours
 
 
 def prepare_experiment(argv: Sequence[str]) -> list[str]:

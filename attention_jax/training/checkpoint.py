@@ -161,7 +161,10 @@ class Checkpointer:
                 self._manager.wait_until_finished()
                 self._manager.check_for_errors()
             if processes.is_first() and not self._path(self._saving, manifest.NAME).exists():
-                raise CheckpointError(f"{self._failure()}: its files are not there")
+                free = shutil.disk_usage(self.directory).free / 1e6
+                raise CheckpointError(
+                    f"{self._failure()}: its files are not there; the disk has {free:.1f} MB left"
+                )
         self._saving = None
 
     def restore(self, like: Any, step: int | None = None) -> Checkpoint | None:

@@ -52,7 +52,7 @@ def told_to_stop(bench: Bench) -> Trials:
         workdir = bench.workdir("told_to_stop")
         problem = bench.train(workdir, fault=Fault((number,), step=20)).unless(code, _SAVED)
         problem = problem or (None if max(saved_steps(workdir)) >= 20 else "the step is not saved")
-        problem = problem or bench.train(workdir).unless(0, "continuing after step 2")
+        problem = problem or _continued(bench, workdir)
         yield problem or difference(workdir, bench.uninterrupted)
 
 
@@ -111,8 +111,14 @@ def other_number_of_processes(bench: Bench) -> Trials:
     if not by_two.exists():
         bench.train(by_two, fault=Fault((signal.SIGTERM,), step=20, process=1), processes=2)
     for workdir, processes in ((by_two, 1), (bench.copy(bench.cut_off, "by_one"), 2)):
-        problem = bench.train(workdir, processes=processes).unless(0, "continuing after step 2")
+        problem = _continued(bench, workdir, processes)
         yield problem or _distance(workdir, bench.uninterrupted)
+
+
+def _continued(bench: Bench, workdir: Path, processes: int = 1) -> str | None:
+    """Trains to the end, and returns what was wrong with that."""
+    words = f"continuing after step {max(saved_steps(workdir))}"
+    return bench.train(workdir, processes=processes).unless(0, words)
 
 
 def _distance(workdir: Path, expected: Path) -> str | None:

@@ -20,7 +20,7 @@ _MIB = 2**20
 def full_disk(bench: Bench) -> Trials:
     """A disk that has room for nothing more, or for half of a checkpoint, then room again."""
     with _small_disk(bench.folder / "disk") as disk:
-        for free in (0,) if bench.is_short else (0, 40 * 1024, 150 * 1024):
+        for free in (40 * 1024,) if bench.is_short else (0, 40 * 1024, 150 * 1024):
             run = disk / "run"
             shutil.rmtree(run, ignore_errors=True)
             shutil.copytree(bench.cut_off, run)
