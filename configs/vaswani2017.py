@@ -4,9 +4,8 @@
 
 As in the paper: sinusoidal positions, scaled dot-product heads, one vocabulary whose embedding is
 also the output matrix, Adam with beta2 0.98, label smoothing, checkpoint averaging for the large
-forms, beam search with the GNMT length penalty. For small corpora: four narrow layers, which suit
-29,000 sentences better than wide ones, normalisation before each sublayer, stronger dropout, and a
-cosine schedule.
+forms, beam search with the GNMT length penalty. For small corpora: four narrow layers,
+normalisation before each sublayer, stronger dropout, and a cosine schedule.
 
 One override changes all heads, such as --config.model.attention.score.name=bahdanau for additive
 ones, luong_general or local_m. Later papers' changes are `model.attention.refinements`, by the
@@ -18,7 +17,7 @@ Command:  python -m launch.train --config=configs/vaswani2017.py:multi30k \
           paper's own sizes for one's own text: base (65M parameters) and big (213M)
 Expected: not measured yet; the paper's own corpora are WMT'14 (27.3 BLEU English-German with the
           base form, 28.4 with the big one)
-Time:     about an hour on two CPU cores for multi30k; base and big want accelerators
+Time:     not measured yet; base and big want accelerators
 """
 
 from ml_collections import ConfigDict

@@ -10,7 +10,7 @@ Command:  python -m experiments.vaswani2017_table3 --jobs=2    (all runs, then t
               --workdir=runs/table3    (one run: the base)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
 Expected: see docs/results/vaswani2017_table3.md once the grid was run
-Time:     about six minutes a run on one CPU core
+Time:     not measured yet
 """
 
 from ml_collections import ConfigDict

@@ -31,8 +31,7 @@ NAME = "encoders_as_matrices"
 USAGE = """
 Compares encoders that return one vector for each token under one decoder, and with a single vector
 for the whole sentence, on Multi30k from English to German: BLEU, also by length, AER and the speed
-of training; parameters within 10 %, three seeds each. Eighteen runs, about an hour and a half on
-two CPU cores.
+of training; parameters within 10 %, three seeds each. Eighteen runs.
 
 usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
 """

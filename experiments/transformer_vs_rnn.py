@@ -17,7 +17,7 @@ NAME = "transformer_vs_rnn"
 USAGE = """
 Compares the Transformer (configs/vaswani2017.py) with RNNsearch (configs/bahdanau2015.py) on
 Multi30k from English to German, each as its config has it: BLEU, chrF, AER, parameters and the
-speed of training; three seeds each. Six runs, about five hours on two CPU cores.
+speed of training; three seeds each. Six runs.
 
 usage: python -m experiments.transformer_vs_rnn [--OPTION=VALUE ...]
 """

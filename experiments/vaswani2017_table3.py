@@ -21,7 +21,7 @@ NAME = "vaswani2017_table3"
 USAGE = """
 Reproduces table 3 of Vaswani et al. 2017 at a small scale, on Multi30k from English to German:
 heads at constant cost, depth of keys, layers, depth, feed-forward depth, dropout, label smoothing
-and learned positions; three seeds each. 57 runs, about four to five hours on two CPU cores.
+and learned positions; three seeds each. 57 runs.
 
 usage: python -m experiments.vaswani2017_table3 [--OPTION=VALUE ...]
 """

@@ -16,7 +16,8 @@ from launch import cli
 USAGE = """
 Kills trainings, fills their disk, damages their checkpoints, feeds them bad numbers; then checks
 that each ends, when continued, as one that was left alone. Prints a table of scenarios, trials and
-losses, and exits with 1 if anything was lost. About half an hour on two CPU cores.
+losses, and exits with 1 if anything was lost. About a quarter of an hour on two CPU
+cores.
 
   python -m experiments.reliability.drill [--OPTION=VALUE ...]
 

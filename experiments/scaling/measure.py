@@ -23,7 +23,7 @@ Measures the time of a training step and tokens in a second over batch size, len
 of the source alone (with global and local attention) and number of devices, each number in a
 process of its own. On a GPU or TPU also model-FLOP utilisation, peak memory, and bfloat16 against
 float32. A CPU is divided into simulated devices, which share its cores: they show what dividing
-costs, not what more hardware brings. About half an hour on two idle cores.
+costs, not what more hardware brings. About a quarter of an hour on two idle cores.
 
 usage: python -m experiments.scaling.measure [--OPTION=VALUE ...]
 
