@@ -32,6 +32,7 @@ three seeds each. About four hours on two CPU cores for all pairs, and two for 4
 usage: python -m experiments.coverage_vs_supervised [--OPTION=VALUE ...]
 """
 TEACHERS = "teachers.json"
+UNTRANSLATED = "untranslated.json"
 SYMMETRIZATION = "grow-diag-final-and"  # of the links that teach
 TRANSLATION = ("bleu", "repeated", "excess", "missing")
 ALIGNMENT = ("aer", "saer", "match", "probability_mass", "match_before", "match_after")
@@ -81,6 +82,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         sections += [
             f"## {described.label}", "",
             *_tables(of_condition, [run for run in runs if _condition(run) == condition]),
+            *_untranslated(out / grid.name / UNTRANSLATED, condition),
             *_teachers(out / grid.name / TEACHERS, condition),
         ]  # fmt: skip
         if all("aer" in run for measured in of_condition.values() for run in measured):
@@ -158,6 +160,26 @@ def _teachers(path: Path, condition: str) -> list[str]:
     ]
     headings = ["AER of the teacher", "forward", "reverse", SYMMETRIZATION]
     return [tables.table(headings, rows), ""] if rows else []
+
+
+def _untranslated(path: Path, condition: str) -> list[str]:
+    """Returns a table of what `experiments.untranslated` has measured, if it has."""
+    measured = read_json(path) or {}
+    rows = []
+    for name, label in _labels().items():
+        prefix = f"{condition}_{name}/"
+        shares = [share for run, share in measured.items() if run.startswith(prefix)]
+        if shares:
+            rows.append([label, str(len(shares)), _spread(shares)])
+    if not rows:
+        return []
+    rows.append(["the reference", "", f"{measured['reference']:.2f}"])
+    headings = ["system", "seeds", "source words without a link to the output, % ↓"]
+    legend = (
+        "Content words of the sources that an aligner (HMM in both directions, grow-diag, trained "
+        "on all pairs and all outputs) links to no word of the output."
+    )
+    return [tables.table(headings, rows), "", legend, ""]
 
 
 def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from attention_jax.errors import UserError
-from attention_jax.training.progress import format_seconds
+from attention_jax.training.reporting.progress import format_seconds
 from experiments.grid import Run
 
 FAILED = 1

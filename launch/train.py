@@ -39,7 +39,7 @@ def main() -> None:
     from attention_jax.inference.run import run_experiment
     from attention_jax.training import processes
     from attention_jax.training.config import from_config_dict
-    from attention_jax.training.profiling import ProfileSteps
+    from attention_jax.training.reporting.profiling import ProfileSteps
 
     steps = cli.value("profile_steps")
     profiled = None if steps is None else ProfileSteps.parse(steps)

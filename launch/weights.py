@@ -30,8 +30,8 @@ def main() -> None:
     workdir, output = cli.require("workdir"), cli.require("output")
     cli.output_path("output")
     from attention_jax.inference.trained import load_run
+    from attention_jax.training.checkpoints.weights import save_weights
     from attention_jax.training.config import to_plain
-    from attention_jax.training.weights import save_weights
 
     run = load_run(workdir, step=cli.value("step"))
     save_weights(run.params, output, to_plain(run.config))

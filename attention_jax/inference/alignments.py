@@ -11,7 +11,7 @@ from attention_jax.evaluation.alignment import (
     to_pharaoh,
     word_groups,
 )
-from attention_jax.training.decode import Hypothesis
+from attention_jax.training.measuring.decode import Hypothesis
 
 
 def pharaoh_line(

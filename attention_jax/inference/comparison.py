@@ -8,7 +8,7 @@ from attention_jax.data.tasks import Split
 from attention_jax.evaluation.bootstrap import paired_difference
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.training import provenance
-from attention_jax.training.scoring import sentence_statistics
+from attention_jax.training.measuring.scoring import sentence_statistics
 
 RESAMPLES, SEED = 1000, 0
 

@@ -1,57 +1,59 @@
 """Source words that an aligner finds no counterpart for in the outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attention_jax.data.alignment.aligners import align
-from attention_jax.data.tasks import Split
+from attention_jax.data.tasks import Texts
 from attention_jax.data.text.tokenization import JOINER, tokenize
 from attention_jax.evaluation.over_under import dropped_words, function_words
 from attention_jax.evaluation.symmetrization import symmetrize
-from attention_jax.training.progress import Counter
+from attention_jax.training.reporting.progress import Counter
 
 METHOD, SYMMETRIZATION = "hmm", "grow-diag"
 _ITERATIONS = 20  # lines that the aligner reports: two models, two directions, five each
 
 
-def dropped_word_scores(train: Split, split: Split, outputs: Sequence[str]) -> dict[str, float]:
+def dropped_word_scores(
+    train: Texts, sources: Sequence[str], outputs: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
     """Computes how many content words of the sources the outputs leave untranslated.
 
-    Aligners link the text that they are trained on, so outputs and references are added to the
-    training text. Words are linked by the HMM in both directions and grow-diag.
+    Aligners link the text that they are trained on, so all outputs are added to the training text.
+    Words are linked by the HMM in both directions and grow-diag.
 
     Args:
       train: The training text.
-      split: The sources and references that were evaluated.
-      outputs: One for each source.
+      sources: What was translated.
+      outputs: By a name of one's own, one text for each source; references may be among them, to
+        see what the aligner finds where nothing should be missing.
 
     Returns:
-      In percent `dropped_words` of the outputs, and `reference_dropped_words` of the first
-      references, which is what the aligner finds where nothing should be missing.
+      Percent, for each name.
     """
-    texts = (
-        [*train.sources, *split.sources, *split.sources],
-        [*train.targets, *outputs, *split.targets],
+    train_words, source_words = (
+        [_words(text) for text in texts] for texts in (train.sources, sources)
     )
-    sources, targets = ([_words(text) for text in side] for side in texts)
+    target_words = [_words(text) for texts in (train.targets, *outputs.values()) for text in texts]
     done = 0
-    counter = Counter(f"aligning {split.name}", _ITERATIONS)
+    counter = Counter("aligning outputs", _ITERATIONS)
 
     def report(line: str) -> None:
         nonlocal done
         done += 1
         counter.update(min(done, _ITERATIONS))
 
-    directions = align(sources, targets, METHOD, report=report)
+    directions = align(
+        train_words + source_words * len(outputs), target_words, METHOD, report=report
+    )
     counter.close()
     links = [
         symmetrize(forward, reverse, SYMMETRIZATION)
         for forward, reverse in zip(*(each[len(train) :] for each in directions), strict=True)
     ]
-    ignored = function_words(sources[: len(train)])
-    parts = {"dropped_words": slice(len(split)), "reference_dropped_words": slice(len(split), None)}
+    ignored = function_words(train_words)
     return {
-        name: dropped_words(sources[len(train) :][part], links[part], ignored)
-        for name, part in parts.items()
+        name: dropped_words(source_words, links[start : start + len(sources)], ignored)
+        for name, start in zip(outputs, range(0, len(links), len(sources)), strict=True)
     }
 
 

@@ -9,18 +9,18 @@ from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
 from attention_jax.training import processes, provenance
-from attention_jax.training.decode import Decoder, Hypothesis
-from attention_jax.training.outputs import OutputWriter
-from attention_jax.training.progress import Counter
-from attention_jax.training.run_directory import RunDirectory, read_json
-from attention_jax.training.scoring import (
+from attention_jax.training.measuring.decode import Decoder, Hypothesis
+from attention_jax.training.measuring.outputs import OutputWriter
+from attention_jax.training.measuring.scoring import (
     Scores,
     score_attention_of_outputs,
     score_by_length,
     score_outputs,
     score_over_under,
 )
-from attention_jax.training.validation import Measurement, batches_of_process
+from attention_jax.training.measuring.validation import Measurement, batches_of_process
+from attention_jax.training.reporting.progress import Counter
+from attention_jax.training.run_directory import RunDirectory, read_json
 
 # The metrics that are worth a look, in the order in which they are shown.
 _SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",

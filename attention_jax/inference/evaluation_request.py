@@ -97,7 +97,8 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
         if request.dropped_words:
             from attention_jax.inference.dropped_words import dropped_word_scores
 
-            more |= dropped_word_scores(task.split("train"), split, outputs.texts)
+            compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
+            more |= dropped_word_scores(task.split("train"), split.sources, compared)
         evaluation.write(outputs, more)
         if request.heads:
             write_heads(run, split, analyse_heads(run, split, gold))

@@ -15,7 +15,7 @@ from attention_jax.inference.forced_decoding import forced_attention, has_heads
 from attention_jax.inference.gold_links import GoldComparison
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
-from attention_jax.training.validation import Measurement, batches_of_process
+from attention_jax.training.measuring.validation import Measurement, batches_of_process
 from attention_jax.types import Params
 
 _OUTPUT = "output_kernel"

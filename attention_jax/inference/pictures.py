@@ -14,8 +14,8 @@ from attention_jax.inference.translate import Translation
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
-from attention_jax.training.decode import Hypothesis
 from attention_jax.training.files import replacing
+from attention_jax.training.measuring.decode import Hypothesis
 from attention_jax.training.run_directory import RunDirectory
 
 _LONGEST_DRAWN = 40

@@ -8,7 +8,7 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.inference.evaluate import Evaluation, format_results
 from attention_jax.inference.trained import load_run
 from attention_jax.training import processes, provenance
-from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.config import (
     ExperimentConfig,
     changed_fields,
@@ -18,9 +18,9 @@ from attention_jax.training.config import (
 )
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preemption
-from attention_jax.training.profiling import ProfileSteps
+from attention_jax.training.reporting.profiling import ProfileSteps
+from attention_jax.training.reporting.writers import require_packages
 from attention_jax.training.run_directory import RunDirectory, read_json
-from attention_jax.training.writers import require_packages
 
 _MOST_NAMED = 3  # differences that fit a line
 

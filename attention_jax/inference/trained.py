@@ -13,16 +13,16 @@ from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
 from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.models import build_model
 from attention_jax.search.config import SearchConfig
-from attention_jax.training.averaging import CheckpointAverage, evaluation_params
-from attention_jax.training.checkpoint import Checkpoint, Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.training.checkpoints.origin import check_origin
 from attention_jax.training.config import ExperimentConfig, from_config_dict
-from attention_jax.training.optimizers import build_optimizer
-from attention_jax.training.origin import check_origin
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import Strategy, build_strategy, build_strategy_here
 from attention_jax.training.sharding_config import ShardingConfig
-from attention_jax.training.state import TrainState, start_state
+from attention_jax.training.updates.averaging import CheckpointAverage, evaluation_params
+from attention_jax.training.updates.optimizers import build_optimizer
+from attention_jax.training.updates.state import TrainState, start_state
 from attention_jax.types import Model, Params
 
 

@@ -10,8 +10,8 @@ from attention_jax.data.tasks import prepare_text, sources_only
 from attention_jax.errors import ConfigError, DataError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
-from attention_jax.training.decode import Decoder, Hypothesis
-from attention_jax.training.outputs import OutputWriter
+from attention_jax.training.measuring.decode import Decoder, Hypothesis
+from attention_jax.training.measuring.outputs import OutputWriter
 
 _SEPARATOR = " ||| "
 

@@ -22,7 +22,7 @@ from attention_jax.inference.word_units import (
     words_of_tokens,
 )
 from attention_jax.plotting.viewer import ViewedAttention
-from attention_jax.training.decode import Hypothesis
+from attention_jax.training.measuring.decode import Hypothesis
 
 Views = dict[str, list[ViewedAttention]]
 

@@ -1,1 +1,1 @@
-"""The training loop and its parts: state, step, schedules, checkpoints."""
+"""Training a model: the loop, what it is assembled from, its devices and its directory."""

@@ -14,17 +14,17 @@ from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.training import processes
+from attention_jax.training.checkpoints.weights import starting_from
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.links import training_links
-from attention_jax.training.optimizers import build_optimizer
+from attention_jax.training.measuring.validation import Validation
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.schedules import PlateauState, Schedule, build_schedule
 from attention_jax.training.sharding import Strategy, build_strategy, local_shards, process_share
-from attention_jax.training.state import TrainState, start_state
-from attention_jax.training.step import TrainStep, make_train_step
-from attention_jax.training.validation import Validation
-from attention_jax.training.weights import starting_from
+from attention_jax.training.updates.optimizers import build_optimizer
+from attention_jax.training.updates.schedules import PlateauState, Schedule, build_schedule
+from attention_jax.training.updates.state import TrainState, start_state
+from attention_jax.training.updates.step import TrainStep, make_train_step
 
 
 @dataclasses.dataclass(frozen=True)

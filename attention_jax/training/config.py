@@ -16,12 +16,12 @@ from attention_jax.configuration import plain, setting, typed
 from attention_jax.data.config import data_config_class
 from attention_jax.objectives import build_objective
 from attention_jax.search.config import SearchConfig
-from attention_jax.training import averaging as averages
-from attention_jax.training import optimizers, schedules
-from attention_jax.training.averaging import Averaging, CheckpointAverage, NoAveraging
-from attention_jax.training.freezing import Freezing
+from attention_jax.training.reporting.writers import writer_names
 from attention_jax.training.sharding_config import ShardingConfig
-from attention_jax.training.writers import writer_names
+from attention_jax.training.updates import averaging as averages
+from attention_jax.training.updates import optimizers, schedules
+from attention_jax.training.updates.averaging import Averaging, CheckpointAverage, NoAveraging
+from attention_jax.training.updates.freezing import Freezing
 
 
 @dataclasses.dataclass(frozen=True)

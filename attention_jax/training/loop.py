@@ -13,18 +13,18 @@ from collections.abc import Mapping
 import jax
 
 from attention_jax.training.assembly import Assembly, assemble
-from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpointer
+from attention_jax.training.checkpoints.origin import check_origin, origin
 from attention_jax.training.config import ExperimentConfig, TrainingConfig
-from attention_jax.training.meter import Meter
-from attention_jax.training.origin import check_origin, origin
+from attention_jax.training.measuring.watch import Watch
 from attention_jax.training.preemption import Preemption
-from attention_jax.training.profiling import ProfileSteps
+from attention_jax.training.reporting.meter import Meter
+from attention_jax.training.reporting.profiling import ProfileSteps
+from attention_jax.training.reporting.run_log import RunLog
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.run_log import RunLog
 from attention_jax.training.sharding import fetch
 from attention_jax.training.sharding.held import describe_held
-from attention_jax.training.state import TrainState
-from attention_jax.training.watch import Watch
+from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 
 

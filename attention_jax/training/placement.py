@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 
 from attention_jax.training.sharding import Strategy
-from attention_jax.training.state import TrainState
+from attention_jax.training.updates.state import TrainState
 
 
 def placed_shapes(

@@ -15,7 +15,7 @@ import numpy as np
 
 from attention_jax.errors import UserError
 from attention_jax.training.assembly import assemble
-from attention_jax.training.checkpoint import Checkpoint, Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.run_directory import RunDirectory
 from experiments.reliability.bench import Bench, config_of, difference, saved_steps
 

@@ -18,7 +18,7 @@ import numpy as np
 from attention_jax.inference.run import run_experiment
 from attention_jax.objectives import Objective
 from attention_jax.training.assembly import assemble
-from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.run_directory import RunDirectory
 from experiments.reliability.bench import (

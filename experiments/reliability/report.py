@@ -12,8 +12,8 @@ import jax
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.training.files import write_json, write_text
-from attention_jax.training.progress import format_seconds
 from attention_jax.training.provenance import command_line, commit, now
+from attention_jax.training.reporting.progress import format_seconds
 
 TITLE = "Fault drill"
 _NOTE = """\

@@ -57,7 +57,7 @@ def _plan(fault: Fault) -> None:
     if not fault.step:
         _send_soon(fault, [first])
         return
-    from attention_jax.training.meter import Meter
+    from attention_jax.training.reporting.meter import Meter
 
     original = Meter.add
 
@@ -71,7 +71,7 @@ def _plan(fault: Fault) -> None:
 
 def _when_saving(signals: list[int]) -> None:
     """Sends signals once an interim checkpoint is written in the background."""
-    from attention_jax.training.checkpoint import Checkpointer
+    from attention_jax.training.checkpoints.checkpoint import Checkpointer
 
     original = Checkpointer.save
 

@@ -5,7 +5,7 @@ Fields: `subject`, the fields of a `Subject`, and `devices`, how many of those t
 
 import jax
 
-from attention_jax.training.memory import memory_in_use
+from attention_jax.training.reporting.memory import memory_in_use
 from experiments.scaling.flops import training_flops
 from experiments.scaling.subjects import Subject
 from experiments.speed import serve

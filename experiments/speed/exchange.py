@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attention_jax.training.weights import named_leaves
+from attention_jax.training.checkpoints.weights import named_leaves
 from attention_jax.types import Params
 
 

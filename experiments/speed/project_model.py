@@ -15,13 +15,13 @@ from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.fused_dot import fused_dot_context
 from attention_jax.ops.scores import additive_scores
 from attention_jax.search import Hypotheses, SearchConfig, search
-from attention_jax.training.averaging import NoAveraging
-from attention_jax.training.optimizers import Adam, build_optimizer
-from attention_jax.training.schedules import Constant, build_schedule
 from attention_jax.training.sharding import Strategy, build_strategy
 from attention_jax.training.sharding_config import ShardingConfig
-from attention_jax.training.state import TrainState, start_state
-from attention_jax.training.step import EvalStep, TrainStep, make_eval_step, make_train_step
+from attention_jax.training.updates.averaging import NoAveraging
+from attention_jax.training.updates.optimizers import Adam, build_optimizer
+from attention_jax.training.updates.schedules import Constant, build_schedule
+from attention_jax.training.updates.state import TrainState, start_state
+from attention_jax.training.updates.step import EvalStep, TrainStep, make_eval_step, make_train_step
 from attention_jax.types import Array, Memory, Model, Params
 from experiments.speed.workloads import PAD, Sentences, Sizes, TransformerSizes
 

@@ -58,7 +58,7 @@ def measure(steps: int, hidden: int, every: int, *, is_waiting: bool) -> dict[st
     import jax
     import numpy as np
 
-    from attention_jax.training.checkpoint import Checkpointer
+    from attention_jax.training.checkpoints.checkpoint import Checkpointer
     from experiments.speed.project_model import Trainer
     from experiments.speed.workloads import Sizes
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from attention_jax.training.memory import peak_resident_bytes, resident_bytes
+from attention_jax.training.reporting.memory import peak_resident_bytes, resident_bytes
 
 
 def open_channel() -> TextIO:

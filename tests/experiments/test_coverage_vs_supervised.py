@@ -61,9 +61,13 @@ def test_write_report_shows_teachers_and_a_reading_where_there_are_some(records,
     scores = {"29k_hmm": {"forward": 11.11, "reverse": 12.0, "symmetrized": 7.0},
               "4k_hmm": {"forward": 33.33, "reverse": 12.0, "symmetrized": 7.0}}  # fmt: skip
     (folder / experiment.TEACHERS).write_text(json.dumps(scores))
+    dropped = {"reference": 4.5, "29k_base/seed0": 10.0, "29k_base/seed1": 12.0,
+               "4k_base/seed0": 33.3}  # fmt: skip
+    (folder / experiment.UNTRANSLATED).write_text(json.dumps(dropped))
     (folder / "reading.md").write_text("What this means.\n")
     text = experiment.write_report(grid, runs, tmp_path)[0].read_text()
     assert "| hmm | 11.1 | 12.0 | 7.0 |" in text and "33.3" not in text
+    assert "| 2 | 11.00 ± 1.41 |" in text and "| the reference |  | 4.50 |" in text
     assert "## Reading\n\nWhat this means.\n" in text
 
 
@@ -74,7 +78,7 @@ def test_committed_page_is_what_the_committed_records_give(tmp_path):
     runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
     if not runs or not committed.exists():
         pytest.skip("no results are committed")
-    for name in (experiment.TEACHERS, "reading.md"):
+    for name in (experiment.TEACHERS, experiment.UNTRANSLATED, "reading.md"):
         if (out / grid.name / name).exists():
             (tmp_path / grid.name).mkdir(exist_ok=True)
             shutil.copy(out / grid.name / name, tmp_path / grid.name)

@@ -12,7 +12,7 @@ from attention_jax.inference import viewing
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
-from attention_jax.training.decode import Decoder
+from attention_jax.training.measuring.decode import Decoder
 from tests.training.untrained import untrained_run, write_text
 
 

@@ -84,7 +84,7 @@ CHANGES = {
     "coverage_stepwise": ("summary", True),
     "no_repeat_ngram_size": ("beam", 1),
 }
-# These change how the outputs that were found are written: tests/training/test_outputs.py.
+# These change how outputs are written: tests/training/measuring/test_outputs.py.
 WRITING = {"replace_unknown", "unknown_dictionary"}
 FIELDS = {field.name for field in dataclasses.fields(SearchConfig)} - WRITING
 

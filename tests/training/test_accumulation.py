@@ -9,7 +9,7 @@ import pytest
 from attention_jax.inference.run import run_experiment
 from attention_jax.inference.trained import load_run
 from attention_jax.plotting.curves import read_metrics
-from attention_jax.training.optimizers import SGD
+from attention_jax.training.updates.optimizers import SGD
 from tests.training.tiny import tiny_config
 
 

@@ -14,10 +14,10 @@ from attention_jax.inference.run import adopt_config, open_checkpoints, run_expe
 from attention_jax.inference.trained import load_run
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.assembly import assemble
-from attention_jax.training.checkpoint import Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
-from attention_jax.training.profiling import ProfileSteps
+from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory
 from launch import cli
 from tests.training.tiny import tiny_config

@@ -11,11 +11,11 @@ from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.data.tasks import Task, build_task
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.models import build_model
-from attention_jax.training.optimizers import build_optimizer
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import build_strategy
-from attention_jax.training.state import start_state
+from attention_jax.training.updates.optimizers import build_optimizer
+from attention_jax.training.updates.state import start_state
 from tests.training.tiny import tiny_config
 
 WORDS = {"the": "die", "cat": "Katze", "dog": "Hund", "sees": "sieht", "a": "eine", "tree": "Baum"}

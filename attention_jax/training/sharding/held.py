@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from attention_jax.training.sharding.strategy import Strategy
-from attention_jax.training.state import TrainState
+from attention_jax.training.updates.state import TrainState
 
 _MB = 1e6
 

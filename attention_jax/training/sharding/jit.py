@@ -11,13 +11,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from attention_jax.training.exchange import Exchange
 from attention_jax.training.sharding.mesh import batch_sharding, replicated
 from attention_jax.training.sharding.rows import local_shards, pad_rows, shard_batch
 from attention_jax.training.sharding.rules import exchange_constraints, state_shardings
 from attention_jax.training.sharding_config import Rule
-from attention_jax.training.state import TrainState
-from attention_jax.training.step import EvalStep, TrainStep
+from attention_jax.training.updates.exchange import Exchange
+from attention_jax.training.updates.state import TrainState
+from attention_jax.training.updates.step import EvalStep, TrainStep
 
 
 def build(mesh: Mesh, rules: Sequence[Rule]) -> "Jit":

@@ -10,7 +10,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from attention_jax.errors import ConfigError
 from attention_jax.training.sharding_config import Rule
-from attention_jax.training.state import TrainState
+from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 
 _TABLE = re.compile(r"(^|/)((source|target)_embedding|output|output_bias)$")

@@ -13,13 +13,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from attention_jax.training.exchange import Exchange
 from attention_jax.training.sharding.keys import shard_key
 from attention_jax.training.sharding.rows import local_shards, pad_rows, shard_batch
 from attention_jax.training.sharding.rules import state_shardings
 from attention_jax.training.sharding_config import Rule
-from attention_jax.training.state import TrainState
-from attention_jax.training.step import EvalStep, TrainStep
+from attention_jax.training.updates.exchange import Exchange
+from attention_jax.training.updates.state import TrainState
+from attention_jax.training.updates.step import EvalStep, TrainStep
 
 _AXIS = "data"
 _COPY, _ROWS = PartitionSpec(), PartitionSpec(_AXIS)

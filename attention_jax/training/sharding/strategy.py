@@ -9,11 +9,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from attention_jax.errors import ConfigError
-from attention_jax.training.exchange import Exchange
 from attention_jax.training.sharding.mesh import make_mesh
 from attention_jax.training.sharding_config import AXES, ShardingConfig
-from attention_jax.training.state import TrainState
-from attention_jax.training.step import EvalStep, TrainStep
+from attention_jax.training.updates.exchange import Exchange
+from attention_jax.training.updates.state import TrainState
+from attention_jax.training.updates.step import EvalStep, TrainStep
 
 
 @runtime_checkable

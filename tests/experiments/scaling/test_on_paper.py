@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from attention_jax.training.averaging import MovingAverage, NoAveraging
-from attention_jax.training.optimizers import Adam, build_optimizer
-from attention_jax.training.state import start_state
+from attention_jax.training.updates.averaging import MovingAverage, NoAveraging
+from attention_jax.training.updates.optimizers import Adam, build_optimizer
+from attention_jax.training.updates.state import start_state
 from experiments.scaling import on_paper
 from experiments.scaling.subjects import Subject
 

@@ -15,16 +15,16 @@ import optax
 from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
 from attention_jax.objectives import add_pairs, build_objective
-from attention_jax.training.averaging import MovingAverage
-from attention_jax.training.checkpoint import Checkpointer
-from attention_jax.training.optimizers import Adam, build_optimizer
+from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.placement import placed_shapes
-from attention_jax.training.schedules import Constant, build_schedule
 from attention_jax.training.sharding import build_strategy
 from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.sharding_config import ShardingConfig
-from attention_jax.training.state import start_state
-from attention_jax.training.step import make_eval_step, make_train_step
+from attention_jax.training.updates.averaging import MovingAverage
+from attention_jax.training.updates.optimizers import Adam, build_optimizer
+from attention_jax.training.updates.schedules import Constant, build_schedule
+from attention_jax.training.updates.state import start_state
+from attention_jax.training.updates.step import make_eval_step, make_train_step
 from launch.cli import load_config
 
 VOCABULARY = 40

@@ -5,7 +5,7 @@ import numpy as np
 
 from attention_jax.objectives import add_pairs, build_objective
 from attention_jax.training.sharding import make_mesh, pad_rows, shard_batch
-from attention_jax.training.step import make_eval_step
+from attention_jax.training.updates.step import make_eval_step
 from tests.training.linear_model import LinearModel, random_batch
 
 

@@ -8,11 +8,11 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
-from attention_jax.training.averaging import MovingAverage
-from attention_jax.training.optimizers import Adam, build_optimizer
 from attention_jax.training.sharding.rules import parameter_axes, path_of, state_shardings
 from attention_jax.training.sharding_config import AXES, ShardingConfig
-from attention_jax.training.state import start_state
+from attention_jax.training.updates.averaging import MovingAverage
+from attention_jax.training.updates.optimizers import Adam, build_optimizer
+from attention_jax.training.updates.state import start_state
 from tests.training.linear_model import LinearModel
 
 SHAPES = {

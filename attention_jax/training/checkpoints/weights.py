@@ -1,0 +1,114 @@
+"""Parameters as plain safetensors files, for other programs to read and to write.
+
+A tensor is named by its place in the model, with dots between: the parameter `params["encoder"]
+["layer_0"]["feed_forward"]["hidden"]` is `encoder.layer_0.feed_forward.hidden`. Kernels are
+`inputs x outputs`, so that a layer is `x @ kernel`; those of heads have a leading axis of heads.
+`docs/weights.md` lists the Transformer's.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from attention_jax.errors import UserError
+from attention_jax.training.files import replacing
+from attention_jax.training.updates.state import TrainState
+from attention_jax.types import Params
+
+_CONFIG = "config"
+
+
+def save_weights(
+    params: Params, path: str | os.PathLike, config: Mapping[str, Any] | None = None
+) -> None:
+    """Writes parameters to a file.
+
+    Args:
+      params: The parameters.
+      path: The file, replaced at once when all is written.
+      config: The config of the model, kept as JSON in the file's metadata.
+
+    Raises:
+      UserError: If the file cannot be written.
+    """
+    tensors = {name: np.asarray(leaf) for name, leaf in named_leaves(params).items()}
+    metadata = {} if config is None else {_CONFIG: json.dumps(config)}
+    try:
+        with replacing(Path(path)) as partial:
+            partial.write_bytes(save(tensors, {"format": "np", **metadata}))
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def load_weights(path: str | os.PathLike, like: Params) -> Params:
+    """Reads parameters from a file.
+
+    Args:
+      path: The file.
+      like: Parameters, or their shapes, of the model that they are for.
+
+    Returns:
+      Parameters of the same structure, in float32.
+
+    Raises:
+      UserError: If the file cannot be read, or tensors are missing, unknown or of another shape.
+    """
+    try:
+        with safe_open(str(path), framework="np") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except FileNotFoundError:
+        raise UserError(f"{path}: expected a safetensors file, found none") from None
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} is no safetensors file: {error}") from None
+    expected = named_leaves(like)
+    for what, names in (
+        ("missing", expected.keys() - tensors.keys()),
+        ("not of this model", tensors.keys() - expected.keys()),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise UserError(f"{path}: tensor {min(names)!r}{more} {what}")
+    for name, leaf in expected.items():
+        if tensors[name].shape != leaf.shape:
+            raise UserError(
+                f"{path}: tensor {name!r}: expected shape {tuple(leaf.shape)}, found "
+                f"{tensors[name].shape}"
+            )
+    structure = jax.tree.structure(like)
+    return structure.unflatten(tensors[name].astype(np.float32) for name in expected)
+
+
+def starting_from(
+    start: Callable[[jax.Array], TrainState], path: str, like: TrainState
+) -> Callable[[jax.Array], TrainState]:
+    """Returns a function that starts a training as `start` does, but with parameters of a file.
+
+    Raises:
+      UserError: As `load_weights` does, at once.
+    """
+    loaded = load_weights(path, like.params)
+
+    def begin(rng: jax.Array) -> TrainState:
+        state = start(rng)
+        place = functools.partial(jax.tree.map, lambda leaf, to: jax.device_put(leaf, to.sharding))
+        average = state.average
+        if average is not None:  # an array of its own, for both are given up to the first update
+            average = place(jax.tree.map(np.copy, loaded), like.average)
+        return dataclasses.replace(state, params=place(loaded, like.params), average=average)
+
+    return begin
+
+
+def named_leaves(params: Params) -> dict[str, Any]:
+    """Returns the leaves by their names, in the order of the tree."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    return {".".join(str(entry.key) for entry in path): leaf for path, leaf in leaves}

@@ -1,0 +1,90 @@
+"""Outputs as text, with unknown words replaced by what they were written for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attention_jax.data.text.dictionary import read_dictionary
+from attention_jax.errors import ConfigError
+from attention_jax.evaluation.alignment import drop_ends, links_from_weights
+from attention_jax.search import SearchConfig
+from attention_jax.training.measuring.decode import Hypothesis
+from attention_jax.types import SpecialIds
+
+_SUBWORDS = "bpe"
+
+
+class OutputWriter:
+    """Writes outputs as text.
+
+    With `replace_unknown`, an unknown word is written as the source token that was attended to
+    most when it was chosen, the source's EOS left aside: as its translation, if the dictionary has
+    one, else as it is. It stays `<unk>` where all attention lay on EOS.
+
+    Source:
+      Luong, Pham and Manning 2015, Effective Approaches to Attention-based Neural Machine
+      Translation, and Jean et al. 2015, On Using Very Large Target Vocabulary for Neural Machine
+      Translation, on the replacement of unknown words.
+    """
+
+    def __init__(self, config: SearchConfig, source_vocabulary: Any, target_vocabulary: Any):
+        """Reads the dictionary, if there is one.
+
+        Args:
+          config: Its `replace_unknown` and `unknown_dictionary` count.
+          source_vocabulary: Of the sources.
+          target_vocabulary: Of the outputs.
+
+        Raises:
+          ConfigError: If unknown words are to be replaced and the vocabulary has none.
+          DataError: If the dictionary cannot be read.
+        """
+        kinds = {vocabulary.kind for vocabulary in (source_vocabulary, target_vocabulary)}
+        if config.replace_unknown and _SUBWORDS in kinds:
+            raise ConfigError(
+                "search.replace_unknown: expected a vocabulary with unknown words, such as those "
+                f"of data.subwords.kind 'words', found {_SUBWORDS!r}, which can write every word"
+            )
+        path = config.unknown_dictionary
+        self._translations = read_dictionary(path) if path else {}
+        self._replaces = config.replace_unknown
+        self._source, self._target = source_vocabulary, target_vocabulary
+
+    def __call__(self, hypothesis: Hypothesis, source: str) -> str:
+        """Returns the text of an output.
+
+        Args:
+          hypothesis: The output with its attention.
+          source: The text that it was searched for.
+        """
+        ids = hypothesis.tokens
+        if not self._replaces or SpecialIds.UNK not in ids:
+            return self._target.decode(ids)
+        return self._target.decode(ids, unknown=self._replacements(hypothesis, source))
+
+    def best(
+        self, found: Sequence[Sequence[Hypothesis]], sources: Sequence[str]
+    ) -> list[str]:
+        """Returns the text of the best output of every source, empty where there is none."""
+        return [
+            self(hypotheses[0], source) if hypotheses else ""
+            for hypotheses, source in zip(found, sources, strict=True)
+        ]
+
+    def _replacements(self, hypothesis: Hypothesis, source: str) -> list[str | None]:
+        """Returns what to write for each unknown word of the output, None to leave it."""
+        weights = drop_ends(np.asarray(hypothesis.weights))
+        attended = {target: position for position, target in links_from_weights(weights)}
+        symbols, surfaces = self._source.split(source), self._source.surfaces(source)
+        replacements: list[str | None] = []
+        for target in np.flatnonzero(np.asarray(hypothesis.tokens) == SpecialIds.UNK):
+            position = attended.get(int(target))
+            if position is None:
+                replacements.append(None)
+                continue
+            word = surfaces[position]
+            # Within the symbol, so that punctuation keeps its joiners.
+            written = symbols[position].replace(word, self._translations.get(word, word))
+            replacements.append(written)
+        return replacements

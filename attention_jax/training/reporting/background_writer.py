@@ -1,0 +1,107 @@
+"""Other writers at work in a thread of their own, so that no network holds up a training."""
+
+import math
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from attention_jax.errors import UserError
+from attention_jax.training.reporting.writers import (
+    FAILED,
+    INTERRUPTED,
+    Opening,
+    Writer,
+    find_writer,
+)
+from attention_jax.training.run_directory import RunDirectory, read_json
+
+_PATIENCE, _HURRIED = 60.0, 10.0  # seconds; whoever ends a process leaves it half a minute or so
+
+
+class BackgroundWriter:
+    """Hands metrics to another writer from a thread; its failure ends it, and not the training."""
+
+    def __init__(self, name: str, writer: Writer, say: Callable[[str], None]):
+        """Starts the thread.
+
+        Args:
+          name: Of the writer, for messages.
+          writer: Who writes.
+          say: Takes a line for people.
+        """
+        self._name = name
+        self._writer = writer
+        self._say = say
+        self._waiting: queue.SimpleQueue = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=f"{name} writer", daemon=True)
+        self._thread.start()
+
+    def write(self, step: int, split: str, values: Mapping[str, float]) -> None:
+        """Takes metrics, of which finite numbers are written; returns at once."""
+        numbers = {
+            name: value
+            for name, value in values.items()
+            if isinstance(value, int | float) and math.isfinite(value)
+        }
+        self._waiting.put(lambda: self._writer.write(step, split, numbers))
+
+    def close(self, ending: str, *, patience: float | None = None) -> None:
+        """Ends writing, waiting at most `patience` seconds for what was not written yet."""
+        if patience is None:
+            patience = _HURRIED if ending == INTERRUPTED else _PATIENCE
+        self._waiting.put(lambda: self._writer.close(ending))
+        self._waiting.put(None)
+        self._thread.join(patience)
+        if self._thread.is_alive():
+            self._say(f"notice: {self._name} did not end within {patience:.0f} s; left behind")
+
+    def _work(self) -> None:
+        while (task := self._waiting.get()) is not None:
+            try:
+                task()
+            except Exception as error:
+                self._say(
+                    f"notice: {self._name} writes no more ({_one_line(error)}); "
+                    "metrics.jsonl goes on"
+                )
+                return
+
+
+def open_writers(
+    names: Sequence[str], directory: RunDirectory, *, step: int, say: Callable[[str], None]
+) -> list[BackgroundWriter]:
+    """Opens writers for a run, each continuing what it wrote of it before.
+
+    Args:
+      names: Files of the package `writers`.
+      directory: The run; `run.json` keeps what services call it.
+      step: Updates made so far.
+      say: Takes lines for people.
+
+    Raises:
+      UserError: If one cannot be opened for a training that begins. One that continues, maybe
+        with nobody watching, goes on without it.
+    """
+    opened = []
+    for name in names:
+        known = (read_json(directory.run) or {}).get("writers", {})
+        opening = Opening(directory.path, directory.read_config() or {}, step, known.get(name))
+        try:
+            writer = find_writer(name).open_writer(opening)
+        except Exception as error:
+            reason = f"{name} cannot be written: {_one_line(error)}"
+            if not step:
+                for other in opened:
+                    other.close(FAILED)
+                raise UserError(f"config.training.writers: {reason}") from None
+            say(f"notice: {reason}; metrics.jsonl goes on")
+            continue
+        directory.add_to_run(writers={**known, name: writer.run_id})
+        say(f"metrics go to {writer.place}")
+        opened.append(BackgroundWriter(name, writer, say))
+    return opened
+
+
+def _one_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,66 @@
+"""What a training says before its first step."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attention_jax.data.buckets import Bucket
+from attention_jax.training.assembly import Assembly
+from attention_jax.training.reporting.progress import format_seconds
+from attention_jax.training.sharding.held import held_line
+from attention_jax.training.updates.schedules import Schedule
+
+
+def opening_lines(
+    parts: Assembly,
+    parameters: int,
+    held: Mapping[str, Any],
+    *,
+    step: int,
+    seconds: float,
+    log_every_steps: int,
+) -> Iterator[str]:
+    """Yields what is trained on what, what may surprise, and what takes a while now.
+
+    Args:
+      parts: The training.
+      parameters: How many numbers the model has.
+      held: How they are spread over devices, from `describe_held`.
+      step: Updates made so far.
+      seconds: Time spent on them.
+      log_every_steps: Distance of the lines that follow.
+    """
+    task, total = parts.task, parts.total_steps
+    yield (
+        f"{len(task.split('train')):,} training examples, vocabularies of "
+        f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
+        f"{parameters:,} parameters, {total:,} steps"
+    )
+    yield held_line(held)
+    if step:
+        yield f"continuing after step {step} ({format_seconds(seconds)} so far)"
+    if step >= total:
+        return
+    yield from _long_warmup(parts.schedule)
+    first = min((step // log_every_steps + 1) * log_every_steps, total)
+    yield f"compiling the update for {_shapes(parts.batches.buckets)}; step {first} is shown next"
+
+
+def _long_warmup(schedule: Schedule) -> Iterator[str]:
+    """Yields a notice where the learning rate rises for most of a training, as on little data."""
+    rise, total = schedule.warmup_steps, schedule.clock.total_steps
+    if 2 * rise > total:
+        in_epochs = getattr(schedule.config, "warmup_epochs", 0.0) > 0.0
+        field = f"config.schedule.{'warmup_epochs' if in_epochs else 'warmup_steps'}"
+        yield f"notice: the learning rate rises for {rise:,} of {total:,} steps; see {field}"
+
+
+def _shapes(buckets: Sequence[Bucket]) -> str:
+    ordered = sorted(buckets, key=lambda bucket: (bucket.target_length, bucket.source_length))
+    first, last = (
+        f"{bucket.rows} x {bucket.source_length} x {bucket.target_length}"
+        for bucket in (ordered[0], ordered[-1])
+    )
+    number = f"{len(ordered)} batch shapes, {first} to {last}"
+    if len(ordered) == 1:
+        number = f"1 batch shape, {first}"
+    return f"{number} (examples x source x target tokens)"

@@ -1,0 +1,149 @@
+"""What a run tells while it trains: on the screen, in `metrics.jsonl`, and to other writers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import jax
+
+from attention_jax.objectives.metrics import Totals
+from attention_jax.training.assembly import Assembly
+from attention_jax.training.config import TrainingConfig
+from attention_jax.training.preemption import Preempted
+from attention_jax.training.reporting.background_writer import open_writers
+from attention_jax.training.reporting.memory import memory_in_use
+from attention_jax.training.reporting.metrics_writer import MetricsWriter
+from attention_jax.training.reporting.opening import opening_lines
+from attention_jax.training.reporting.profiling import Profile, ProfileSteps
+from attention_jax.training.reporting.progress import Progress, format_seconds
+from attention_jax.training.reporting.time_use import TimeUse, format_shares
+from attention_jax.training.reporting.writers import FAILED, FINISHED, INTERRUPTED
+from attention_jax.training.run_directory import RunDirectory
+
+_SHOWN = ("perplexity", "accuracy", "wer", "per", "bleu", "chrf")
+
+
+class RunLog:
+    """Reports training and validation; only the first process of a run does."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        config: TrainingConfig,
+        parts: Assembly,
+        *,
+        step: int,
+        profiled: ProfileSteps | None = None,
+    ):
+        """Continues the files of the run after `step`.
+
+        Args:
+          directory: The run.
+          config: Its `writers`, `metric` and `log_every_steps` count.
+          parts: The training.
+          step: Updates made so far.
+          profiled: The steps of which the profiler writes a trace, if any.
+
+        Raises:
+          UserError: If a writer cannot be opened, or the training does not have those steps.
+        """
+        first = jax.process_index() == 0
+        self._parts = parts
+        self._metric = config.metric
+        self._every = config.log_every_steps
+        self._step = step
+        self._time_use = TimeUse()
+        self._progress = Progress(parts.total_steps, step=step, silent=not first)
+        self._profile = Profile(
+            profiled if first else None, directory.profile, parts.total_steps, self.say
+        )
+        names = config.writers if first else ()
+        self._writers = open_writers(names, directory, step=step, say=self.say)
+        self._metrics = MetricsWriter(directory.metrics, step=step) if first else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, *error: object) -> None:
+        """Ends all writing, and tells services how training ended."""
+        self._profile.close()
+        if self._metrics is not None:
+            self._metrics.close()
+        interrupted = kind is not None and issubclass(kind, Preempted | KeyboardInterrupt)
+        for writer in self._writers:
+            writer.close(FINISHED if kind is None else INTERRUPTED if interrupted else FAILED)
+
+    def opening(self, parameters: int, held: Mapping[str, Any], *, seconds: float) -> None:
+        """Says what is trained on what, and what takes the time before the first line."""
+        for line in opening_lines(
+            self._parts, parameters, held,
+            step=self._step, seconds=seconds, log_every_steps=self._every,
+        ):
+            self.say(line)
+
+    def training(self, window: tuple[int, Totals] | None) -> None:
+        """Reports the steps of a window, if one has ended."""
+        if window is None:
+            return
+        step, totals = window
+        values = self._parts.objective.summary(totals)
+        for line in _skipped(step, totals):
+            self.say(line)
+        seconds = self._time_use.take()
+        rates = self._progress.update(step, values, totals["nll"][1], format_shares(seconds))
+        spent = {f"seconds/{part}": value for part, value in seconds.items()}
+        memory = memory_in_use(jax.local_devices())
+        self._write(step, "train", {**values, **rates, **spent, **memory})
+
+    def validation(self, step: int, values: Mapping[str, float], *, best: bool) -> None:
+        """Reports a validation."""
+        self._write(step, "validation", values)
+        shown = [name for name in dict.fromkeys((self._metric, *_SHOWN)) if name in values]
+        words = "  ".join(f"{name} {values[name]:.4g}" for name in shown)
+        self.say(f"step {step}/{self._parts.total_steps}  validation  {words}{'  (best)' * best}")
+        self._progress.skip(step)
+
+    def timed(self, part: str, function: Callable, *arguments: Any, **keywords: Any) -> Any:
+        """Calls a function, counting its time as that of a part; see `TimeUse`."""
+        with self._time_use.of(part):
+            return function(*arguments, **keywords)
+
+    def profiled(self, step: int, train_step: Callable, state: Any, *arguments: Any) -> Any:
+        """Starts a step from a state, in the profiler's trace if it belongs there."""
+        with self._profile.step(step, state):
+            return train_step(state, *arguments)
+
+    def closing(self) -> dict[str, float]:
+        """Says what the time went into; returns the seconds by part."""
+        seconds = self._time_use.total()
+        whole = format_seconds(sum(seconds.values()))
+        self.say(f"trained for {whole}: {format_shares(seconds)}")
+        return seconds
+
+    def say(self, line: str) -> None:
+        """Writes a line to the screen."""
+        self._progress.say(line)
+
+    def _write(self, step: int, split: str, values: Mapping[str, float]) -> None:
+        if self._metrics is not None:
+            self._metrics.write(step, split, values)
+        for writer in self._writers:
+            writer.write(step, split, values)
+
+
+def _skipped(step: int, totals: Totals) -> Iterator[str]:
+    """Yields a line where updates of a window were skipped."""
+    skipped, updates = totals["skipped"]
+    if skipped:
+        norms, spikes = totals.get("skipped_norm", (0.0, 0.0))
+        reasons = [
+            f"{number:g} {reason}"
+            for number, reason in (
+                (skipped - spikes, "not finite"),
+                (spikes, f"with a gradient of norm {norms / max(spikes, 1.0):.4g} that stood out"),
+            )
+            if number
+        ]
+        yield (
+            f"warning: {skipped:g} of the last {updates:g} updates up to step {step} "
+            f"{'was' if skipped == 1 else 'were'} skipped: {', '.join(reasons)}"
+        )

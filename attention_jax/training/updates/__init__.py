@@ -1,0 +1,1 @@
+"""What a training step makes of a state: gradients, optimisers, schedules, averages."""

@@ -1,0 +1,64 @@
+"""How many source words the systems of the comparison leave untranslated, as an aligner sees it."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from attention_jax.data.tasks import Texts, build_task
+from attention_jax.errors import UserError
+from attention_jax.inference.dropped_words import dropped_word_scores
+from attention_jax.training.config import from_config_dict
+from attention_jax.training.files import write_json
+from experiments import coverage_vs_supervised as experiment
+from experiments import disagreement
+from experiments.grid import Run
+from launch import cli
+
+USAGE = """
+Measures the content words of the test sources that no word of an output is linked to. One aligner
+(the HMM) is trained on all training pairs, the outputs of all finished runs and the references.
+
+usage: python -m experiments.untranslated [--out=docs/results]
+
+Writes coverage_vs_supervised/untranslated.json below --out, which the experiment's page shows.
+"""
+REFERENCE = "reference"
+
+
+def main() -> None:
+    """Measures every finished run."""
+    grid = experiment.make_grid()
+    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own
+    runs = grid.runs(Path("runs"), out)
+    finished = [run for run in runs if run.is_finished()]
+    if not finished:
+        raise UserError(f"--out={out}: expected records of {grid.name}, found none")
+    path = out / grid.name / experiment.UNTRANSLATED
+    write_json(path, untranslated(_training_text(runs[0]), finished))
+    print(f"{path}: {len(finished)} runs")
+
+
+def untranslated(train: Texts, runs: Sequence[Run]) -> dict[str, float]:
+    """Computes the percentage of untranslated content words of each run and of the references.
+
+    Args:
+      train: The training text.
+      runs: Finished runs.
+
+    Returns:
+      Percentages by the runs' names, and by `REFERENCE`.
+    """
+    texts = disagreement.load(runs[0].shared(disagreement.TEXTS))
+    sources, references = texts[::2], texts[1::2]
+    outputs = {run.name: disagreement.load(run.record / disagreement.OUTPUTS) for run in runs}
+    return dropped_word_scores(train, sources, {REFERENCE: references, **outputs})
+
+
+def _training_text(run: Run) -> Texts:
+    config = from_config_dict(run.resolved())
+    with tempfile.TemporaryDirectory() as vocabularies:
+        return build_task(config.data, Path(vocabularies)).split("train")
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE)

@@ -1,0 +1,169 @@
+"""Parameters in safetensors files: there and back, mistakes, and the same logits in PyTorch."""
+
+import dataclasses
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from attention_jax.configuration import typed
+from attention_jax.errors import UserError
+from attention_jax.models import build_model, find_config
+from attention_jax.training.assembly import assemble
+from attention_jax.training.checkpoints.weights import load_weights, save_weights
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.updates.averaging import MovingAverage
+from tests.training.tiny import tiny_config
+
+B, S, T, V, D, HEADS, WIDTH, LAYERS = 2, 5, 4, 13, 8, 2, 12, 2
+STACK = {"num_layers": LAYERS, "feed_forward_dim": WIDTH}
+
+
+def transformer():
+    fields = {
+        "source_embedding_dim": D,
+        "target_embedding_dim": D,
+        "encoder": {"name": "self_attention", **STACK},
+        "decoder": {"name": "transformer", **STACK},
+        "attention": {
+            "name": "multi_head", "num_heads": HEADS, "head_dim": D // HEADS, "use_bias": True
+        },
+        "tie_embeddings": "all",
+    }  # fmt: skip
+    model = build_model(typed(find_config("encoder_decoder"), fields, "config.model"), V, V)
+    leaves, tree = jax.tree.flatten(model.init(jax.random.key(0)))
+    rng = np.random.default_rng(0)
+    moved = [leaf + 0.2 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves]
+    return model, tree.unflatten(map(jnp.asarray, moved))
+
+
+def test_parameters_come_back_as_they_were(tmp_path):
+    _, params = transformer()
+    path = tmp_path / "weights.safetensors"
+    save_weights(params, path, {"seed": 3})
+    found = load_weights(path, params)
+    assert jax.tree.structure(found) == jax.tree.structure(params)
+    jax.tree.map(np.testing.assert_array_equal, found, params)
+    with safe_open(path, framework="np") as file:
+        assert json.loads(file.metadata()["config"]) == {"seed": 3}
+        assert "encoder.layer_0.self_attention.query_projection" in set(file.keys())
+    assert [each.name for each in tmp_path.iterdir()] == ["weights.safetensors"]
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    params = {"a": jnp.ones((2, 3)), "b": {"c": jnp.ones(2)}}
+    save_weights(params, path)
+    for like, message in (
+        ({**params, "d": jnp.ones(1)}, "tensor 'd' missing"),
+        ({"a": params["a"]}, "tensor 'b.c' not of this model"),
+        ({**params, "a": jnp.ones((3, 2))}, r"tensor 'a': expected shape \(3, 2\), found \(2, 3\)"),
+    ):
+        with pytest.raises(UserError, match=message):
+            load_weights(path, like)
+    with pytest.raises(UserError, match="expected a safetensors file, found none"):
+        load_weights(tmp_path / "none", params)
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(UserError, match="is no safetensors file"):
+        load_weights(path, params)
+    with pytest.raises(UserError, match="cannot be written"):
+        save_weights(params, tmp_path / "weights.safetensors" / "below")
+
+
+def test_training_starts_from_a_file(tmp_path):
+    config = tiny_config()
+    first = assemble(config, RunDirectory(tmp_path / "one"))
+    params = first.start(jax.random.key(5)).params
+    path = tmp_path / "weights.safetensors"
+    save_weights(params, path)
+    training = dataclasses.replace(
+        config.training, initial_weights=str(path), averaging=MovingAverage()
+    )
+    config = dataclasses.replace(config, training=training)
+    state = assemble(config, RunDirectory(tmp_path / "two")).start(jax.random.key(6))
+    jax.tree.map(np.testing.assert_array_equal, state.params, params)
+    jax.tree.map(np.testing.assert_array_equal, state.average, params)
+    assert int(state.step) == 0
+
+
+# ---- In PyTorch ----------------------------------------------------------------------------------
+def test_pytorch_gives_the_same_logits(tmp_path):
+    torch = pytest.importorskip("torch", reason="the bench extra (torch) is not installed")
+    model, params = transformer()
+    save_weights(params, tmp_path / "weights.safetensors")
+    with safe_open(tmp_path / "weights.safetensors", framework="np") as file:
+        tensors = {name: torch.from_numpy(file.get_tensor(name)) for name in file.keys()}
+    rng = np.random.default_rng(1)
+    source, target = (rng.integers(4, V, (B, size)) for size in (S, T))
+    lengths = np.array([S, 3])
+    batch = {
+        "source": jnp.asarray(source), "source_mask": jnp.arange(S) < lengths[:, None],
+        "target": jnp.asarray(target), "target_mask": jnp.ones((B, T), bool),
+    }  # fmt: skip
+    expected = jax.jit(model.apply)(params, batch).logits
+    with torch.no_grad():
+        found = torch_logits(torch, tensors, source, lengths, target)
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def torch_logits(torch, tensors, source, lengths, target):
+    """The same Transformer, of PyTorch's own layers."""
+    options = dict(dropout=0.0, layer_norm_eps=1e-6, batch_first=True)
+    layer = torch.nn.TransformerEncoderLayer(D, HEADS, WIDTH, **options)
+    encoder = torch.nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
+    layer = torch.nn.TransformerDecoderLayer(D, HEADS, WIDTH, **options)
+    decoder = torch.nn.TransformerDecoder(layer, LAYERS)
+    for number in range(LAYERS):
+        fill_layer(torch, encoder.layers[number], tensors, f"encoder.layer_{number}.")
+        fill_layer(torch, decoder.layers[number], tensors, f"decoder.layer_{number}.")
+    table = tensors["target_embedding"]
+    before = np.concatenate([np.ones((B, 1), np.int64), target[:, :-1]], 1)
+    padding = torch.from_numpy(np.arange(S) >= lengths[:, None])
+    causal = torch.triu(torch.ones(T, T, dtype=torch.bool), 1)
+    memory = encoder(placed(torch, table, source), src_key_padding_mask=padding)
+    features = decoder(
+        placed(torch, table, before), memory, tgt_mask=causal, memory_key_padding_mask=padding
+    )
+    return (features @ table.T + tensors["output_bias"]).numpy()
+
+
+def placed(torch, table, tokens):
+    angle = np.arange(tokens.shape[1])[:, None] / 10000 ** (2 * (np.arange(D) // 2) / D)
+    codes = np.where(np.arange(D) % 2, np.cos(angle), np.sin(angle)).astype(np.float32)
+    return table[torch.from_numpy(tokens)] * math.sqrt(D) + torch.from_numpy(codes)
+
+
+def fill_layer(torch, layer, tensors, prefix):
+    """Copies one layer; names of ours on the right, those of PyTorch on the left."""
+    attentions = {"self_attn": "self_attention"}
+    norms = {"norm1": "self_norm", "norm2": "feed_forward_norm"}
+    if hasattr(layer, "multihead_attn"):
+        attentions["multihead_attn"] = "attention"
+        norms = {"norm1": "self_norm", "norm2": "attention_norm", "norm3": "feed_forward_norm"}
+    for theirs, ours in attentions.items():
+        fill_heads(torch, getattr(layer, theirs), tensors, f"{prefix}{ours}.")
+    for theirs, ours in norms.items():
+        norm = getattr(layer, theirs)
+        norm.weight.copy_(tensors[f"{prefix}{ours}.scale"])
+        norm.bias.copy_(tensors[f"{prefix}{ours}.bias"])
+    for theirs, ours in {"linear1": "hidden", "linear2": "output"}.items():
+        getattr(layer, theirs).weight.copy_(tensors[f"{prefix}feed_forward.{ours}"].T)
+        getattr(layer, theirs).bias.copy_(tensors[f"{prefix}feed_forward.{ours}_bias"])
+
+
+def fill_heads(torch, attention, tensors, prefix):
+    """PyTorch has one kernel for all heads and for queries, keys and values."""
+    rows, biases = [], []
+    for name in ("query", "key", "value"):
+        kernel = tensors[f"{prefix}{name}_projection"]  # heads x inputs x depth
+        rows.append(kernel.permute(0, 2, 1).reshape(D, D))
+        bias = tensors.get(f"{prefix}{name}_bias")  # of keys there is none: it changes nothing
+        biases.append(torch.zeros(D) if bias is None else bias.reshape(D))
+    attention.in_proj_weight.copy_(torch.cat(rows))
+    attention.in_proj_bias.copy_(torch.cat(biases))
+    attention.out_proj.weight.copy_(tensors[f"{prefix}output_kernel"].reshape(D, D).T)
+    attention.out_proj.bias.copy_(tensors[f"{prefix}output_bias"])

@@ -1,0 +1,39 @@
+"""Watching a validation metric: the best step, and patience."""
+
+import math
+
+import pytest
+
+from attention_jax.training.config import TrainingConfig
+from attention_jax.training.measuring.watch import Watch
+
+
+def _observe(values, **settings) -> Watch:
+    config = TrainingConfig(num_steps=1, **settings)
+    watch = Watch()
+    for step, value in enumerate(values, start=1):
+        watch = watch.after(value, step, config)
+    return watch
+
+
+@pytest.mark.parametrize(("mode", "best_step"), [("min", 2), ("max", 3)])
+def test_after_keeps_the_best(mode, best_step):
+    watch = _observe([3.0, 1.0, 4.0, 2.0], mode=mode)
+    assert (watch.best_step, watch.stopped) == (best_step, False)
+
+
+def test_after_stops_when_patience_is_exhausted():
+    assert not _observe([1.0, 2.0, 2.0], patience=3).stopped
+    assert _observe([1.0, 2.0, 2.0, 2.0], patience=3).stopped
+    assert not _observe([1.0, 2.0, 2.0, 0.5, 2.0], patience=3).stopped
+
+
+def test_after_moves_to_an_equal_value_but_loses_patience():
+    watch = _observe([1.0, 1.0, 1.0], patience=2)
+    assert (watch.best_step, watch.waited, watch.stopped) == (3, 2, True)
+
+
+def test_after_takes_nan_for_no_improvement():
+    watch = _observe([math.nan, 2.0, math.nan])
+    assert (watch.best, watch.best_step, watch.waited) == (2.0, 2, 1)
+    assert _observe([math.nan, math.nan], patience=2).stopped

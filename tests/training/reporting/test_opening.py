@@ -1,0 +1,85 @@
+"""What a training says before its first step: what takes long, and what may surprise."""
+
+import dataclasses
+import re
+
+import pytest
+
+from attention_jax.training.assembly import assemble
+from attention_jax.training.reporting.opening import opening_lines
+from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.sharding.held import held_line
+from attention_jax.training.updates.schedules import lookup
+from tests.training.tiny import tiny_config
+
+_HELD = {
+    "strategy": "jit",
+    "mesh": {"data": 1, "fsdp": 1, "tensor": 1},
+    "parameter_bytes": 396,
+    "parameter_bytes_per_device": 396,
+    "optimizer_bytes": 792,
+    "optimizer_bytes_per_device": 792,
+}
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """The lines that a tiny training says after `step` of its updates."""
+
+    def said(*, step=0, log_every_steps=5, schedule=None, num_buckets=1):
+        config = tiny_config()
+        if schedule is not None:
+            name = schedule.pop("name")
+            config = dataclasses.replace(config, schedule=lookup(name)(**schedule))
+        data = dataclasses.replace(
+            config.data, num_buckets=num_buckets, max_train_examples=64 if num_buckets == 1 else 512
+        )
+        parts = assemble(dataclasses.replace(config, data=data), RunDirectory(tmp_path / "run"))
+        shapes = [(b.rows, b.source_length, b.target_length) for b in parts.batches.buckets]
+        found = opening_lines(
+            parts, 99, _HELD, step=step, seconds=61.0, log_every_steps=log_every_steps
+        )
+        first, held, *rest = found
+        assert held == held_line(_HELD)
+        return [first, *rest], shapes
+
+    return said
+
+
+def test_opening_says_what_is_compiled(lines):
+    found, shapes = lines(num_buckets=3)
+    assert found[0].startswith("512 training examples, ") and len(found) == 2 < len(shapes)
+    shapes.sort(key=lambda shape: (shape[2], shape[1]))
+    first, last = (" x ".join(map(str, shape)) for shape in (shapes[0], shapes[-1]))
+    assert found[1] == (
+        f"compiling the update for {len(shapes)} batch shapes, {first} to {last} "
+        "(examples x source x target tokens); step 5 is shown next"
+    )
+    assert "for 1 batch shape, 16 x " in lines()[0][1]
+
+
+@pytest.mark.parametrize(("step", "shown"), [(0, 5), (4, 5), (5, 10), (11, 12)])
+def test_opening_says_which_step_is_shown_next(lines, step, shown):
+    assert lines(step=step)[0][-1].endswith(f"; step {shown} is shown next")
+
+
+def test_opening_says_where_a_run_goes_on_and_that_nothing_is_left(lines):
+    assert lines(step=12)[0][1:] == ["continuing after step 12 (1m 01s so far)"]
+    assert lines(step=3)[0][1] == "continuing after step 3 (1m 01s so far)"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "notice"),
+    [
+        ({"name": "constant", "warmup_steps": 6}, None),
+        ({"name": "constant", "warmup_steps": 7}, "rises for 7 of 12 steps; see .*warmup_steps"),
+        ({"name": "warmup_cosine", "warmup_epochs": 2.0}, "8 of 12 steps; see .*warmup_epochs"),
+        ({"name": "noam"}, "rises for 4,000 of 12 steps; see config.schedule.warmup_steps"),
+        ({"name": "luong5"}, None),
+    ],
+)
+def test_opening_notes_a_warmup_of_most_of_the_training(lines, schedule, notice):
+    found = [line for line in lines(schedule=dict(schedule))[0] if line.startswith("notice: ")]
+    assert len(found) == (notice is not None)
+    if notice:
+        assert re.search(notice, found[0])

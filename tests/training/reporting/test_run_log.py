@@ -1,0 +1,93 @@
+"""What a training tells reaches every writer of the first process, and none of another's."""
+
+import types
+
+import jax
+import pytest
+
+from attention_jax.errors import UserError
+from attention_jax.plotting.curves import read_metrics
+from attention_jax.training.assembly import assemble
+from attention_jax.training.preemption import Preempted
+from attention_jax.training.reporting import background_writer
+from attention_jax.training.reporting.profiling import ProfileSteps
+from attention_jax.training.reporting.run_log import RunLog
+from attention_jax.training.run_directory import RunDirectory
+from tests.training.tiny import tiny_config
+
+CONFIG = tiny_config(writers=("tensorboard",))
+TOTALS = {"nll": (6.0, 4.0), "loss/nll": (6.0, 4.0), "skipped": (0.0, 3.0)}
+HELD = {
+    "strategy": "jit",
+    "mesh": {"data": 1},
+    **dict.fromkeys(("parameter_bytes", "parameter_bytes_per_device"), 10),
+    **dict.fromkeys(("optimizer_bytes", "optimizer_bytes_per_device"), 20),
+}
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    return assemble(CONFIG, RunDirectory(tmp_path_factory.mktemp("assembled")))
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What a writer in the place of the one of the config is told."""
+    told = []
+    writer = types.SimpleNamespace(
+        run_id="abc",
+        place="memory",
+        write=lambda step, split, values: told.append((step, split, values["loss"])),
+        close=told.append,
+    )
+    module = types.SimpleNamespace(open_writer=lambda opening: writer)
+    monkeypatch.setattr(background_writer, "find_writer", lambda name: module)
+    return told
+
+
+@pytest.fixture
+def make(parts, tmp_path):
+    """Returns a function that opens the log of a run in `tmp_path`."""
+    return lambda **more: RunLog(RunDirectory(tmp_path), CONFIG.training, parts, step=0, **more)
+
+
+def test_the_first_process_tells_every_writer(make, told, tmp_path):
+    with make() as log:
+        log.training((3, TOTALS))
+        log.validation(3, {"loss": 1.25, "nll": 1.25}, best=True)
+    assert told == [(3, "train", 1.5), (3, "validation", 1.25), "finished"]
+    lines = read_metrics(tmp_path / "metrics.jsonl")
+    assert [(line["step"], line["split"], line["loss"]) for line in lines] == told[:2]
+    assert {"seconds/data", "seconds/compute", "seconds/save", "seconds/evaluation"} <= set(
+        lines[0]
+    )
+
+
+def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    with make(profiled=ProfileSteps(1, 1)) as log:
+        log.opening(100, HELD, seconds=0.0)
+        assert log.profiled(1, lambda state: state, 5) == 5
+        assert log.timed("data", max, 2, 3) == 3
+        log.training((3, TOTALS))
+        log.closing()
+    assert told == [] and list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "ending"), [(Preempted(75), "interrupted"), (UserError("diverged"), "failed")]
+)
+def test_writers_are_told_how_training_ended(make, told, error, ending):
+    with pytest.raises(type(error)), make():
+        raise error
+    assert told == [ending]
+
+
+def test_the_time_use_is_said_at_the_end(make, told, capsys):
+    with make() as log:
+        log.training((12, TOTALS))
+        seconds = log.closing()
+    assert set(seconds) == {"compute", "data", "save", "evaluation"}
+    progress, closing = capsys.readouterr().err.splitlines()[-2:]
+    assert "compute 100%" in progress and closing == "trained for 0s: compute 100%"

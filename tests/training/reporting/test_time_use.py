@@ -1,0 +1,49 @@
+"""Time is split into parts that add up to what passed."""
+
+import pytest
+
+from attention_jax.training.reporting import time_use
+from attention_jax.training.reporting.time_use import TimeUse, format_shares
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test sets."""
+    now = [100.0]
+    monkeypatch.setattr(time_use.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_parts_add_up_to_the_time_that_passed(clock):
+    use = TimeUse()
+    for part, seconds in (("data", 1.0), ("save", 2.0), ("data", 3.0), ("evaluation", 4.0)):
+        clock[0] += 5.0  # computing
+        with use.of(part):
+            clock[0] += seconds
+    assert use.take() == {"compute": 20.0, "data": 4.0, "save": 2.0, "evaluation": 4.0}
+    clock[0] += 1.5
+    assert use.take() == {"compute": 1.5, "data": 0.0, "save": 0.0, "evaluation": 0.0}
+    with use.of("save"):
+        clock[0] += 8.0
+    assert use.total() == {"compute": 21.5, "data": 4.0, "save": 10.0, "evaluation": 4.0}
+    assert use.total() == {"compute": 21.5, "data": 4.0, "save": 10.0, "evaluation": 4.0}
+
+
+def test_time_before_a_failure_counts(clock):
+    use = TimeUse()
+    with pytest.raises(KeyError), use.of("data"):
+        clock[0] += 2.0
+        raise KeyError
+    assert use.take()["data"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        ({"compute": 93.0, "data": 1.0, "save": 6.0}, "compute 93%, save 6%, data 1%"),
+        ({"compute": 100.0, "data": 0.4}, "compute 100%"),
+        ({"compute": 0.0, "data": 0.0}, ""),
+    ],
+)
+def test_format_shares_names_the_largest_first(seconds, words):
+    assert format_shares(seconds) == words
