@@ -4,23 +4,29 @@ import dataclasses
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
+from experiments import tables
 from launch import cli
 
 USAGE = """
-Trains the model of the comparisons, saves now and then, and prints for how long a save holds
+Trains the model of the comparisons, saves now and then, and measures for how long a save holds
 training up: written in the background, as training does it, and waited for.
 
-  python -m experiments.speed.saving [--steps=N] [--hidden=N] [--every=N]
+  python -m experiments.speed.saving [--steps=N] [--hidden=N] [--every=N] [--out=DIRECTORY]
 
   --steps    steps of training for each way of saving (60)
   --hidden   depth of the model (512)
   --every    steps from one save to the next (10)
+  --out      where saving.json and saving.md are written (docs/results/speed)
 """
+WAITED = "waited for"
+WAYS = ("in the background", WAITED)
+_SELDOM = 500  # steps between saves, as configs have it
 
 
 def define_flags(argv: list[str]) -> list[str]:
@@ -28,22 +34,66 @@ def define_flags(argv: list[str]) -> list[str]:
     flags.DEFINE_integer("steps", 60, "Steps of training.", lower_bound=2)
     flags.DEFINE_integer("hidden", 512, "Depth of the model.", lower_bound=1)
     flags.DEFINE_integer("every", 10, "Steps between saves.", lower_bound=1)
+    flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
     return argv
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures, prints and writes."""
+    from attention_jax.training.provenance import command_line, commit, now
+    from experiments.speed import benchmark, report
+
     steps, hidden, every = (flags.FLAGS[name].value for name in ("steps", "hidden", "every"))
-    for is_waiting in (False, True):
-        found = measure(steps, hidden, every, is_waiting=is_waiting)
-        way = "waited for" if is_waiting else "in the background"
-        print(
-            f"{way:<17}  state {found['state_mb']:.1f} MB  step {found['step_ms']:.1f} ms  "
-            f"stall per save {found['stall_ms']:.1f} ms (longest {found['longest_stall_ms']:.1f})  "
-            f"share of time with a save every {every} steps {found['share_of_time']:.2%}, every "
-            f"500 {found['stall_ms'] / (found['stall_ms'] + 500 * found['step_ms']):.3%}",
-            flush=True,
-        )
+    found = {}
+    for way in WAYS:
+        found[way] = measure(steps, hidden, every, is_waiting=way == WAITED)
+        print(f"{way:<18}  {_described(found[way])}", flush=True)
+    results = {
+        "command": benchmark.command_without_paths(command_line()),
+        "commit": commit(),
+        "time": now(),
+        "hardware": benchmark.hardware(),
+        "hidden": hidden,
+        "every": every,
+        "ways": found,
+    }
+    report.write(Path(flags.FLAGS.out) / "saving.json", results, page(results))
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """Returns the results as Markdown."""
+    ways = results["ways"]
+    state = next(iter(ways.values()))["state_mb"]
+    rows = [
+        [way, f"{found['step_ms']:.1f}", f"{found['stall_ms']:.1f}",
+         f"{found['longest_stall_ms']:.1f}", f"{found['share_of_time']:.1%}",
+         f"{_share(found, _SELDOM):.2%}"]
+        for way, found in ways.items()
+    ]  # fmt: skip
+    headings = ["a save is", "step, ms", "stall per save, ms", "longest, ms",
+                f"share of time, a save every {results['every']} steps",
+                f"every {_SELDOM} steps"]  # fmt: skip
+    return "\n".join([
+        "# What saving costs", "",
+        f"A state of {state:.1f} MB: parameters, optimiser and average of the model of the speed "
+        f"comparisons, {results['hidden']} deep. Shares with a save every {_SELDOM} steps are "
+        "computed from stall and step.", "",
+        tables.table(headings, rows), "",
+        f"`{results['command']}` at {(results['commit'] or 'no commit')[:12]}, {results['time']}; "
+        f"{results['hardware']['cpu']}, {results['hardware']['cores']} cores.", "",
+    ])  # fmt: skip
+
+
+def _described(found: Mapping[str, float]) -> str:
+    return (
+        f"state {found['state_mb']:.1f} MB  step {found['step_ms']:.1f} ms  stall per save "
+        f"{found['stall_ms']:.1f} ms (longest {found['longest_stall_ms']:.1f})  "
+        f"{found['share_of_time']:.2%} of the time"
+    )
+
+
+def _share(found: Mapping[str, float], every: int) -> float:
+    return found["stall_ms"] / (found["stall_ms"] + every * found["step_ms"])
 
 
 def measure(steps: int, hidden: int, every: int, *, is_waiting: bool) -> dict[str, Any]:
@@ -87,14 +137,14 @@ def measure(steps: int, hidden: int, every: int, *, is_waiting: bool) -> dict[st
 
 
 def _save(checkpointer: Any, step: int, state: Any, is_waiting: bool) -> None:
-    """Saves a step; a wait for its end is a stall, too."""
+    """Saves a step; a wait for its end is part of the stall."""
+    started, stalled = time.monotonic(), checkpointer.cost.seconds
     checkpointer.save(step, state, data={}, config={}, host={})
     if is_waiting:
-        started = time.monotonic()
         checkpointer.wait()
-        waited = time.monotonic() - started
-        checkpointer.cost.seconds += waited
-        checkpointer.cost.longest = max(checkpointer.cost.longest, waited)
+        seconds = time.monotonic() - started
+        checkpointer.cost.seconds = stalled + seconds
+        checkpointer.cost.longest = max(checkpointer.cost.longest, seconds)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
-from experiments.speed import benchmark, report, stability, workloads
+from experiments.speed import benchmark, report, saving, stability, workloads
 from experiments.speed.exchange import exchanged, save_parameters
 from experiments.speed.harness import (
     Conditions,
@@ -424,3 +424,16 @@ def test_torch_beam_finds_the_same_hypotheses(both):
     found = make_beam_search(model_of(SIZES), 3, 6, shortest_source)(params, batch)
     np.testing.assert_allclose(torch["log_probs"], found.log_probs, rtol=1e-5)
     np.testing.assert_array_equal(torch["tokens"], found.tokens)
+
+
+def test_saving_measures_the_stall_of_both_ways():
+    ways = {
+        way: saving.measure(2, hidden=8, every=1, is_waiting=way == saving.WAITED)
+        for way in saving.WAYS
+    }
+    for found in ways.values():
+        assert 0 < found["stall_ms"] <= found["longest_stall_ms"]
+        assert 0 < found["share_of_time"] < 1
+    facts = {"command": "python", "commit": "c0ffee", "time": "now", "hidden": 8, "every": 1,
+             "hardware": {"cpu": "one", "cores": 2}, "ways": ways}  # fmt: skip
+    assert all(f"| {way} |" in saving.page(facts) for way in saving.WAYS)
