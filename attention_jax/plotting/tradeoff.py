@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
+from attention_jax.plotting.labels import place_labels
 
 MARKERS = "osD^vPX"
 
@@ -46,9 +47,10 @@ def tradeoff(points: Mapping[str, Point], x: str, y: str, title: str = "") -> Fi
     """
     if not points:
         raise ValueError("expected at least one system, found none")
-    figure = new_figure(7.0, 4.6)
+    figure = new_figure(8.0, 5.6)
     figure.set_layout_engine("constrained", h_pad=0.08, w_pad=0.08)
     axes = figure.subplots()
+    colours: dict[str, str] = {}
     groups = list(dict.fromkeys(point.group for point in points.values()))
     for index, group in enumerate(groups):
         members = {name: point for name, point in points.items() if point.group == group}
@@ -61,18 +63,15 @@ def tradeoff(points: Mapping[str, Point], x: str, y: str, title: str = "") -> Fi
             fmt=MARKERS[index % len(MARKERS)], color=colour, markersize=5.5, elinewidth=0.8,
             markeredgecolor="white", markeredgewidth=0.6, label=group, alpha=0.9,
         )  # fmt: skip
-        for name, point in members.items():
-            axes.annotate(
-                name, (point.x, point.y), xytext=(5, 4), textcoords="offset points",
-                **{**text_style(7), "color": colour},
-            )  # fmt: skip
+        colours |= dict.fromkeys(members, colour)
     tidy(axes)
-    axes.margins(x=0.12)
+    axes.margins(x=0.12, y=0.08)
     axes.set_xlabel(x, **text_style(8.5))
     axes.set_ylabel(y, **text_style(8.5))
-    legend = axes.legend(frameon=False, fontsize=8, loc="best")
+    legend = figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=len(groups))
     for text in legend.get_texts():
         text.set(**text_style(8))
     if title:
         axes.set_title(title, loc="left", **text_style(11, fontweight="bold"))
+    place_labels(axes, {name: (point.x, point.y) for name, point in points.items()}, colours)
     return figure
