@@ -17,7 +17,11 @@ SGD after 60,000 steps: --config.optimizer.name=sgd --config.optimizer.learning_
 every 200,000 steps from step 1,200,000 on. Training for GLEU by reinforcement is not here.
 
 The paper lays each layer on a device of its own. With --config.sharding.tensor=8 every layer of
-`paper`, and every table of a vocabulary, is laid on eight devices instead, an eighth on each.
+`paper`, and every table of a vocabulary, is laid on eight devices instead, an eighth on each:
+python -m launch.compile_check --config=configs/gnmt2016.py:paper --topology=cpu:8 \
+    --config.sharding.tensor=8 --config.data.train_source=FILE --config.data.train_target=FILE
+finds 280.9 million parameters, of which and of the optimiser's state a device holds 423 MiB; it was
+compiled for Tatoeba's sentences, 128 x 49 x 48 (jax 0.10.2).
 
 Command:  python -m launch.train --config=configs/gnmt2016.py:multi30k --workdir=runs/gnmt2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke or paper
