@@ -11,9 +11,9 @@ instead of Adadelta, which needs many more updates (`--config.optimizer.name=ada
 Command:  python -m launch.train --config=configs/bahdanau2015.py:multi30k \
               --workdir=runs/bahdanau2015
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
-Expected: docs/results/configs.md for multi30k; the paper's own corpus is WMT'14 (26.75 BLEU
-          for sentences of up to 50 words)
-Time:     about half an hour on two CPU cores for multi30k
+Expected: docs/results/configs.md for multi30k and tatoeba; the paper's own corpus is WMT'14
+          (26.75 BLEU for sentences of up to 50 words)
+Time:     about half an hour on two CPU cores for multi30k, an hour on one for tatoeba
 """
 
 from ml_collections import ConfigDict
