@@ -229,8 +229,12 @@ def value(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
-def output_path(name: str) -> pathlib.Path | None:
+def output_path(name: str, suffix: str = "") -> pathlib.Path | None:
     """Returns the file that a flag names, once it is sure that it can be written; None for none.
+
+    Args:
+      name: Of the flag.
+      suffix: What the file's name has to end in.
 
     Raises:
       UserError: If it cannot, or its directory does not exist: a mistyped one is not made.
@@ -238,6 +242,8 @@ def output_path(name: str) -> pathlib.Path | None:
     if not value(name):
         return None
     path = pathlib.Path(value(name))
+    if not path.name.endswith(suffix):
+        raise UserError(f"--{name}: expected a name that ends in {suffix}, found {path}")
     reason = None
     if path.exists() and not path.is_file():
         reason = "it is no file"
@@ -339,12 +345,13 @@ def _chosen_names(overrides: Sequence[tuple[str, str | None]]) -> Mapping[str, s
 
 
 def _check_override(values: ConfigDict, name: str, path: str, text: str | None) -> None:
-    group, where = values, name
-    for part in path.split("."):
+    group, where, parts = values, name, iter(path.split("."))
+    for part in parts:
         if not isinstance(group, ConfigDict):
             raise ConfigError(f"--{where}.{part}: no such field; {where} is a single value")
         if part not in group.keys():
-            raise ConfigError(mistakes.unknown_field(values, name, where, part))
+            below = next(parts, None)
+            raise ConfigError(mistakes.unknown_field(values, name, where, part, below))
         where = f"{where}.{part}"
         kind, group = group.get_type(part), group[part]
     if isinstance(group, ConfigDict):

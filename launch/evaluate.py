@@ -53,7 +53,9 @@ def main() -> None:
     run = load_run(cli.require("workdir"), cli.overridden("search"))
     task = build_task(run.config.data, run.directory.vocabularies)
     request = requests.EvaluationRequest(gold=gold, **asked)
-    print(*requests.evaluate_as_asked(run, task, request), format_results(run.directory), sep="\n")
+    printed = requests.evaluate_as_asked(run, task, request)
+    splits = asked["split"] or run.config.evaluation.splits
+    print(*printed, format_results(run.directory, splits), sep="\n")
 
 
 if __name__ == "__main__":

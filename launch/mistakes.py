@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from absl import flags
@@ -12,10 +12,13 @@ from ml_collections.config_flags import tuple_parser
 _CLOSE = 0.6
 _SHARED_WORDS = 0.7  # what `size` is worth for `vocab_size`, however alike other names look
 _SAME_GROUP = 0.05
+_HAS_WHAT_IS_BELOW = 0.15
 _MOST_NAMED = 3
 
 
-def unknown_field(values: ConfigDict, root: str, group: str, name: str) -> str:
+def unknown_field(
+    values: ConfigDict, root: str, group: str, name: str, below: str | None = None
+) -> str:
     """Returns the message for a field that does not exist, with the nearest of the whole config.
 
     Args:
@@ -23,11 +26,14 @@ def unknown_field(values: ConfigDict, root: str, group: str, name: str) -> str:
       root: What it is called, such as `config`.
       group: The path of the group where the field was looked for, such as `config.data`.
       name: The field.
+      below: What was looked for in it, where it is a group.
     """
-    fields = list(_fields(values, root))
+    fields = dict(_fields(values, root))
     scores = {
-        (where, known): _likeness(name, known) + _SAME_GROUP * (where == group)
-        for where, known in fields
+        (where, known): _likeness(name, known)
+        + _SAME_GROUP * (where == group)
+        + _HAS_WHAT_IS_BELOW * (below in inside)
+        for (where, known), inside in fields.items()
     }
     best = max(scores.values())
     near = [
@@ -53,11 +59,12 @@ def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
     return f"--{match[1]}: expected {wanted}, found {match[2]!r}" if wanted else message
 
 
-def _fields(group: ConfigDict, where: str) -> Iterator[tuple[str, str]]:
-    """Yields every field and group below a group, as (path of its group, name)."""
+def _fields(group: ConfigDict, where: str) -> Iterator[tuple[tuple[str, str], Collection[str]]]:
+    """Yields every field and group below a group: (path of its group, name), names inside of it."""
     for name in group.keys():
-        yield where, name
-        if isinstance(group[name], ConfigDict):
+        is_group = isinstance(group[name], ConfigDict)
+        yield (where, name), group[name].keys() if is_group else ()
+        if is_group:
             yield from _fields(group[name], f"{where}.{name}")
 
 

@@ -21,6 +21,8 @@ An empty line gives an empty line. Input is UTF-8; a byte order mark and Windows
 tolerated, anything else is refused, with the number of the line, before a line is written.
 """
 
+import sys
+
 from absl import flags
 
 from launch import cli
@@ -35,7 +37,7 @@ flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which si
 def main() -> None:
     """Translates the standard input."""
     workdir = cli.require("workdir")
-    nbest, plot = cli.value("nbest"), cli.output_path("plot")
+    nbest, plot = cli.value("nbest"), cli.output_path("plot", suffix=".png")
     from attention_jax.data.lines import read_lines
     from attention_jax.inference.reverse import reverse_run
     from attention_jax.inference.trained import load_run
@@ -54,6 +56,7 @@ def main() -> None:
         from attention_jax.inference.pictures import draw_translations
 
         draw_translations(run, translations, plot)
+        print(f"{plot}: the attention of the first lines", file=sys.stderr)
 
 
 if __name__ == "__main__":

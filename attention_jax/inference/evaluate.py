@@ -1,7 +1,7 @@
 """Evaluating a trained run: perplexity, outputs, their scores, alignments and pictures."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attention_jax.configuration import plain
 from attention_jax.data.tasks import Split, Task
@@ -166,10 +166,17 @@ class Evaluation:
         directory.add_to_run(evaluations=evaluations)
 
 
-def format_results(directory: RunDirectory) -> str:
-    """Returns the results of a run as a few lines for the screen."""
+def format_results(directory: RunDirectory, splits: Collection[str] | None = None) -> str:
+    """Returns the results of a run as a few lines for the screen.
+
+    Args:
+      directory: The run's.
+      splits: Of which splits; all if None.
+    """
     lines = []
     for split, metrics in (read_json(directory.results) or {}).items():
+        if splits is not None and split.partition(".")[0] not in splits:
+            continue
         shown = [f"{name} {metrics[name]:.2f}" for name in _SHOWN if name in metrics]
         lines.append(f"{split:<11} {'  '.join(shown)}")
     return "\n".join([*lines, f"Everything is in {directory.path}"])

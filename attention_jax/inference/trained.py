@@ -76,7 +76,10 @@ def load_run(
     if search is not None:
         config = dataclasses.replace(config, search=typed(SearchConfig, search, "search"))
     if not has_vocabularies(directory.vocabularies):
-        raise RunDirectoryError(f"{directory.vocabularies} has no vocabularies yet")
+        raise RunDirectoryError(
+            f"{directory.path}: expected a trained run, found one whose training never began (no "
+            "vocabularies)"
+        )
     source, target = load_vocabularies(directory.vocabularies)
     model = build_model(config.model, source.size, target.size)
     optimizer, averaging = build_optimizer(config.optimizer), config.training.averaging

@@ -56,6 +56,7 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
         ("--config.optimizer.learing_rate=1", "--config.optimizer.learing_rate: no such field; "
          "did you mean 'learning_rate'?"),
         ("--config.optimiser.learning_rate=1", "did you mean 'optimizer'?"),
+        ("--config.modle.decoder.name=luong", "did you mean 'model'?"),  # and not training.mode
         ("--config.seed.x=1", "config.seed is a single value"),
         ("--config.objectives.nlll.weight=1", "did you mean 'nll'?"),
         ("--config.model=x", "--config.model: expected one of its fields"),

@@ -51,7 +51,11 @@ def _long_warmup(schedule: Schedule) -> Iterator[str]:
     if 2 * rise > total:
         in_epochs = getattr(schedule.config, "warmup_epochs", 0.0) > 0.0
         field = f"config.schedule.{'warmup_epochs' if in_epochs else 'warmup_steps'}"
-        yield f"notice: the learning rate rises for {rise:,} of {total:,} steps; see {field}"
+        yield (
+            f"notice: the learning rate rises for {rise:,} of {total:,} steps; with so little "
+            f"data, lower {field} to a tenth of the steps and train longer "
+            "(config.training.num_epochs)"
+        )
 
 
 def _shapes(buckets: Sequence[Bucket]) -> str:

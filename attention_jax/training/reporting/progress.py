@@ -61,22 +61,25 @@ class Progress:
         self._mark = (now, step)
         seconds = max(now - then, 1e-9)
         rates = {"steps_per_second": (step - last) / seconds, "tokens_per_second": tokens / seconds}
-        left = (self._total_steps - step) * self._seconds_per_step(step - last, seconds)
+        self._windows.append((step - last, seconds))
         words = [
             f"step {step}/{self._total_steps}",
             f"loss {metrics.get('loss', float('nan')):.4f}",
             f"{rates['tokens_per_second']:,.0f} tokens/s",
             *([shares] if shares else []),
-            f"{format_seconds(left)} left",
+            *self._time_left(step),
         ]
         self._show("  ".join(words), now, last=step >= self._total_steps)
         return rates
 
-    def _seconds_per_step(self, steps: int, seconds: float) -> float:
-        """Returns the mean of the last windows, the oldest left out: the first one compiles."""
-        self._windows.append((steps, seconds))
-        windows = list(self._windows)[1:] or self._windows
-        return sum(s for _, s in windows) / max(sum(n for n, _ in windows), 1)
+    def _time_left(self, step: int) -> list[str]:
+        """Estimates from the last windows but their oldest: the first of a training compiles."""
+        windows = list(self._windows)[1:]
+        if not windows:
+            return []
+        steps, seconds = (sum(part) for part in zip(*windows, strict=True))
+        left = (self._total_steps - step) * seconds / max(steps, 1)
+        return [f"{format_seconds(left)} left"]
 
     def say(self, line: str) -> None:
         """Writes a line that stays."""
