@@ -229,6 +229,11 @@ def value(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
+def note(line: str) -> None:
+    """Says something that is not part of a program's output."""
+    print(line, file=sys.stderr)
+
+
 def output_path(name: str, suffix: str = "") -> pathlib.Path | None:
     """Returns the file that a flag names, once it is sure that it can be written; None for none.
 

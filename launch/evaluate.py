@@ -43,7 +43,6 @@ def main() -> None:
     """Evaluates the splits that were asked for."""
     from attention_jax.data.tasks import build_task
     from attention_jax.inference import evaluation_request as requests
-    from attention_jax.inference.evaluate import format_results
     from attention_jax.inference.trained import load_run
 
     cli.use_compilation_cache()
@@ -53,9 +52,7 @@ def main() -> None:
     run = load_run(cli.require("workdir"), cli.overridden("search"))
     task = build_task(run.config.data, run.directory.vocabularies)
     request = requests.EvaluationRequest(gold=gold, **asked)
-    printed = requests.evaluate_as_asked(run, task, request)
-    splits = asked["split"] or run.config.evaluation.splits
-    print(*printed, format_results(run.directory, splits), sep="\n")
+    print(*requests.evaluate_as_asked(run, task, request), sep="\n")
 
 
 if __name__ == "__main__":

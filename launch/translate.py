@@ -9,8 +9,7 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --plot=FILE      draws the attention of the first lines as PNG, in a directory that exists
   --direction=reverse
                    from the target's language to the source's, with a model of both directions
-  --search.FIELD   another way to search, such as --search.beam_size=10,
-                   --search.coverage_penalty=gnmt, --search.no_repeat_ngram_size=3,
+  --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt,
                    or --search.replace_unknown --search.unknown_dictionary=FILE
 
 for example:
@@ -20,8 +19,6 @@ for example:
 An empty line gives an empty line. Input is UTF-8; a byte order mark and Windows line ends are
 tolerated, anything else is refused, with the number of the line, before a line is written.
 """
-
-import sys
 
 from absl import flags
 
@@ -56,7 +53,7 @@ def main() -> None:
         from attention_jax.inference.pictures import draw_translations
 
         draw_translations(run, translations, plot)
-        print(f"{plot}: the attention of the first lines", file=sys.stderr)
+        cli.note(f"{plot}: the attention of the first lines")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from attention_jax.inference.comparison import (
     describe_comparison,
     format_comparison,
 )
-from attention_jax.inference.evaluate import Evaluation, Outputs
+from attention_jax.inference.evaluate import Evaluation, Outputs, format_results
 from attention_jax.inference.gold_links import GoldComparison, GoldFiles, compare_with_gold
 from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
 from attention_jax.inference.other_runs import OtherRun
@@ -74,7 +74,7 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
       request: What is asked for.
 
     Returns:
-      Comparisons with the other runs, as lines for the screen.
+      Comparisons with the other runs and results of these splits, as lines for the screen.
 
     Raises:
       UserError: If something that is asked for does not fit the run.
@@ -107,7 +107,7 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
             printed += _compare(run, opponents, task.kind, outputs, others)
         if evaluation.is_aligning:
             _view(run, outputs, gold, reverse, opponents, others)
-    return printed
+    return [*printed, format_results(run.directory, [split.name for split in splits])]
 
 
 def _reverse(run: TrainedRun, task: Task, request: EvaluationRequest) -> OtherRun | None:
