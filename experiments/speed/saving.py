@@ -75,7 +75,7 @@ def page(results: Mapping[str, Any]) -> str:
                 f"every {_SELDOM} steps"]  # fmt: skip
     return "\n".join([
         "# What saving costs", "",
-        f"A state of {state:.1f} MB: parameters, optimiser and average of the model of the speed "
+        f"A state of {state:.1f} MB: parameters and optimiser of the model of the speed "
         f"comparisons, {results['hidden']} deep. Shares with a save every {_SELDOM} steps are "
         "computed from stall and step.", "",
         tables.table(headings, rows), "",
