@@ -52,7 +52,7 @@ class AttentionOutput:
 
     Attributes:
       context: `*B T Dv`, the weighted average of the values.
-      weights: `*B T S`, float32, zero at padding.
+      weights: `*B T S`, float32, zero at padding, at least zero; before dropout of weights.
       scores: `*B T S`, float32, before normalisation and without the mask.
       aux: Named arrays `*B T ...` that a mechanism adds, such as the centre of a window.
     """

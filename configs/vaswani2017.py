@@ -106,13 +106,14 @@ def _as_in_the_paper(
     config.training.update(
         {
             "num_steps": num_steps,
-            "averaging": {"name": "checkpoints", "count": num_averaged},
             "keep_latest": num_averaged,
             "evaluate_every_steps": 5000,
             "checkpoint_every_steps": 1500,
         }
     )
     del config.training.num_epochs
+    # Assigned, for an update would keep the decay of the moving average beside it.
+    config.training.averaging = {"name": "checkpoints", "count": num_averaged}
     config.search = {
         "method": "beam",
         "beam_size": 4,

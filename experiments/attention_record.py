@@ -1,7 +1,7 @@
 """Measures the attention and the translations of a trained run, sentence by sentence."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from absl import flags
@@ -13,8 +13,15 @@ from attention_jax.data.tasks import Split, build_task
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
 from attention_jax.evaluation.alignment import links_from_weights
-from attention_jax.evaluation.attention_alignment import SHIFTS, match, probability_mass, shifted
+from attention_jax.evaluation.attention_alignment import (
+    SHIFTS,
+    links_with_rows,
+    match,
+    probability_mass,
+    shifted,
+)
 from attention_jax.evaluation.bleu import bleu_statistics
+from attention_jax.evaluation.chrf import chrf_statistics
 from attention_jax.evaluation.fertility import (
     DROPPED_BELOW,
     REPEATED_ABOVE,
@@ -26,7 +33,7 @@ from attention_jax.evaluation.over_under import (
     count_repeated,
     tokenized,
 )
-from attention_jax.evaluation.pharaoh import MarkedLinks
+from attention_jax.evaluation.pharaoh import Link
 from attention_jax.inference.forced_decoding import forced_attention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.inference.trained import TrainedRun, load_run
@@ -115,6 +122,7 @@ def text_counts(
     excess, missing = zip(*map(count_excess_and_missing, words, wanted), strict=True)
     counts = {
         "bleu": bleu_statistics(outputs, references),
+        "chrf": chrf_statistics(outputs, references),
         "repeated": [count_repeated(each, order=2) for each in words],
         "excess": excess,
         "missing": missing,
@@ -147,11 +155,12 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
     counts = {
         "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in pairs],
         "saer": [_row(count_weights(w, links)) for w, links in pairs],
-        "probability_mass": [_mean_of(probability_mass, w, links) for w, links in pairs],
+        "probability_mass": [_mean_of(probability_mass, w, links.possible) for w, links in pairs],
     }
     for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):
         counts[f"match{suffix}"] = [
-            _mean_of(match, shifted(w, shift), links) for w, links in pairs
+            _mean_of(match, shifted(w, shift), links_with_rows(links.possible, shift, len(w)))
+            for w, links in pairs
         ]
     return {name: np.array(rows, float) for name, rows in counts.items()}
 
@@ -186,9 +195,9 @@ def _row(counts: LinkCounts) -> list[float]:
     return [counts.links, counts.sure, counts.sure_hits, counts.possible_hits]
 
 
-def _mean_of(measure, weights: np.ndarray, links: MarkedLinks) -> list[float]:
+def _mean_of(measure, weights: np.ndarray, links: Collection[Link]) -> list[float]:
     """Returns a sentence's value and 1, or zeros if nothing is linked there."""
-    return [measure(weights, links.possible), 1.0] if links.possible else [0.0, 0.0]
+    return [measure(weights, links), 1.0] if links else [0.0, 0.0]
 
 
 def define_flags(argv: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ usage: python -m experiments.compare_runs --runs=NAME=DIRECTORY,NAME=DIRECTORY [
   --split    test (default) or validation
   --output   file of the table, in Markdown; it is printed as well
   --alignment --alignment_base --alignment_source --alignment_target
-             gold links, as for launch.evaluate
+             gold links, as for launch.evaluate: counted from 0 unless --alignment_base=1
 
 for example:
   python -m experiments.compare_runs --runs=base=runs/base0,base=runs/base1,taught=runs/taught0
@@ -48,7 +48,8 @@ def main() -> None:
         if sources not in (None, split.sources):
             raise UserError(f"--runs: {directory}: expected the sources of {chosen[0][1]}, has not")
         sources = split.sources
-        gold = GoldFiles(*map(cli.value, _GOLD)).read([split])
+        say = (lambda line: None) if found else cli.note  # once, not for every run
+        gold = GoldFiles(*map(cli.value, _GOLD)).read([split], say)
         outputs = attention_record.run_outputs(run, split)
         counts = attention_record.measure(run, split, outputs, gold)
         found.setdefault(name, []).append(

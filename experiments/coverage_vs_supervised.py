@@ -1,42 +1,51 @@
 """Coverage against supervised alignment; see `USAGE`."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.system_curves import system_curves
 from attention_jax.plotting.tradeoff import Point, tradeoff
 from attention_jax.training.files import replacing, write_text
 from attention_jax.training.run_directory import read_json
 from experiments import (
-    attention_record,
     disagreement,
     measure_tables,
     program,
     seeds,
     sentence_measures,
     tables,
+    untranslated_counts,
 )
 from experiments.alignment_claims import CLAIMS
 from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
 from experiments.claims import claims_table
+from experiments.gains import gains_section
 from experiments.grid import SMOKE, Grid, Run
+from experiments.training_curves import METRICS, mean_curve
 
 NAME = "coverage_vs_supervised"
 USAGE = """
 Compares coverage and supervised alignment: one attention model and its variants from the
 literature, on Multi30k from English to German, with all training pairs and with 4,000 of them,
-three seeds each. About four hours on two CPU cores for all pairs, and two for 4,000.
+three seeds each. About four hours on two CPU cores for all pairs, and two for 4,000. Afterwards
+experiments.teachers measures the teachers and experiments.untranslated what was left out; the page
+shows both with --tables_only.
 
 usage: python -m experiments.coverage_vs_supervised [--OPTION=VALUE ...]
 """
 TEACHERS = "teachers.json"
-UNTRANSLATED = "untranslated.json"
 SYMMETRIZATION = "grow-diag-final-and"  # of the links that teach
-TRANSLATION = ("bleu", "repeated", "excess", "missing")
+TRANSLATION = ("bleu", "chrf", "repeated", "excess", "missing", untranslated_counts.MEASURE)
 ALIGNMENT = ("aer", "saer", "match", "probability_mass", "match_before", "match_after")
 COVERAGE = ("unattended", "overattended", "deviation")
+# The panel of the curves that a kind of variant is drawn in.
+PANELS = {"coverage": "coverage", "supervised": "supervision", "both": "both and symmetry",
+          "symmetry": "both and symmetry"}  # fmt: skip
 
 
 def make_grid(smoke: bool = False) -> Grid:
@@ -56,7 +65,7 @@ def make_grid(smoke: bool = False) -> Grid:
         cells=cells,
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
-        kept=(sentence_measures.FILE, disagreement.OUTPUTS),
+        kept=(sentence_measures.FILE, disagreement.OUTPUTS, METRICS),
         shared=(disagreement.TEXTS,),
     )
 
@@ -72,33 +81,47 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     Returns:
       The paths written.
     """
-    found = attention_record.by_cell(grid, runs)
+    folder = out / grid.name
+    found = _found(grid, runs, folder)
     sections, paths = _opening(grid, runs), []
     for condition, described in CONDITIONS.items():
         of_condition = _of_condition(found, condition)
         if BASE not in of_condition:
             continue
-        plot = out / grid.name / f"{condition}.png"
+        its_runs = [run for run in runs if _condition(run) == condition]
         sections += [
             f"## {described.label}", "",
-            *_tables(of_condition, [run for run in runs if _condition(run) == condition]),
-            *_untranslated(out / grid.name / UNTRANSLATED, condition),
-            *_teachers(out / grid.name / TEACHERS, condition),
+            *_tables(of_condition, its_runs),
+            *_teachers(folder / TEACHERS, condition),
         ]  # fmt: skip
-        if all("aer" in run for measured in of_condition.values() for run in measured):
+        for plot, caption, draw in _plots(folder, condition, of_condition, its_runs):
             with replacing(plot) as temporary:
-                save_figure(_plot(of_condition, described.label), temporary)
-            sections += [f"![BLEU over AER]({plot.relative_to(out)})", ""]
+                save_figure(draw(described.label), temporary)
+            sections += [f"![{caption}]({plot.relative_to(out)})", ""]
             paths.append(plot)
-    reading = out / grid.name / "reading.md"
+    sections += gains_section(found, tuple(CONDITIONS), _labels())
+    reading = folder / "reading.md"
     if reading.exists():
         sections += ["## Reading", "", reading.read_text(encoding="utf-8").strip(), ""]
     sections += ["## How it was made", "", tables.provenance(runs), ""]
-    sentences = out / grid.name / "sentences.md"
+    sentences = folder / "sentences.md"
     write_text(sentences, "\n".join(_sentences_page(runs)))
     page = out / f"{grid.name}.md"
     write_text(page, "\n".join(sections))
     return [page, sentences, *paths]
+
+
+def _found(grid: Grid, runs: Sequence[Run], folder: Path) -> measure_tables.Found:
+    """Reads the measures of the runs, with what `experiments.untranslated` has counted."""
+    dropped = untranslated_counts.load(folder / untranslated_counts.FILE)
+    found: dict[str, list] = {}
+    for cell in grid.cells:
+        for run in (run for run in runs if run.cell == cell):
+            measures = sentence_measures.load(run.record / sentence_measures.FILE)
+            if run.name in dropped:
+                measures[untranslated_counts.MEASURE] = dropped[run.name]
+            found.setdefault(cell, []).append(measures)
+    return found
 
 
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
@@ -127,7 +150,11 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "",
         "Repeated bigrams, excess and missing words: of outputs, in percent of their words or of "
         "the references'. Fertility: attention that a source word gets while the output is "
-        "written, in words; coverage deviation is its mean distance from 1, in percent.",
+        "written, in words; coverage deviation is its mean distance from 1, in percent. Dropped "
+        "source words: content words of the sources that an aligner (HMM in both directions, "
+        "grow-diag, trained on all pairs and all outputs) links to no word of the output; "
+        "`python -m experiments.untranslated` counts them, `python -m experiments.teachers` "
+        "measures the teachers.",
         "",
         f"Sentences that variants translate most differently: [{grid.name}/sentences.md]"
         f"({grid.name}/sentences.md).",
@@ -162,28 +189,8 @@ def _teachers(path: Path, condition: str) -> list[str]:
     return [tables.table(headings, rows), ""] if rows else []
 
 
-def _untranslated(path: Path, condition: str) -> list[str]:
-    """Returns a table of what `experiments.untranslated` has measured, if it has."""
-    measured = read_json(path) or {}
-    rows = []
-    for name, label in _labels().items():
-        prefix = f"{condition}_{name}/"
-        shares = [share for run, share in measured.items() if run.startswith(prefix)]
-        if shares:
-            rows.append([label, str(len(shares)), _spread(shares)])
-    if not rows:
-        return []
-    rows.append(["the reference", "", f"{measured['reference']:.2f}"])
-    headings = ["system", "seeds", "source words without a link to the output, % ↓"]
-    legend = (
-        "Content words of the sources that an aligner (HMM in both directions, grow-diag, trained "
-        "on all pairs and all outputs) links to no word of the output."
-    )
-    return [tables.table(headings, rows), "", legend, ""]
-
-
 def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
-    """Returns a table of what has no counts by sentence: size, perplexity, chrF."""
+    """Returns a table of what has no counts by sentence: size, perplexity, entropy."""
     rows = []
     for name in found:
         of_cell = [run for run in runs if run.cell.partition("_")[2] == name]
@@ -192,10 +199,9 @@ def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
             VARIANTS[name].label, VARIANTS[name].source,
             f"{of_cell[0].facts()['num_parameters']:,}",
             *(_spread([result.get(metric) for result in results])
-              for metric in ("perplexity", "chrf", "length_ratio", "attention_entropy")),
+              for metric in ("perplexity", "length_ratio", "attention_entropy")),
         ])  # fmt: skip
-    headings = ["system", "from", "parameters", "perplexity", "chrF", "length ratio",
-                "attention entropy"]  # fmt: skip
+    headings = ["system", "from", "parameters", "perplexity", "length ratio", "attention entropy"]
     return tables.table(headings, rows)
 
 
@@ -204,10 +210,37 @@ def _spread(values: Sequence[float | None]) -> str:
     if not known:
         return tables.NOTHING
     spread = f" ± {np.std(known, ddof=1):.2f}" if len(known) > 1 else ""
-    return f"{np.mean(known):.2f}{spread}"
+    partial = f" ({len(known)} of {len(values)})" if len(known) < len(values) else ""
+    return f"{np.mean(known):.2f}{spread}{partial}"
 
 
-def _plot(found: measure_tables.Found, title: str):
+def _plots(
+    folder: Path, condition: str, found: measure_tables.Found, runs: Sequence[Run]
+) -> list[tuple[Path, str, Callable[[str], Figure]]]:
+    """Returns (path, caption, title -> figure) of what can be drawn of a condition."""
+    plots: list[tuple[Path, str, Callable[[str], Figure]]] = []
+    if all("aer" in run for measured in found.values() for run in measured):
+        draw = functools.partial(_tradeoff, found)
+        plots.append((folder / f"{condition}.png", "BLEU over AER", draw))
+    if all((run.record / METRICS).exists() for run in runs):
+        draw = functools.partial(_curves, found, runs)
+        plots.append((folder / f"{condition}_curves.png", "Perplexity over updates", draw))
+    return plots
+
+
+def _curves(found: measure_tables.Found, runs: Sequence[Run], title: str) -> Figure:
+    """Draws the validation perplexity of every system, coverage and supervision apart."""
+    panels: dict[str, dict[str, tuple]] = {}
+    for name in found:
+        of_cell = [run for run in runs if run.cell.partition("_")[2] == name]
+        variant, curve = VARIANTS[name], mean_curve(of_cell, "perplexity", "validation")
+        kinds = PANELS.values() if name == BASE else (PANELS[variant.kind],)
+        for kind in dict.fromkeys(kinds):
+            panels.setdefault(kind, {})[variant.label] = curve
+    return system_curves(panels, "validation perplexity", title)
+
+
+def _tradeoff(found: measure_tables.Found, title: str) -> Figure:
     points = {}
     for name, measured in found.items():
         aer, bleu = (

@@ -25,7 +25,7 @@ from experiments import (
 )
 from experiments.grid import SMOKE, Grid, Run
 from experiments.joined_sentences import NUMBERS
-from experiments.training_speed import METRICS, tokens_per_second
+from experiments.training_curves import METRICS, tokens_per_second
 
 NAME = "encoders_as_matrices"
 USAGE = """

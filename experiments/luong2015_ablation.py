@@ -38,14 +38,15 @@ class System:
     Attributes:
       label: How tables call it.
       overrides: Its config.
-      perplexity: In the paper, table 1 or 4; None where it has no such row.
+      perplexity: In the paper, table 1 or 4, as it is printed where that is no number; None where
+        it has no such row.
       bleu: Likewise, before unknown words are replaced.
       aer: In the paper's table 6.
     """
 
     label: str
     overrides: Mapping[str, Any]
-    perplexity: float | None = None
+    perplexity: float | str | None = None
     bleu: float | None = None
     aer: float | None = None
 
@@ -58,12 +59,13 @@ _NO_ATTENTION = {
 _NO_DROPOUT = {"model.embedding_dropout": 0.0, "model.output_dropout": 0.0}
 
 # (perplexity, BLEU, AER) in the paper.
-_PAPER: Mapping[str, tuple[float | None, float | None, float | None]] = {
+_PAPER: Mapping[str, tuple[float | str | None, float | None, float | None]] = {
     "global_location": (7.3, 16.8, None),
     "global_location_feed": (6.4, 18.1, 39.0),
     "global_dot_feed": (6.1, 18.6, None),
     "global_general_feed": (6.1, 17.3, None),
     "global_concat_feed": (6.7, None, None),
+    "local_m_dot_feed": ("> 7.0", None, None),
     "local_m_general_feed": (6.2, 18.6, 34.0),
     "local_m_concat_feed": (7.1, None, None),
     "local_p_dot_feed": (6.6, 18.0, None),
@@ -205,6 +207,8 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         f"- windows of local attention: D = {HALF_WIDTH} instead of 10, for sentences that are "
         "about half as long;",
         "- perplexities are of subwords, the paper's of words: only their order can be compared;",
+        "- BLEU of the paper is that before unknown words are replaced; it has no second column "
+        "here, since subwords spell every word and leave none to be replaced;",
         "- reading the source backward stands for a reversed source: annotations are the same, "
         "but stay in the order of the text, so that local-m follows its diagonal;",
         f"- seeds: {len(grid.seeds)}; the paper has one run of each system.",
@@ -260,8 +264,10 @@ def _feeding_table(found: measure_tables.Found) -> str:
     )
 
 
-def _number(value: float | None) -> str:
-    return tables.NOTHING if value is None else f"{value:g}"
+def _number(value: float | str | None) -> str:
+    if value is None:
+        return tables.NOTHING
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from absl import flags
 from attention_jax.errors import UserError
 from attention_jax.inference.evaluate import format_results
 from attention_jax.training.files import write_text
+from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import RunDirectory
 from experiments.records import keep_record, read_record
 from launch import cli
@@ -68,7 +69,7 @@ def quickstart_section(record: dict[str, Any], ending: str) -> str:
             "",
             f"(`{made['command']}`, seed {made['seed']}, {scores['step']:,} steps, "
             f"{hardware['cpus']} CPU cores, jax {versions['jax']}, "
-            f"commit {made['commit'][:10]}; record in [{RECORD}]({RECORD}))",
+            f"commit {short_commit(made['commit'])}; record in [{RECORD}]({RECORD}))",
         ]
     )
 

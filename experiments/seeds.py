@@ -30,6 +30,9 @@ class Sentences(Protocol):
         ...
 
 
+Pair = tuple[Sequence[Sentences], Sequence[Sentences]]
+
+
 @dataclasses.dataclass(frozen=True)
 class SeedMean:
     """The score of a system.
@@ -50,22 +53,31 @@ class SeedMean:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
-    """How much higher system B scores than system A.
+class Difference:
+    """How much higher one score is than another.
 
     Attributes:
-      difference: Mean score of B minus mean score of A.
+      difference: Of the means over seeds.
       low: Lower end of its 95 % interval, by a bootstrap over sentences and seeds.
       high: Its upper end.
       p_value: Probability of a difference at least this large, either way, if there were none.
-      wins: Pairs of a seed of A and a seed of B of which B has the higher score.
-      pairs: All of these pairs.
     """
 
     difference: float
     low: float
     high: float
     p_value: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison(Difference):
+    """How much higher system B scores than system A; see `Difference`.
+
+    Attributes:
+      wins: Pairs of a seed of A and a seed of B of which B has the higher score.
+      pairs: All of these pairs.
+    """
+
     wins: int
     pairs: int
 
@@ -103,17 +115,41 @@ def compare(a: Sequence[Sentences], b: Sequence[Sentences]) -> Comparison:
     """
     scores_a, scores_b = ([corpus_score(seed) for seed in seeds] for seeds in (a, b))
     difference = float(np.mean(scores_b) - np.mean(scores_a))
-    drawn = _draws(b, stream=1) - _draws(a, stream=0)
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    extreme = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
     return Comparison(
-        difference=difference,
-        low=float(low),
-        high=float(high),
-        p_value=float((1 + extreme.sum()) / (1 + RESAMPLES)),
+        **_tested(difference, _draws(b, stream=1) - _draws(a, stream=0)),
         wins=sum(score_b > score_a for score_a in scores_a for score_b in scores_b),
         pairs=len(a) * len(b),
     )
+
+
+def compare_gains(first: Pair, second: Pair) -> Difference:
+    """Tests whether a system gains more on its base in one condition than in another.
+
+    difference = (B2 - A2) - (B1 - A1)
+
+    All four meet the same draws of sentences; the seeds of each are drawn independently.
+
+    Args:
+      first: The seeds of (base, system) in the first condition.
+      second: Likewise in the second one, on the same sentences.
+
+    Source:
+      As `compare`.
+    """
+    gains, drawn = [], []
+    for number, (base, system) in enumerate((first, second)):
+        means = [np.mean([corpus_score(seed) for seed in seeds]) for seeds in (base, system)]
+        gains.append(means[1] - means[0])
+        drawn.append(_draws(system, stream=2 * number + 1) - _draws(base, stream=2 * number))
+    return Difference(**_tested(float(gains[1] - gains[0]), drawn[1] - drawn[0]))
+
+
+def _tested(difference: float, drawn: Float[np.ndarray, " R"]) -> dict[str, float]:
+    """Returns the fields of a `Difference` from what resamples of it are."""
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    extreme = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
+    p_value = float((1 + extreme.sum()) / (1 + RESAMPLES))
+    return {"difference": difference, "low": float(low), "high": float(high), "p_value": p_value}
 
 
 def _draws(seeds: Sequence[Sentences], stream: int) -> Float[np.ndarray, " R"]:

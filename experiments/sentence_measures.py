@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics
+from attention_jax.evaluation.chrf import chrf_from_statistics
 from attention_jax.training.files import replacing
 
 FILE = "sentence_measures.npz"
@@ -45,6 +46,7 @@ class Measure:
 
 MEASURES: Mapping[str, Measure] = {
     "bleu": Measure("BLEU", bleu_from_statistics, "high"),
+    "chrf": Measure("chrF", chrf_from_statistics, "high"),
     "aer": Measure("AER", error_rate, "low"),
     "saer": Measure("SAER", error_rate, "low"),
     "match": Measure("match", share, "high"),
@@ -54,6 +56,7 @@ MEASURES: Mapping[str, Measure] = {
     "repeated": Measure("repeated bigrams", share, "low"),
     "excess": Measure("excess words", share, "low"),
     "missing": Measure("missing words", share, "low"),
+    "dropped": Measure("dropped source words", share, "low"),
     "unattended": Measure("fertility < 0.5", share, "low"),
     "overattended": Measure("fertility > 1.5", share, "low"),
     "deviation": Measure("coverage deviation", share, "low"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.grid import Run
-from experiments.seeds import Comparison, SeedMean
+from experiments.seeds import Difference, SeedMean
 
 NOTHING = "–"
 
@@ -24,7 +24,7 @@ def with_deviation(values: SeedMean) -> str:
     return f"{values.mean:.2f} ± {values.deviation:.2f}"
 
 
-def interval(values: SeedMean | Comparison) -> str:
+def interval(values: SeedMean | Difference) -> str:
     """Writes a 95 % interval."""
     return f"{values.low:.2f} to {values.high:.2f}"
 

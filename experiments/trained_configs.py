@@ -9,6 +9,7 @@ from absl import flags
 
 from attention_jax.errors import UserError
 from attention_jax.training.files import write_text
+from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import read_json
 from experiments.records import keep_record, read_record
 from experiments.tables import NOTHING, table
@@ -110,7 +111,7 @@ def _made(name: str, record: Mapping[str, Any]) -> str:
         f"seed {made['seed']}",
         f"{made['hardware']['cpus']} CPU cores",
         f"jax {made['versions']['jax']}",
-        f"commit {(made['commit'] or 'none')[:10]}",
+        f"commit {short_commit(made['commit'])}",
         *([f"sacrebleu signature `{signature}`"] if signature else []),
     ]
     return f"{name}: {', '.join(facts)}."

@@ -11,7 +11,7 @@ import numpy as np
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
-from experiments.training_speed import METRICS, tokens_per_second
+from experiments.training_curves import METRICS, tokens_per_second
 
 NAME = "transformer_vs_rnn"
 USAGE = """

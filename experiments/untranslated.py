@@ -6,11 +6,10 @@ from pathlib import Path
 
 from attention_jax.data.tasks import Texts, build_task
 from attention_jax.errors import UserError
-from attention_jax.inference.dropped_words import dropped_word_scores
+from attention_jax.inference.dropped_words import dropped_word_counts
 from attention_jax.training.config import from_config_dict
-from attention_jax.training.files import write_json
 from experiments import coverage_vs_supervised as experiment
-from experiments import disagreement
+from experiments import disagreement, untranslated_counts
 from experiments.grid import Run
 from launch import cli
 
@@ -20,9 +19,9 @@ Measures the content words of the test sources that no word of an output is link
 
 usage: python -m experiments.untranslated [--out=docs/results]
 
-Writes coverage_vs_supervised/untranslated.json below --out, which the experiment's page shows.
+Writes coverage_vs_supervised/untranslated.npz below --out: the counts of each sentence, which the
+experiment's page shows.
 """
-REFERENCE = "reference"
 
 
 def main() -> None:
@@ -33,25 +32,26 @@ def main() -> None:
     finished = [run for run in runs if run.is_finished()]
     if not finished:
         raise UserError(f"--out={out}: expected records of {grid.name}, found none")
-    path = out / grid.name / experiment.UNTRANSLATED
-    write_json(path, untranslated(_training_text(runs[0]), finished))
+    path = out / grid.name / untranslated_counts.FILE
+    untranslated_counts.save(path, untranslated(_training_text(runs[0]), finished))
     print(f"{path}: {len(finished)} runs")
 
 
-def untranslated(train: Texts, runs: Sequence[Run]) -> dict[str, float]:
-    """Computes the percentage of untranslated content words of each run and of the references.
+def untranslated(train: Texts, runs: Sequence[Run]) -> dict[str, Sequence[tuple[int, int]]]:
+    """Counts the untranslated content words of each sentence, of each run and of the references.
 
     Args:
       train: The training text.
       runs: Finished runs.
 
     Returns:
-      Percentages by the runs' names, and by `REFERENCE`.
+      (untranslated, all) of each sentence, by the runs' names and by `REFERENCE`.
     """
     texts = disagreement.load(runs[0].shared(disagreement.TEXTS))
     sources, references = texts[::2], texts[1::2]
     outputs = {run.name: disagreement.load(run.record / disagreement.OUTPUTS) for run in runs}
-    return dropped_word_scores(train, sources, {REFERENCE: references, **outputs})
+    every = {untranslated_counts.REFERENCE: references, **outputs}
+    return dropped_word_counts(train, sources, every)
 
 
 def _training_text(run: Run) -> Texts:

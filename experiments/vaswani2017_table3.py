@@ -8,11 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from attention_jax.models import build_model
-from attention_jax.training.config import from_config_dict
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
@@ -39,6 +36,7 @@ class Row:
       there: The change in the paper's table that this one stands for.
       perplexity: In the paper, on newstest2013.
       bleu: Likewise.
+      millions: Of parameters, in the paper; None where its table leaves them out.
     """
 
     change: str
@@ -46,6 +44,7 @@ class Row:
     there: str
     perplexity: float
     bleu: float
+    millions: float | None = None
 
 
 def _stacks(**fields: Any) -> dict[str, Any]:
@@ -84,23 +83,23 @@ def _smoothing(eps: float) -> dict[str, Any]:
 def rows() -> dict[str, Row]:
     """Returns the rows by their cells, in the paper's order."""
     return {
-        "base": Row("base", {}, "base", 4.92, 25.8),
+        "base": Row("base", {}, "base", 4.92, 25.8, 65),
         "heads_1": Row("(A) 1 head of 128", _heads(1), "1 of 512", 5.29, 24.9),
         "heads_2": Row("(A) 2 heads of 64", _heads(2), "4 of 128", 5.00, 25.5),
         "heads_8": Row("(A) 8 heads of 16", _heads(8), "16 of 32", 4.91, 25.8),
         "heads_16": Row("(A) 16 heads of 8", _heads(16), "32 of 16", 5.01, 25.4),
-        "keys_8": Row("(B) keys of depth 8", _keys(8), "16", 5.16, 25.1),
-        "keys_16": Row("(B) keys of depth 16", _keys(16), "32", 5.01, 25.4),
-        "layers_1": Row("(C) 1 layer", _stacks(num_layers=1), "2", 6.11, 23.7),
-        "layers_2": Row("(C) 2 layers", _stacks(num_layers=2), "4", 5.19, 25.3),
-        "layers_4": Row("(C) 4 layers", _stacks(num_layers=4), "8", 4.88, 25.5),
-        "depth_64": Row("(C) depth 64", _depth(64), "256", 5.75, 24.5),
-        "depth_256": Row("(C) depth 256", _depth(256), "1,024", 4.66, 26.0),
+        "keys_8": Row("(B) keys of depth 8", _keys(8), "16", 5.16, 25.1, 58),
+        "keys_16": Row("(B) keys of depth 16", _keys(16), "32", 5.01, 25.4, 60),
+        "layers_1": Row("(C) 1 layer", _stacks(num_layers=1), "2", 6.11, 23.7, 36),
+        "layers_2": Row("(C) 2 layers", _stacks(num_layers=2), "4", 5.19, 25.3, 50),
+        "layers_4": Row("(C) 4 layers", _stacks(num_layers=4), "8", 4.88, 25.5, 80),
+        "depth_64": Row("(C) depth 64", _depth(64), "256", 5.75, 24.5, 28),
+        "depth_256": Row("(C) depth 256", _depth(256), "1,024", 4.66, 26.0, 168),
         "width_256": Row(
-            "(C) feed-forward 256", _stacks(feed_forward_dim=256), "1,024", 5.12, 25.4
+            "(C) feed-forward 256", _stacks(feed_forward_dim=256), "1,024", 5.12, 25.4, 53
         ),
         "width_1024": Row(
-            "(C) feed-forward 1,024", _stacks(feed_forward_dim=1024), "4,096", 4.75, 26.2
+            "(C) feed-forward 1,024", _stacks(feed_forward_dim=1024), "4,096", 4.75, 26.2, 90
         ),
         "dropout_0": Row("(D) dropout 0", _stacks(dropout=0.0), "0", 5.77, 24.6),
         "dropout_2": Row("(D) dropout 0.2", _stacks(dropout=0.2), "0.2", 4.95, 25.5),
@@ -147,14 +146,6 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     return [page]
 
 
-def parameters(run: Run) -> int:
-    """Counts the parameters of a run's model, with the largest vocabularies that it may have."""
-    config = from_config_dict(run.resolved())
-    size = getattr(getattr(config.data, "subwords", None), "size", 14)
-    shapes = jax.eval_shape(build_model(config.model, size, size).init, jax.random.key(0))
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
-
-
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
     total = len(grid.cells) * len(grid.seeds)
     partial = [] if len(runs) == total else [f"**Only {len(runs)} of {total} runs are finished.**"]
@@ -172,8 +163,9 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         f"- data: {data['name']}, English to German, 29,000 pairs, scored on its test set; the "
         "paper: WMT'14, 4.5 M pairs, newstest2013;",
         f"- the base has {_LAYERS} + {_LAYERS} layers of depth {_DEPTH}, {_HEADS} heads and "
-        f"feed-forward layers of {_WIDTH}; in the paper 6 + 6, 512, 8 and 2,048. A row halves or "
-        "doubles what the paper's row does;",
+        f"feed-forward layers of {_WIDTH}; in the paper 6 + 6, 512, 8 and 2,048. A row "
+        "multiplies a size of this base by what the paper's row multiplies its own by; a single "
+        "head, dropout and label smoothing are what they are there;",
         f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences; in the "
         "paper 100,000 of about 25,000 tokens a side;",
         "- perplexities are of subwords, of other vocabularies than the paper's;",
@@ -197,12 +189,17 @@ def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
             p = tables.probability(result.p_value, seeds.RESAMPLES)
         lines.append([
             row.change, str(len(bleu)), f"{np.mean(perplexities):.2f}{spread}",
-            tables.with_deviation(seeds.seed_mean(bleu)), p, f"{parameters(of_cell[0]) / 1e6:.2f}",
-            row.there, f"{row.perplexity:g}", f"{row.bleu:g}",
+            tables.with_deviation(seeds.seed_mean(bleu)), p, _millions(of_cell[0]), row.there,
+            f"{row.perplexity:g}", f"{row.bleu:g}",
+            tables.NOTHING if row.millions is None else f"{row.millions:g}",
         ])  # fmt: skip
     headings = ["change", "seeds", "perplexity", "BLEU", "p", "parameters, M"]
-    there = ["change there", "perplexity there", "BLEU there"]
+    there = ["change there", "perplexity there", "BLEU there", "parameters there, M"]
     return tables.table([*headings, *there], lines)
+
+
+def _millions(run: Run) -> str:
+    return f"{run.facts()['num_parameters'] / 1e6:.2f}"
 
 
 if __name__ == "__main__":

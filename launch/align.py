@@ -16,7 +16,8 @@ symmetrize:
 score: prints precision, recall, AER and the number of links, over all lines together
   --gold            sure links 1-1, possible ones 1?1 or 1p1; or, for some lines only,
                     NUMBER<TAB>LINKS with lines counted from 0
-  --gold_base=1     the number of a first word, 0 or 1; also --hypothesis_base=0
+  --gold_base=1     the number of a first word, 0 or 1; also --hypothesis_base=0. These are the
+                    defaults; --alignment_base of launch.evaluate is 0 by default
   --transposed      the links of --hypothesis are target-source
   --source --target the texts, to check that no link is outside of them
 

@@ -234,12 +234,12 @@ def note(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def output_path(name: str, suffix: str = "") -> pathlib.Path | None:
+def output_path(name: str, *suffixes: str) -> pathlib.Path | None:
     """Returns the file that a flag names, once it is sure that it can be written; None for none.
 
     Args:
       name: Of the flag.
-      suffix: What the file's name has to end in.
+      suffixes: What the file's name has to end in, one of them.
 
     Raises:
       UserError: If it cannot, or its directory does not exist: a mistyped one is not made.
@@ -247,8 +247,9 @@ def output_path(name: str, suffix: str = "") -> pathlib.Path | None:
     if not value(name):
         return None
     path = pathlib.Path(value(name))
-    if not path.name.endswith(suffix):
-        raise UserError(f"--{name}: expected a name that ends in {suffix}, found {path}")
+    if suffixes and not path.name.endswith(suffixes):
+        ends = " or ".join(suffixes)
+        raise UserError(f"--{name}: expected a name that ends in {ends}, found {path}")
     reason = None
     if path.exists() and not path.is_file():
         reason = "it is no file"

@@ -8,12 +8,14 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --against        other runs, with commas between, to compare with by paired bootstrap and in the
                    viewer; DIRECTORY@STEP for a checkpoint of one
   --dropped_words  aligns sources with outputs for words left untranslated; half a minute
-  --heads          measures every head: what it attends to, its AER, what is lost without it
+  --heads          measures every head: what it attends to, its AER, what is lost without it;
+                   layers and heads are counted from 0, in the viewer too
   --alignment      a file of gold links for one split: attention while its references are written
-                   is compared with them (AER, match and probability mass); links as for
-                   `launch.align score --gold`, from --alignment_base=0 or 1
+                   is compared with them (AER, match and probability mass); as for `launch.align
+                   score --gold`, but from 0 unless --alignment_base=1: the default there is 1
   --alignment_source --alignment_target: files of the words that the links count, if others
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
+  --alignment_shift: links and AER from the step after (1) or before (-1) that of the word (0)
   --reverse        a run of the opposite direction to symmetrise with; one of both has its own
 
 for example:
@@ -34,6 +36,7 @@ for name in ("workdir", "reverse", "alignment", *GOLD[2:]):
 flags.DEFINE_list("split", None, "The splits.")
 flags.DEFINE_list("against", [], "Other runs.")
 flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
+flags.DEFINE_integer("alignment_shift", 0, "Whose attention links a word.", -1, 1)
 flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
 flags.DEFINE_boolean("dropped_words", False, "Whether an aligner is asked.")
 flags.DEFINE_boolean("heads", False, "Whether heads are measured.")
@@ -47,12 +50,11 @@ def main() -> None:
 
     cli.use_compilation_cache()
     gold = requests.GoldFiles(*map(cli.value, GOLD))
-    names = ("split", "alignment_threshold", "reverse", "against", "heads", "dropped_words")
-    asked = {name: cli.value(name) for name in names}
+    asked = {name: cli.value(name) for name in requests.FLAGS}
     run = load_run(cli.require("workdir"), cli.overridden("search"))
     task = build_task(run.config.data, run.directory.vocabularies)
     request = requests.EvaluationRequest(gold=gold, **asked)
-    print(*requests.evaluate_as_asked(run, task, request), sep="\n")
+    print(*requests.evaluate_as_asked(run, task, request, cli.note), sep="\n")
 
 
 if __name__ == "__main__":

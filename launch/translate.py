@@ -6,7 +6,7 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --nbest=N        the N best outputs of each line: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`,
                    lines counted from 0
   --alignments     adds ` ||| 0-0 1-2 ...`, source-target positions of words, counted from 0
-  --plot=FILE      draws the attention of the first lines as PNG, in a directory that exists
+  --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
   --direction=reverse
                    from the target's language to the source's, with a model of both directions
   --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt,
@@ -34,7 +34,7 @@ flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which si
 def main() -> None:
     """Translates the standard input."""
     workdir = cli.require("workdir")
-    nbest, plot = cli.value("nbest"), cli.output_path("plot", suffix=".png")
+    nbest, plot = cli.value("nbest"), cli.output_path("plot", ".png", ".svg")
     from attention_jax.data.lines import read_lines
     from attention_jax.inference.reverse import reverse_run
     from attention_jax.inference.trained import load_run

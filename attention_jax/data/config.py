@@ -6,6 +6,7 @@ from attention_jax.configuration import setting
 
 _MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
 _TATOEBA_LANGUAGES = ("en", "de")
+# Those of `evaluation.symmetrization`, from which nothing of `data` imports.
 SYMMETRIZATIONS = (
     "intersection",
     "union",

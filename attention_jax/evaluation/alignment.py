@@ -105,21 +105,6 @@ def to_pharaoh(links: Iterable[tuple[int, int]]) -> str:
     return " ".join(f"{source}-{target}" for source, target in links)
 
 
-def from_pharaoh(line: str) -> Links:
-    """Reads links written by `to_pharaoh`.
-
-    Raises:
-      ValueError: Naming the first link that is not two numbers.
-    """
-    links = []
-    for word in line.split():
-        source, dash, target = word.partition("-")
-        if not (dash and source.isdecimal() and target.isdecimal()):
-            raise ValueError(f"expected links such as 0-1, found {word!r}")
-        links.append((int(source), int(target)))
-    return links
-
-
 def _membership(groups: Sequence[int]) -> Float[np.ndarray, "pieces words"]:
     index = np.asarray(groups, int)
     return np.eye(index.max(initial=-1) + 1)[index]

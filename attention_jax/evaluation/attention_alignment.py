@@ -56,6 +56,11 @@ def shifted(weights: Weights, shift: int) -> Weights:
     return moved
 
 
+def links_with_rows(links: Collection[Link], shift: int, num_rows: int) -> list[Link]:
+    """Returns the links of the target words that `shifted` has a row for."""
+    return [link for link in links if 0 <= link[1] + shift < num_rows]
+
+
 def probability_mass(weights: Weights, links: Collection[Link]) -> float:
     """Computes the share of the attention of aligned target words that falls on aligned words.
 
@@ -76,14 +81,19 @@ def match(weights: Weights, links: Collection[Link]) -> float:
 
     Source:
       Koehn and Knowles (2017), section 3.5, in the form of their program.
+
+    Deviations:
+      A weight of zero is no match, which theirs, of a softmax, never is: here a row may be sparse,
+      or have no weight on words at all.
     """
     by_target: dict[int, list[int]] = {}
     for source, target in links:
         by_target.setdefault(target, []).append(source)
     scores = []
     for target, sources in by_target.items():
-        least = np.sort(weights[target])[-len(sources)]
-        scores.append(np.mean([weights[target, source] >= least for source in sources]))
+        row = weights[target]
+        least = np.sort(row)[-len(sources)]
+        scores.append(np.mean([row[source] >= least and row[source] > 0 for source in sources]))
     return float(np.mean(scores))
 
 
@@ -100,8 +110,8 @@ def score_attention(
       In percent: `aer`, `alignment_precision` and `alignment_recall` of each target word's most
       attended source word, `saer`, and for each shift `match`, `match_before` (-1) and
       `match_after` (+1), and `probability_mass` likewise: means over the sentence pairs with
-      links. Of the pairs whose `match_before` or `match_after` is the largest, the attention is
-      off by one.
+      links, without the target words that have no row before or after them. Of the pairs whose
+      `match_before` or `match_after` is the largest, the attention is off by one.
     """
     counts = count_links([links_from_weights(weights) for weights in matrices], golds)
     scores = {
@@ -118,7 +128,11 @@ def score_attention(
     measures: Mapping = {"match": match, "probability_mass": probability_mass}
     for name, measure in measures.items():
         for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):
-            values = [measure(shifted(weights, shift), links) for weights, links in linked]
+            values = [
+                measure(shifted(weights, shift), there)
+                for weights, links in linked
+                if (there := links_with_rows(links, shift, len(weights)))
+            ]
             if values:
                 scores[f"{name}{suffix}"] = 100 * float(np.mean(values))
     return scores

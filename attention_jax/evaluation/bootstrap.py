@@ -1,13 +1,12 @@
 """How far a score could be chance, and whether two systems differ."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
-from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_resamples, bleu_statistics
-from attention_jax.evaluation.error_rates import check_parallel
+from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_resamples
 
 Score = Callable[[Float[np.ndarray, "*R F"]], Float[np.ndarray, "*R"]]
 
@@ -36,26 +35,6 @@ def bleu_interval(
     scores = bleu_from_statistics(bleu_resamples(statistics, resamples, seed))
     low, high = np.percentile(scores, [2.5, 97.5])
     return float(low), float(high)
-
-
-def paired_bootstrap(
-    hypotheses_a: Sequence[str],
-    hypotheses_b: Sequence[str],
-    references: Sequence[Sequence[str]],
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> PairedBootstrap:
-    """Tests whether two systems' BLEU scores differ; see `paired_difference`."""
-    check_parallel(hypotheses_a, references)
-    check_parallel(hypotheses_b, references)
-    statistics = [
-        bleu_statistics(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
-        for hypotheses in (hypotheses_a, hypotheses_b)
-    ]
-    return paired_difference(*statistics, bleu_from_statistics, resamples=resamples, seed=seed)
 
 
 def paired_difference(

@@ -141,35 +141,52 @@ def function_words(sentences: Iterable[Sequence[str]], number: int = FUNCTION_WO
     return {word for word, _ in counts.most_common(number)}
 
 
+def count_dropped(
+    words: Sequence[str], links: Collection[Link], ignored: Collection[str] = frozenset()
+) -> tuple[int, int]:
+    """Counts the content words of a source that an aligner links to nothing.
+
+    Args:
+      words: A source as words.
+      links: (source, target) links between its words and those of its output.
+      ignored: Words in lower case that are not counted, such as `function_words`; nor are words
+        without a letter or digit.
+
+    Returns:
+      (words without a link, content words).
+
+    Source:
+      Tu et al. (2016), on under-translation; an aligner stands in for their annotators.
+    """
+    linked = {source for source, _ in links}
+    is_linked = [
+        place in linked
+        for place, word in enumerate(words)
+        if word.lower() not in ignored and any(map(str.isalnum, word))
+    ]
+    return is_linked.count(False), len(is_linked)
+
+
 def dropped_words(
     sources: Sequence[Sequence[str]],
     links: Sequence[Collection[Link]],
     ignored: Collection[str] = frozenset(),
 ) -> float:
-    """Computes which share of the source's content words an aligner links to nothing.
+    """Computes which share of the sources' content words an aligner links to nothing.
 
     Args:
       sources: Sources as words.
-      links: (source, target) links of each between its words and those of its output.
-      ignored: Words in lower case that are not counted, such as `function_words`; nor are words
-        without a letter or digit.
+      links: The links of each; see `count_dropped`.
+      ignored: Likewise.
 
     Returns:
       Percent; 0 where no word counts.
 
     Raises:
       ValueError: If there are not as many of one as of the other.
-
-    Source:
-      Tu et al. (2016), on under-translation; an aligner stands in for their annotators.
     """
-    dropped = counted = 0
-    for words, its_links in zip(sources, links, strict=True):
-        linked = {source for source, _ in its_links}
-        for place, word in enumerate(words):
-            if word.lower() not in ignored and any(map(str.isalnum, word)):
-                counted, dropped = counted + 1, dropped + (place not in linked)
-    return 100 * dropped / counted if counted else 0.0
+    pairs = zip(sources, links, strict=True)
+    return _share(count_dropped(words, its_links, ignored) for words, its_links in pairs)
 
 
 def tokenized(texts: Iterable[str]) -> list[list[str]]:

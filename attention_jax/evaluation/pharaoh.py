@@ -106,6 +106,12 @@ def parse_gold(
     return found
 
 
+def may_count_from_one(links: Iterable[MarkedLinks]) -> bool:
+    """Says whether no link names the first word of either side, though there are links."""
+    found = [link for each in links for link in each.possible]
+    return bool(found) and min(map(min, found)) > 0
+
+
 def is_numbered(lines: Iterable[str]) -> bool:
     """Says which of the forms of `parse_gold` a file has: a tab inside of a line tells."""
     return any("\t" in line.strip() for line in lines if not line.startswith("#"))
@@ -134,14 +140,6 @@ def parse_line(
             )
         (sure if match[2] == "-" else possible).add(link)
     return marked_links(sure, possible)
-
-
-def format_line(links: MarkedLinks, *, base: int = 0) -> str:
-    """Writes links as `0-0 1?2 2-1`, ordered by source, then by target."""
-    return " ".join(
-        f"{source + base}{'-' if (source, target) in links.sure else '?'}{target + base}"
-        for source, target in sorted(links.possible)
-    )
 
 
 def transposed(links: MarkedLinks) -> MarkedLinks:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from attention_jax.data.alignment.aligners import align
 from attention_jax.data.tasks import Texts
 from attention_jax.data.text.tokenization import JOINER, tokenize
-from attention_jax.evaluation.over_under import dropped_words, function_words
+from attention_jax.evaluation.over_under import count_dropped, function_words
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.reporting.progress import Counter
 
@@ -16,7 +18,25 @@ _ITERATIONS = 20  # lines that the aligner reports: two models, two directions, 
 def dropped_word_scores(
     train: Texts, sources: Sequence[str], outputs: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Computes how many content words of the sources the outputs leave untranslated.
+    """Computes which share of the sources' content words the outputs leave untranslated.
+
+    Args:
+      train: The training text.
+      sources: What was translated.
+      outputs: By a name of one's own; see `dropped_word_counts`.
+
+    Returns:
+      Percent, for each name.
+    """
+    counts = dropped_word_counts(train, sources, outputs)
+    sums = {name: np.sum(rows, axis=0).tolist() for name, rows in counts.items()}
+    return {name: 100 * part / max(whole, 1) for name, (part, whole) in sums.items()}
+
+
+def dropped_word_counts(
+    train: Texts, sources: Sequence[str], outputs: Mapping[str, Sequence[str]]
+) -> dict[str, list[tuple[int, int]]]:
+    """Counts the content words of each source that an output leaves untranslated.
 
     Aligners link the text that they are trained on, so all outputs are added to the training text.
     Words are linked by the HMM in both directions and grow-diag.
@@ -28,7 +48,7 @@ def dropped_word_scores(
         see what the aligner finds where nothing should be missing.
 
     Returns:
-      Percent, for each name.
+      For each name and source (words without a link, content words).
     """
     train_words, source_words = (
         [_words(text) for text in texts] for texts in (train.sources, sources)
@@ -51,9 +71,14 @@ def dropped_word_scores(
         for forward, reverse in zip(*(each[len(train) :] for each in directions), strict=True)
     ]
     ignored = function_words(train_words)
+    counts = [
+        count_dropped(words, its_links, ignored)
+        for words, its_links in zip(source_words * len(outputs), links, strict=True)
+    ]
+    starts = range(0, len(counts), len(sources))
     return {
-        name: dropped_words(source_words, links[start : start + len(sources)], ignored)
-        for name, start in zip(outputs, range(0, len(links), len(sources)), strict=True)
+        name: counts[start : start + len(sources)]
+        for name, start in zip(outputs, starts, strict=True)
     }
 
 

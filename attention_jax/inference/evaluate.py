@@ -108,7 +108,7 @@ class Evaluation:
         """Scores outputs and writes the files of the split, but for the viewer.
 
         These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`,
-        `plots/attention.SPLIT.png` and the split's metrics in `results.json`.
+        `plots/attention.SPLIT.png` and `.svg`, and the split's metrics in `results.json`.
 
         Args:
           outputs: Of a split.

@@ -1,7 +1,7 @@
 """An evaluation with all that the command line may ask for: gold links, other runs, an aligner."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attention_jax.data.tasks import TRANSLATION, Split, Task
 from attention_jax.errors import UserError
@@ -12,7 +12,7 @@ from attention_jax.inference.comparison import (
 )
 from attention_jax.inference.evaluate import Evaluation, Outputs, format_results
 from attention_jax.inference.gold_links import GoldComparison, GoldFiles, compare_with_gold
-from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
+from attention_jax.inference.heads import Head, analyse_heads, check_heads, write_heads
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.inference.trained import TrainedRun
@@ -27,16 +27,18 @@ class EvaluationRequest:
       split: Names of splits; None for those of the run's config.
       gold: Files of gold links.
       alignment_threshold: Links from forced attention of at least this weight are scored too.
+      alignment_shift: The step after the one that writes a word whose attention links it: 1, 0, -1.
       reverse: Directory of a run of the opposite direction, to join alignments with; a run of
         both directions has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
       dropped_words: Whether an aligner looks for words that were left out.
-      heads: Whether every head is measured.
+      heads: Whether every head is measured; the viewer shows what was found.
     """
 
     split: Sequence[str] | None = None
     gold: GoldFiles = GoldFiles()
     alignment_threshold: float | None = None
+    alignment_shift: int = 0
     reverse: str | None = None
     against: Sequence[str] = ()
     dropped_words: bool = False
@@ -57,21 +59,31 @@ class EvaluationRequest:
         if unknown or not names:
             found = repr(unknown[0]) if unknown else "none"
             raise UserError(f"--split: expected one of {', '.join(task.splits)}, found {found}")
-        for flag in ("reverse", "alignment_threshold"):
-            if getattr(self, flag) is not None and not self.gold.links:
+        beside = {"reverse": None, "alignment_threshold": None, "alignment_shift": 0}
+        for flag, nothing in beside.items():
+            if getattr(self, flag) != nothing and not self.gold.links:
                 raise UserError(f"--{flag}: expected --alignment beside it, found none")
         if self.dropped_words and task.kind != TRANSLATION:
             raise UserError(f"--dropped_words: expected translations, found a task of {task.kind}")
         return [task.split(name) for name in names]
 
 
-def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -> list[str]:
+FLAGS = tuple(field.name for field in dataclasses.fields(EvaluationRequest) if field.name != "gold")
+
+
+def evaluate_as_asked(
+    run: TrainedRun,
+    task: Task,
+    request: EvaluationRequest,
+    note: Callable[[str], None] = lambda line: None,
+) -> list[str]:
     """Evaluates a run; everything that can be refused is refused before anything is written.
 
     Args:
       run: The run.
       task: Its task.
       request: What is asked for.
+      note: Called at once with what may be amiss.
 
     Returns:
       Comparisons with the other runs and results of these splits, as lines for the screen.
@@ -80,7 +92,7 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
       UserError: If something that is asked for does not fit the run.
     """
     splits = request.check(task, run.config.evaluation.splits)
-    links = request.gold.read(splits)
+    links = request.gold.read(splits, note)
     opponents = [OtherRun.load("--against", place) for place in request.against]
     for split in splits:
         for opponent in opponents:
@@ -88,7 +100,9 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
     reverse = _reverse(run, task, request) if links else None
     if request.heads:
         check_heads(run, splits[0])
-    gold = compare_with_gold(run, splits[0], links, reverse) if links else None
+    gold = None
+    if links:
+        gold = compare_with_gold(run, splits[0], links, reverse, request.alignment_shift)
     evaluation, printed = Evaluation(run, task), []
     rivals = [Evaluation(opponent.run, opponent.task) for opponent in opponents]
     for split in splits:
@@ -100,13 +114,14 @@ def evaluate_as_asked(run: TrainedRun, task: Task, request: EvaluationRequest) -
             compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
             more |= dropped_word_scores(task.split("train"), split.sources, compared)
         evaluation.write(outputs, more)
-        if request.heads:
-            write_heads(run, split, analyse_heads(run, split, gold))
+        heads = analyse_heads(run, split, gold) if request.heads else []
+        if heads:
+            write_heads(run, split, heads)
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
             printed += _compare(run, opponents, task.kind, outputs, others)
         if evaluation.is_aligning:
-            _view(run, outputs, gold, reverse, opponents, others)
+            _view(run, outputs, gold, reverse, opponents, others, heads)
     return [*printed, format_results(run.directory, [split.name for split in splits])]
 
 
@@ -145,6 +160,7 @@ def _view(
     reverse: OtherRun | None,
     opponents: Sequence[OtherRun],
     others: Sequence[Outputs],
+    heads: Sequence[Head],
 ) -> None:
     # Matplotlib takes a second to import, which no mistake should wait for.
     from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
@@ -160,4 +176,5 @@ def _view(
         gold=gold,
         reverse_name="" if reverse is None else names[-1],
         against=decoded[1:],
+        heads=heads,
     )

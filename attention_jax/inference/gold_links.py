@@ -1,13 +1,13 @@
 """Forced attention compared with gold links, alone or with a run of the other direction."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attention_jax.data.lines import read_lines
 from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
-from attention_jax.evaluation.pharaoh import MarkedLinks, parse_gold
+from attention_jax.evaluation.pharaoh import MarkedLinks, may_count_from_one, parse_gold
 from attention_jax.evaluation.symmetrized_attention import score_both_directions, score_threshold
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.trained import TrainedRun
@@ -52,8 +52,14 @@ class GoldFiles:
     source: str | None = None
     target: str | None = None
 
-    def read(self, splits: Sequence[Split]) -> GoldLinks | None:
+    def read(
+        self, splits: Sequence[Split], note: Callable[[str], None] = lambda line: None
+    ) -> GoldLinks | None:
         """Reads what is there.
+
+        Args:
+          splits: What is evaluated.
+          note: Called with a line where the words seem to be counted from 1 and `base` is 0.
 
         Raises:
           UserError: If there is not one split, or a file cannot be read or does not fit it.
@@ -70,6 +76,8 @@ class GoldFiles:
                 f"{self.links}: expected pairs of {split.name}, below {len(split)}, "
                 f"found {max(golds)}"
             )
+        if int(self.base) == 0 and may_count_from_one(golds.values()):
+            note(f"{self.links}: no link names word 0: counted from 1? --alignment_base=1")
         return GoldLinks(golds, *(_words(path, len(split)) for path in (self.source, self.target)))
 
 
@@ -82,15 +90,20 @@ class GoldComparison:
       words: The words of every pair.
       forward: Attention of the run for every pair.
       reverse: Likewise of a run of the opposite direction, or None.
+      shift: The step after the one that writes a word whose attention links it, in both directions;
+        `forward` and `reverse` then have it as `shifted`.
     """
 
     links: Mapping[int, MarkedLinks]
     words: SplitWords
     forward: Sequence[WordAttention]
     reverse: Sequence[WordAttention] | None = None
+    shift: int = 0
 
     def scores(self, threshold: float | None = None) -> dict[str, float]:
         """Returns what is compared; see `score_attention` and `score_both_directions`.
+
+        Match and probability mass, which have shifts of their own, are of the attention as it is.
 
         Args:
           threshold: Also scores the links that have at least this weight.
@@ -98,6 +111,14 @@ class GoldComparison:
         golds = [self.links[number] for number in sorted(self.links)]
         forward = self._with_links(self.forward)
         scores = score_attention(forward, golds)
+        if self.shift:
+            as_it_is = [self.forward[number].weights for number in sorted(self.links)]
+            scores |= {
+                name: value
+                for name, value in score_attention(as_it_is, golds).items()
+                if name.startswith(("match", "probability_mass"))
+            }
+            scores["alignment_shift"] = self.shift
         if threshold is not None:
             scores |= score_threshold(forward, golds, threshold)
             scores["alignment_threshold"] = threshold
@@ -108,11 +129,16 @@ class GoldComparison:
         return scores
 
     def _with_links(self, attention: Sequence[WordAttention]) -> list[Matrix]:
-        return [attention[number].weights for number in sorted(self.links)]
+        chosen = [attention[number] for number in sorted(self.links)]
+        return [each.weights if each.shifted is None else each.shifted for each in chosen]
 
 
 def compare_with_gold(
-    run: TrainedRun, split: Split, gold: GoldLinks, reverse: OtherRun | None = None
+    run: TrainedRun,
+    split: Split,
+    gold: GoldLinks,
+    reverse: OtherRun | None = None,
+    shift: int = 0,
 ) -> GoldComparison:
     """Writes the references of a split with a run, to compare its attention with gold links.
 
@@ -121,6 +147,8 @@ def compare_with_gold(
       split: Its split.
       gold: The links of some of its pairs.
       reverse: A run of the opposite direction.
+      shift: Links are read from the attention of so many steps after the one that writes a word;
+        with 1 the step that is fed with it, and that of EOS for the last word.
 
     Raises:
       UserError: If a model has no attention to words, words are not those of the text, a link
@@ -134,8 +162,10 @@ def compare_with_gold(
     if reverse is not None:
         _check_aligning(reverse.run, "--reverse")
         opposite = reverse.opposite_split(split)
-        backward = forced_words(reverse.run, opposite, words.swapped())
-    return GoldComparison(gold.links, words, forced_words(run, split, words), backward)
+        backward = forced_words(reverse.run, opposite, words.swapped(), shift)
+    return GoldComparison(
+        gold.links, words, forced_words(run, split, words, shift), backward, shift
+    )
 
 
 def _check_aligning(run: TrainedRun, flag: str) -> None:

@@ -1,6 +1,10 @@
-"""The heads of a trained run: what each attends to, and what is lost without it."""
+"""The heads of a trained run: what each attends to, and what is lost without it.
+
+Layers and heads are counted from 0 wherever they are named, as in configs.
+"""
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +17,8 @@ from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.head_statistics import head_statistics
 from attention_jax.inference.forced_decoding import forced_attention, has_heads
 from attention_jax.inference.gold_links import GoldComparison
+from attention_jax.inference.head_names import cross_heads, head_name, modules
+from attention_jax.inference.self_attention import self_attention
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
 from attention_jax.training.measuring.validation import Measurement, batches_of_process
@@ -36,6 +42,16 @@ class Head:
     number: int
     values: Mapping[str, float]
 
+    @property
+    def is_cross(self) -> bool:
+        """Whether it attends to the source from the target."""
+        return self.layer.split("/")[-1] == "attention"
+
+    @property
+    def name(self) -> str:
+        """What it is called among the heads of its kind."""
+        return head_name(self.layer, self.number)
+
 
 def check_heads(run: TrainedRun, split: Split) -> None:
     """Raises `UserError` if a run's attention has a single head."""
@@ -46,9 +62,10 @@ def check_heads(run: TrainedRun, split: Split) -> None:
 def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = None) -> list[Head]:
     """Measures every head.
 
-    Heads that attend to the source get the statistics of their weights while the references are
-    written, and the AER if there are gold links. All heads get `nll_without`: by how much the
-    negative log-likelihood of a token grows when what the head reads is put to zero.
+    Heads get the statistics of their weights while the references are written; those that attend
+    to the source also the AER if there are gold links. All that have an output of their own get
+    `nll_without`: by how much the negative log-likelihood of a token grows when what the head reads
+    is put to zero. Of a model of both directions it is the forward one's heads.
 
     Args:
       run: A run whose attention has several heads.
@@ -65,16 +82,14 @@ def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = N
         for head, values in enumerate(statistics):
             words = [gold.forward[number].heads[head] for number in sorted(gold.links)]
             values["aer"] = score_attention(words, golds)["aer"]
-    losses = dict(_losses(run, split))
-    cross = [place for place in losses if _is_cross(place[0])]
-    if len(cross) != len(statistics):  # heads that split depths have no output of their own
-        cross = [("attention", head) for head in range(len(statistics))]
-    heads = []
-    for place, values in zip(cross, statistics, strict=True):
-        lost = {"nll_without": losses[place]} if place in losses else {}
-        heads.append(Head(*place, {**values, **lost}))
-    others = [place for place in losses if not _is_cross(place[0])]
-    return [*heads, *(Head(*place, {"nll_without": losses[place]}) for place in others)]
+    places = cross_heads(run.params, len(statistics))
+    measured = dict(zip(places, statistics, strict=True))
+    for layer, weights in self_attention(run, split).items():
+        found = head_statistics(weights)
+        measured |= {(layer, head): values for head, values in enumerate(found)}
+    for place, loss in _losses(run, split):  # heads that split depths have no output of their own
+        measured.setdefault(place, {})["nll_without"] = loss
+    return [Head(*place, values) for place, values in measured.items()]
 
 
 def write_heads(run: TrainedRun, split: Split, heads: Sequence[Head]) -> None:
@@ -111,13 +126,11 @@ def _losses(run: TrainedRun, split: Split) -> Iterator[tuple[tuple[str, int], fl
     )
     batches = batches_of_process(split, run.config, run.strategy)
     whole = measure(run.params, batches)["nll"]
-    for path, kernel in jax.tree_util.tree_leaves_with_path(run.params):
-        names = [str(entry.key) for entry in path]
-        if names[-1] != _OUTPUT:
-            continue
-        for head in range(kernel.shape[0]):
-            without = _without(run.params, names, head)
-            yield ("/".join(names[:-1]), head), measure(without, batches)["nll"] - whole
+    for path in modules(run.params):
+        kernel = functools.reduce(lambda tree, name: tree[name], path, run.params).get(_OUTPUT)
+        for head in range(0 if kernel is None else kernel.shape[0]):
+            without = _without(run.params, (*path, _OUTPUT), head)
+            yield ("/".join(path), head), measure(without, batches)["nll"] - whole
 
 
 def _without(params: Params, names: Sequence[str], head: int) -> Any:
@@ -128,7 +141,3 @@ def _without(params: Params, names: Sequence[str], head: int) -> Any:
     kernel = params[first]
     silent = jax.device_put(kernel.at[head].set(jnp.zeros((), kernel.dtype)), kernel.sharding)
     return {**params, first: silent}
-
-
-def _is_cross(layer: str) -> bool:
-    return layer.split("/")[-1] == "attention"

@@ -26,7 +26,7 @@ _COLUMNS = 2
 def draw_attention(
     run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
 ) -> None:
-    """Draws the attention of the first outputs and of the longest to `plots/`.
+    """Draws the attention of the first outputs and of the longest to `plots/`, as PNG and SVG.
 
     Args:
       run: Its config says how many.
@@ -46,14 +46,21 @@ def draw_attention(
         for index in chosen
     ]
     if maps and run.directory.writes:
-        with run.directory.plot(f"attention.{split.name}.png") as path:
-            save_figure(_grid(maps), path)
+        figure = _grid(maps)
+        for suffix in ("png", "svg"):
+            with run.directory.plot(f"attention.{split.name}.{suffix}") as path:
+                save_figure(figure, path)
 
 
 def draw_translations(
     run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
 ) -> None:
-    """Draws the attention of the first translations, as many as a page holds, to a PNG.
+    """Draws the attention of the first translations, as many as a page holds.
+
+    Args:
+      run: That translated.
+      translations: What it found.
+      path: Of a PNG, or of an SVG if it ends in `.svg`.
 
     Raises:
       UserError: If there is nothing to draw or the file cannot be written.

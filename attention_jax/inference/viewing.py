@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.inference.gold_links import GoldComparison
+from attention_jax.inference.heads import Head
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.views import (
     DecodedRun,
@@ -16,6 +17,7 @@ from attention_jax.inference.views import (
     Views,
     output_tokens,
     output_words,
+    references_name,
 )
 from attention_jax.inference.word_units import SplitWords, forced_words, split_words
 from attention_jax.plotting.viewer import ViewerSentence, write_viewer
@@ -29,6 +31,7 @@ def write_run_viewer(
     gold: GoldComparison | None = None,
     reverse_name: str = "",
     against: Sequence[DecodedRun] = (),
+    heads: Sequence[Head] = (),
 ) -> None:
     """Writes `viewer.SPLIT.html` of a run: the pairs with gold links and the first of the others.
 
@@ -37,6 +40,7 @@ def write_run_viewer(
       gold: Its references and their gold links.
       reverse_name: What the run of the opposite direction in `gold` is called.
       against: Other runs for the same sources; those without attention have no views.
+      heads: What was measured of the run's heads over the split, shown beside their views.
     """
     others = [one for one in against if one.run.model.is_aligning]
     runs = [shown, *others]
@@ -50,7 +54,14 @@ def write_run_viewer(
         words = split_words(split) if gold is None else gold.words
         views = _between_words(runs, words, chosen, gold, reverse_name)
     sentences = [_sentence(shown, index, words, gold) for index in chosen]
-    write_viewer(directory.viewer(split.name), f"{shown.name}, {split.name}", sentences, views)
+    title = f"{shown.name}, {split.name}"
+    about = {
+        f"{name}, {head.name}": head.values
+        for head in heads
+        for name in (shown.name, references_name(shown.name))
+        if head.is_cross and f"{name}, {head.name}" in views
+    }
+    write_viewer(directory.viewer(split.name), title, sentences, views, about)
 
 
 def distinct_names(*runs: TrainedRun) -> list[str]:
@@ -97,7 +108,7 @@ def _between_words(
     for number, one in enumerate(runs):
         known = gold is not None and number == 0
         attention = gold.forward if known else forced_words(one.run, one.split, words)
-        forced = ForcedView.forward(f"{one.name}, references", attention)
+        forced = ForcedView.forward(references_name(one.name), attention, one.run.params)
         outputs[one.name] = [
             # So that outputs, too, can be sorted by how well the run aligns the pair.
             output_words(one, words, index, forced[0].aer(index, golds))

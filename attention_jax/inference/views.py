@@ -13,6 +13,7 @@ from attention_jax.evaluation.attention_statistics import normalized_entropy
 from attention_jax.evaluation.fertility import coverage_deviation, covering_weights, fertility
 from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.inference.forced_decoding import forced_attention, has_heads
+from attention_jax.inference.head_names import cross_head_names
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.word_units import (
     Matrix,
@@ -23,6 +24,7 @@ from attention_jax.inference.word_units import (
 )
 from attention_jax.plotting.viewer import ViewedAttention
 from attention_jax.training.measuring.decode import Hypothesis
+from attention_jax.types import Params
 
 Views = dict[str, list[ViewedAttention]]
 
@@ -63,12 +65,14 @@ class ForcedView:
     is_forward: bool = True
 
     @classmethod
-    def forward(cls, name: str, attention: Sequence[WordAttention]) -> "list[ForcedView]":
+    def forward(
+        cls, name: str, attention: Sequence[WordAttention], params: Params
+    ) -> "list[ForcedView]":
         """Makes a view of the attention of a run, and one of each head where there are several."""
         heads = len(attention[0].heads) if attention else 0
         named = {name: [each.weights for each in attention]}
-        for head in range(heads):
-            named[f"{name}, head {head + 1}"] = [each.heads[head] for each in attention]
+        for number, head in enumerate(cross_head_names(params, heads) if heads else ()):
+            named[f"{name}, {head}"] = [each.heads[number] for each in attention]
         return [cls(*view, [*map(links_from_weights, view[1])]) for view in named.items()]
 
     @classmethod
@@ -98,6 +102,11 @@ class ForcedView:
         return views
 
 
+def references_name(name: str) -> str:
+    """Returns what the view of a run's references is called."""
+    return f"{name}, references"
+
+
 def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
     """Shows outputs token by token, and each head where there are several."""
     best = [one.found[index][0] for index in chosen]
@@ -105,8 +114,8 @@ def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
     if has_heads(one.run, one.split):
         written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
         heads = [forced.heads for forced in forced_attention(one.run, written)]
-        for number in range(len(heads[0])):
-            named[f"{one.name}, head {number + 1}"] = [each[number] for each in heads]
+        for number, head in enumerate(cross_head_names(one.run.params, len(heads[0]))):
+            named[f"{one.name}, {head}"] = [each[number] for each in heads]
     return {
         name: [
             _by_token(one, index, dataclasses.replace(hypothesis, weights=weights))

@@ -12,7 +12,7 @@ from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.errors import UserError
 from attention_jax.evaluation.alignment import word_groups
-from attention_jax.evaluation.attention_alignment import between_words
+from attention_jax.evaluation.attention_alignment import between_words, shifted
 from attention_jax.inference.forced_decoding import ForcedAttention, forced_attention
 from attention_jax.inference.trained import TrainedRun
 
@@ -45,10 +45,13 @@ class WordAttention:
     Attributes:
       weights: A row for each target word, a column for each source word.
       heads: The same of each head; empty where the mechanism has one.
+      shifted: As `weights`, of the step after each token or before it; None where none is asked
+        for.
     """
 
     weights: Matrix
     heads: Sequence[Matrix]
+    shifted: Matrix | None = None
 
 
 def split_words(
@@ -109,13 +112,20 @@ def words_of_tokens(tokens: Sequence[str]) -> tuple[list[str], list[list[int]]]:
     return [word.removeprefix(_SPACE) for word in words], members
 
 
-def forced_words(run: TrainedRun, split: Split, words: SplitWords) -> list[WordAttention]:
+def forced_words(
+    run: TrainedRun, split: Split, words: SplitWords, shift: int = 0
+) -> list[WordAttention]:
     """Returns the attention with which the targets of a split are written, between words.
 
     Args:
       run: A trained model with attention.
       split: Its sources and targets.
       words: Those of `split_words`, of this direction.
+      shift: Also asks for the attention of the step after each token (1) or before it (-1).
+
+    Source:
+      Chen et al. (2020), "Accurate word alignment induction from neural machine translation", for
+      the step after, whose decoder is fed with the token.
     """
     found = []
     for index, forced in enumerate(forced_attention(run, split)):
@@ -123,7 +133,12 @@ def forced_words(run: TrainedRun, split: Split, words: SplitWords) -> list[WordA
             tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index]),
             tokens_of_words(split.target_vocabulary, split.targets[index], words.targets[index]),
         )
-        found.append(_merged(forced, *tokens))
+        merged = _merged(forced, *tokens)
+        if shift:
+            # Of tokens, EOS among them: the row of its step is that of the last word's last token.
+            rows = between_words(shifted(forced.weights, shift), *tokens)
+            merged = dataclasses.replace(merged, shifted=rows)
+        found.append(merged)
     return found
 
 

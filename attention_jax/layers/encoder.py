@@ -22,6 +22,13 @@ from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.masks import masked_mean
 from attention_jax.types import Array, Leaf, Params, State
 
+# What a direction reads in; forward first, as annotations and carries are joined.
+READINGS = {
+    "forward": ("forward",),
+    "backward": ("backward",),
+    "bidirectional": ("forward", "backward"),
+}
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +64,7 @@ class Encoded:
         """Joins one entry of the final carries of a layer's directions."""
         finals = self.finals[layer]
         # Forward first: tree transformations sort a dict's keys.
-        readings = [reading for reading in ("forward", "backward") if reading in finals]
+        readings = [reading for reading in READINGS["bidirectional"] if reading in finals]
         return jnp.concatenate([finals[reading][entry] for reading in readings], axis=-1)
 
 

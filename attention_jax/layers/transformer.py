@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import find_config, find_mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.normalization import layer_norm, rms_norm
 from attention_jax.ops.positions import sinusoidal_positions
@@ -63,17 +63,19 @@ class StackConfig:
             )
 
 
-def self_attention(config: Any, depth: int, place: str) -> Mechanism:
+def self_attention(stack: StackConfig, attention: Any, depth: int, place: str) -> Mechanism:
     """Builds the mechanism with which a sequence attends to itself.
 
     Args:
-      config: The mechanism's config.
+      stack: The stack's config.
+      attention: That of the model's attention, for a stack that names no mechanism of its own.
       depth: Of the sequence.
       place: `self`, or `causal` where no position may see a later one.
 
     Raises:
       ValueError: If the mechanism does not serve for that.
     """
+    config = stack.self_attention or attention
     mechanism = Mechanism.build(config, depth, depth, depth, place=place)
     carried = [name for name, _ in mechanism.parts.spec.trackers]
     if carried:
@@ -84,9 +86,15 @@ def self_attention(config: Any, depth: int, place: str) -> Mechanism:
         reason = "which depends on the length of what is still being written"
     else:
         return mechanism
+    own = f"{'decoder' if place == 'causal' else 'encoder'}.self_attention"
+    where, what, advice = own, "mechanism", ""
+    if stack.self_attention is None:
+        where, advice = "attention", f"; {own} may be another one"
+    if getattr(find_mechanism(config.name), "PROJECTS", False):  # heads, which only hand it on
+        where, what, config = f"{where}.score", "score", config.score
     raise ValueError(
-        "attention.name: expected a mechanism with which a sequence can attend to itself, "
-        f"found {config.name!r}, {reason}"
+        f"{where}.name: expected a {what} with which a sequence can attend to itself, "
+        f"found {config.name!r}, {reason}{advice}"
     )
 
 

@@ -16,6 +16,9 @@ def inherit(
 
     Source:
       Devlin et al. (2014), on affiliation, as used by Liu et al. (2016).
+
+    Deviations:
+      Theirs are words; EOS is a token like any other here.
     """
     has_link = jnp.any(links, axis=-1)
     place = jnp.arange(links.shape[-2])

@@ -96,6 +96,12 @@ class Objective:
         """Whether training batches must hold links between source and target tokens."""
         return any(term.needs_links for term in self.terms.values())
 
+    @property
+    def inherits_by_word(self) -> bool:
+        """Whether target words without a link are to get those of their nearest neighbour."""
+        terms = self.terms.values()
+        return any(getattr(term, "unaligned", None) == "inherit_by_word" for term in terms)
+
     def _measurable(self, batch: Batch) -> dict[str, Term]:
         # Links are known of the training text only: other batches do without these terms.
         has = "links" in batch

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
+from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
@@ -41,6 +42,6 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the loss summed over the real target tokens."""
-        weights = jnp.where(batch["target_mask"][..., None], output.attention.weights, 0.0)
+        weights = real_weights(output, batch)
         before = jnp.cumsum(weights, axis=-2) - weights
         return jnp.sum(jnp.minimum(weights, before))

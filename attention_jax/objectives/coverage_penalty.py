@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
+from attention_jax.objectives.real_attention import attention_received
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
@@ -43,9 +44,3 @@ class Term:
         received = attention_received(output, batch)
         is_real = batch["source_mask"] & jnp.any(batch["target_mask"], axis=-1, keepdims=True)
         return jnp.sum(jnp.where(is_real, (1.0 - received) ** 2, 0.0))
-
-
-def attention_received(output: ModelOutput, batch: Batch) -> Float[Array, "B S"]:
-    """Returns how much attention each slot gets from all real target tokens together."""
-    weights = jnp.where(batch["target_mask"][..., None], output.attention.weights, 0.0)
-    return weights.sum(axis=-2)

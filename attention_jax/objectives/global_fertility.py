@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.configuration import setting
-from attention_jax.objectives.coverage_penalty import attention_received
+from attention_jax.objectives.real_attention import attention_received
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput, SpecialIds
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 from attention_jax.configuration import setting
 from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.nll import token_count
+from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
@@ -67,19 +68,24 @@ class Term:
       schedule: How the weight changes; guided alignment lets it decay.
       loss: How weights and expectation are compared; `cross_entropy` is the papers' best.
         `multiplication` is written over a whole sentence, as in the paper.
-      unaligned: What a target token without a link should attend to: what its nearest neighbour
-        with links does (`inherit`), or nothing is asked of it (`ignore`).
+      unaligned: What a target token without a link should attend to: what the nearest token with
+        links does (`inherit`); what the nearest word with links does (`inherit_by_word`), where
+        there is one; or nothing is asked of it (`ignore`).
       smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
 
     Source:
       Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing;
       Chen et al. (2016) for guided alignment.
+
+    Deviations:
+      Liu et al. count neighbours in words. `inherit` counts in tokens, EOS among them, from which
+      a last word without a link inherits; `inherit_by_word` is theirs.
     """
 
     weight: float = setting(0.3, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     loss: str = setting("cross_entropy", choices=tuple(LOSSES))
-    unaligned: str = setting("inherit", choices=("inherit", "ignore"))
+    unaligned: str = setting("inherit", choices=("inherit", "inherit_by_word", "ignore"))
     smoothing: float = setting(0.0, at_least=0.0)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = True
@@ -94,12 +100,12 @@ class Term:
         expected = self.expected(batch)
         asked = jnp.any(expected > 0, axis=-1, keepdims=True)
         # Where nothing is asked, padding included, both are zero, and so is every loss.
-        weights = jnp.where(asked, output.attention.weights, 0.0)
+        weights = jnp.where(asked, real_weights(output, batch), 0.0)
         return jnp.sum(LOSSES[self.loss](weights, expected))
 
     def expected(self, batch: Batch) -> Rows:
         """Returns the attention that the links ask for; zero rows where they ask for none."""
-        links = batch["links"]
+        links = batch["links"]  # in which words have inherited already, if they are to
         if self.unaligned == "inherit":
             links = inherit(links, batch["target_mask"])
         rows = links.astype(jnp.float32)

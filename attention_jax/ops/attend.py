@@ -27,6 +27,7 @@ ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
 Prepare = Callable[[Params, Memory, Array], Memory]
 PrepareQuery = Callable[[Params, Array, Array], Array]
 Average = Callable[[Params, Array, Memory, Array], Array]
+Reweight = Callable[..., Array]
 Fused = Callable[[Array, Memory, Array], Array]
 
 
@@ -73,8 +74,12 @@ class AttentionSpec:
         its keys; the positions are those of the slots.
       prepare_query: (params, query, positions) -> query, done before anything else is.
       average: (params, weights, memory, positions) -> context.
+      reweight: (params, weights, *, rng, train) -> what the values are averaged under, in place
+        of the weights; None where that is the weights. The output's weights, and what trackers
+        read, are those of the normalizer.
       fused: (query, memory, mask) -> context: a faster way to the same context that makes no
-        weights, or None where there is none; `mask` is `*B T S`.
+        weights, or None where there is none; `mask` is `*B T S`. Not taken in training where
+        there is a `reweight`; beside one that acts outside it, too, there must be none.
       window: Places the window of a local mechanism, or None to attend everywhere.
       trackers: Named trackers of what is carried from query to query.
       reads: Names of the tracked values that score, normalizer or another tracker read.
@@ -89,6 +94,7 @@ class AttentionSpec:
     prepare: Prepare = keep_memory
     prepare_query: PrepareQuery = keep_query
     average: Average = average_values
+    reweight: Reweight | None = None
     fused: Fused | None = None
     window: WindowFunction | None = None
     trackers: tuple[tuple[str, Tracker], ...] = ()
@@ -205,7 +211,7 @@ def attend(
 ) -> tuple[AttentionOutput, State]:
     """Answers queries: scores the memory, normalises, and averages the values.
 
-    context[t] = sum_s weights[t, s] values[s]
+    context[t] = sum_s reweight(weights)[t, s] values[s]
     weights[t] = normalizer(score(query[t], keys) + bias[t])
 
     A mechanism without trackers answers all queries at once, any other one after the other.
@@ -224,8 +230,9 @@ def attend(
       rng: Key for mechanisms that draw samples; they fold in the position.
       train: Whether the mechanism is being trained.
       is_fused: Whether the context is to come from the mechanism's fused path, where it has one
-        and no bias is given. Weights and scores are as ever: computed apart from it, and not at
-        all in a compiled function of which nothing depends on them.
+        that holds (`AttentionSpec`) and no bias is given. Weights and scores are as ever:
+        computed apart from it, and not at all in a compiled function of which nothing depends on
+        them.
 
     Returns:
       (output, state after the last query).
@@ -320,8 +327,10 @@ def _answer(
     positions: Array,
     *,
     is_fused: bool,
-    **call: Any,
+    rng: Array | None,
+    train: bool,
 ) -> AttentionOutput:
+    call = dict(rng=rng, train=train)
     query = spec.prepare_query(params, query, positions)
     if spec.window is not None:
         return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
@@ -333,10 +342,12 @@ def _answer(
     weights, aux = spec.normalizer(
         params, scores, allowed, query, memory, state, positions=positions, **call
     )
-    if is_fused and spec.fused is not None and bias is None:
+    is_reweighted = spec.reweight is not None
+    if is_fused and spec.fused is not None and bias is None and not (is_reweighted and train):
         context = spec.fused(query, memory, reach)
     else:
-        context = spec.average(params, weights, memory, positions)
+        averaged = spec.reweight(params, weights, **call) if is_reweighted else weights
+        context = spec.average(params, averaged, memory, positions)
     return AttentionOutput(context, weights, scores, aux)
 
 

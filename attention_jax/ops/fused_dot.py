@@ -1,8 +1,9 @@
 """Contexts of scaled dot-product attention without weights that anyone could ask for.
 
-On accelerators this is XLA's or cuDNN's fused kernel. On a CPU, long sequences are answered one
-head after the other, in blocks whose scores fit a cache, and their weights are computed again in
-the backward pass (Dao et al. 2022, without tiles over the slots).
+On accelerators this is the library's attention, which XLA compiles; cuDNN's kernel, which the
+library knows as well, is not asked for. On a CPU, long sequences are answered one head after the
+other, in blocks whose scores fit a cache, and their weights are computed again in the backward
+pass (Dao et al. 2022, without tiles over the slots).
 """
 
 import jax

@@ -1,12 +1,7 @@
 """Boolean masks, True where something is real; and what depends on the ends of padded sequences."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Shaped
-
-
-def lengths_to_mask(lengths: Int[Array, "*B"], size: int) -> Bool[Array, "*B {size}"]:
-    """Marks the first `lengths` of `size` positions."""
-    return jnp.arange(size) < lengths[..., None]
+from jaxtyping import Array, Bool, Float, Shaped
 
 
 def zero_padding(

@@ -11,15 +11,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-from attention_jax.ops.attend import AttentionSpec, attend
+from attention_jax.ops.attend import AttentionSpec, attend, average_values
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 _MASKED = -1e9
+_PROBED_SLOTS = 64
 
 
 def sharded_softmax(
@@ -77,7 +79,8 @@ def attend_sharded(
       The output, its context on every device along the axis; weights and scores stay split.
 
     Raises:
-      ValueError: If the mechanism is another one, or slots cannot be split evenly.
+      ValueError: If the mechanism is another one, such as one whose scores depend on where a slot
+        stands, or slots cannot be split evenly.
     """
     slots, shards = memory.mask.shape[-1], mesh.shape[axis]
     if slots % shards:
@@ -85,7 +88,7 @@ def attend_sharded(
             f"memory: expected a multiple of {shards} slots, one part for each device along "
             f"{axis!r}, found {slots}"
         )
-    _check(spec, memory)
+    _check(spec, params, query, memory)
     spec = dataclasses.replace(spec, normalizer=_normalizer(axis))
 
     def attend_to_own_slots(params: Params, query: Array, *rest: Any) -> AttentionOutput:
@@ -134,8 +137,33 @@ def _normalizer(axis: str) -> Normalizer:
     return normalizer
 
 
-def _check(spec: AttentionSpec, memory: Memory) -> None:
-    if spec.normalizer is not softmax_normalizer or spec.window or spec.trackers or memory.aux:
+def _check(spec: AttentionSpec, params: Params, query: Array, memory: Memory) -> None:
+    is_plain = spec.normalizer is softmax_normalizer and spec.reweight is None
+    if not is_plain or spec.window or spec.trackers or memory.aux:
         raise ValueError(
             "spec: expected a softmax over all slots, without window, trackers and aux arrays"
         )
+    if spec.average is not average_values or _reads_places(spec, params, query, memory):
+        raise ValueError(
+            "spec: expected a score of query and key alone, found one that depends on where a slot "
+            "stands; a device knows its own slots' places only from the first of them"
+        )
+
+
+def _reads_places(spec: AttentionSpec, params: Params, query: Array, memory: Memory) -> bool:
+    """Tells whether slots with the same key get different scores, found by trying it."""
+    rng = np.random.default_rng(0)
+
+    def draw(*shape: int) -> Array:
+        return jnp.asarray(rng.normal(size=shape), jnp.float32)
+
+    with jax.ensure_compile_time_eval():  # the arrays themselves are unknown under `jit`
+        tried = jax.tree.map(lambda leaf: draw(*leaf.shape), params)
+        key, value = draw(1, memory.keys.shape[-1]), draw(1, memory.values.shape[-1])
+        slots = Memory(
+            jnp.repeat(key, _PROBED_SLOTS, axis=0),
+            jnp.repeat(value, _PROBED_SLOTS, axis=0),
+            jnp.ones(_PROBED_SLOTS, bool),
+        )
+        scores = spec.score(tried, draw(2, query.shape[-1]), slots, {}, jnp.arange(2))
+        return float(jnp.ptp(scores, axis=-1).max()) > 1e-4 * float(jnp.abs(scores).max())

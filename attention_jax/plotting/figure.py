@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib import font_manager
+from matplotlib import font_manager, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -45,17 +45,26 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes a figure as PNG of at most `MOST_PIXELS` a side, making its directory if need be.
+    """Writes a figure, making its directory if need be.
 
     Characters that no installed font has are drawn as boxes, not reported.
+
+    Args:
+      figure: The figure.
+      path: Of a PNG, of at most `MOST_PIXELS` a side, or of an SVG if it ends in `.svg`; the same
+        figure gives the same bytes.
     """
     path = Path(path)
+    # An SVG would hold the time of day, and names made from random numbers.
+    is_svg = path.suffix == ".svg"
+    details = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"(?s).*Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
-        figure.savefig(path, format="png", dpi=dots, facecolor="white")
+        with rc_context({"svg.hashsalt": "attention_jax"}):
+            figure.savefig(path, dpi=dots, facecolor="white", **details)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ def head_grid(measures: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """Draws a grid for each measure: a row for each layer, a column for each head.
 
     Args:
-      measures: For each measure, the values of each layer's heads.
+      measures: For each measure, the values of each layer's heads, which are counted from 0.
 
     Returns:
       A figure, the measures below one another; the darker, the larger within a measure.

@@ -95,6 +95,7 @@ def write_viewer(
     title: str,
     sentences: Sequence[ViewerSentence],
     views: Mapping[str, Sequence[ViewedAttention]],
+    about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
     """Writes the page in one piece; an existing one is replaced.
 
@@ -104,11 +105,13 @@ def write_viewer(
       sentences: The sentences, in order.
       views: What can be looked at, by name: models, heads, steps of training. Each has the
         attention of every sentence, in the same order.
+      about: Finite numbers by name of some of the views, over more than a sentence, such as the
+        AER of a head.
 
     Raises:
       ValueError: If something does not fit, naming the sentence and the view.
     """
-    page = viewer_html(title, sentences, views)
+    page = viewer_html(title, sentences, views, about)
     with replacing(path) as temporary:
         temporary.write_bytes(page)
 
@@ -117,6 +120,7 @@ def viewer_html(
     title: str,
     sentences: Sequence[ViewerSentence],
     views: Mapping[str, Sequence[ViewedAttention]],
+    about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> bytes:
     """Returns the page; see `write_viewer` for the arguments."""
     style = "\n".join(_asset(name) for name in _STYLES)
@@ -127,7 +131,7 @@ def viewer_html(
         "policy": _content_policy(style, script),
         "style": style,
         "script": script,
-        "data": _embeddable(viewer_data(title, sentences, views)),
+        "data": _embeddable(viewer_data(title, sentences, views, about)),
     }
     # In one pass, so that a title such as {{data}} stays what it is.
     page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
@@ -139,6 +143,7 @@ def viewer_data(
     title: str,
     sentences: Sequence[ViewerSentence],
     views: Mapping[str, Sequence[ViewedAttention]],
+    about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, Any]:
     """Returns what the page is told, ready for JSON; see `write_viewer` for the arguments."""
     if not sentences or not views:
@@ -149,10 +154,15 @@ def viewer_data(
                 f"view {name!r}: expected attention for {len(sentences)} sentences, "
                 f"found {len(attentions)}"
             )
+    about = about or {}
+    unknown = [name for name in about if name not in views]
+    if unknown:
+        raise ValueError(f"about: expected names of views, found {unknown[0]!r}")
     return {
         "title": title,
         "ink": _ink(),
         "views": list(views),
+        "about": [_scores(about.get(name, {}), f"view {name!r}") for name in views],
         "sentences": [
             _sentence(index, one, {name: views[name][index] for name in views})
             for index, one in enumerate(sentences)

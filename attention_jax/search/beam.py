@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.largest import largest
+from attention_jax.search.largest import largest, log_normalizer
 from attention_jax.search.lengths import length_limits, length_penalty
 from attention_jax.search.ngrams import without_repeats
 from attention_jax.search.scores import hypothesis_scores
@@ -213,7 +213,7 @@ def _continuations(
     """
     log_probs = live.log_probs
     logits = logits.astype(jnp.float32)
-    normalizer = jax.nn.logsumexp(logits, axis=-1)
+    normalizer = log_normalizer(logits)
     if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
     ended = jnp.where(end_allowed(position, shortest)[:, None], if_ended, -jnp.inf)
 

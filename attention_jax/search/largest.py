@@ -1,5 +1,9 @@
-"""The largest entries of long rows, found in two stages."""
+"""The largest entries of long rows and their normalizers, by way of groups of neighbours.
 
+Both look at the same groups, so that a compiler writes the rows once and finds the maxima once.
+"""
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
@@ -29,14 +33,38 @@ def largest(
     if length < max(_SHORT_ROW, 4 * _GROUP * number):
         entries, places = lax.top_k(values, number)
         return entries, places
-    missing = -length % _GROUP
-    if missing:
-        before = [(0, 0)] * (values.ndim - 1)
-        values = jnp.pad(values, [*before, (0, missing)], constant_values=-jnp.inf)
-    groups = values.reshape(*values.shape[:-1], -1, _GROUP)
+    groups = _in_groups(values)
     # In the order of the row, so that the first of equals stays the first.
     chosen = jnp.sort(lax.top_k(groups.max(axis=-1), number)[1], axis=-1)
     rivals = jnp.take_along_axis(groups, chosen[..., None], axis=-2)
     entries, places = lax.top_k(rivals.reshape(*values.shape[:-1], -1), number)
     group = jnp.take_along_axis(chosen, places // _GROUP, axis=-1)
     return entries, group * _GROUP + places % _GROUP
+
+
+def log_normalizer(values: Float[Array, "*B V"]) -> Float[Array, "*B"]:
+    """Computes the logarithm of the sum of the exponentials of each row.
+
+    log_normalizer[b] = log sum_v exp(values[b, v])
+
+    Args:
+      values: Rows that hold at least one finite entry.
+
+    Returns:
+      What to subtract from a row to make it log-probabilities.
+    """
+    if values.shape[-1] < _SHORT_ROW:
+        return jax.nn.logsumexp(values, axis=-1)
+    groups = _in_groups(values)
+    # Behind the barrier, or XLA would join the two maxima and read the whole row for it again.
+    maximum = jax.lax.optimization_barrier(groups.max(axis=-1)).max(axis=-1)
+    shifted = groups - maximum[..., None, None]
+    return maximum + jnp.log(jnp.exp(shifted).sum(axis=(-2, -1)))
+
+
+def _in_groups(values: Float[Array, "*B V"]) -> Float[Array, "*B G M"]:
+    missing = -values.shape[-1] % _GROUP
+    if missing:
+        before = [(0, 0)] * (values.ndim - 1)
+        values = jnp.pad(values, [*before, (0, missing)], constant_values=-jnp.inf)
+    return values.reshape(*values.shape[:-1], -1, _GROUP)

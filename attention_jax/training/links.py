@@ -63,7 +63,33 @@ def training_links(
     aligned = word_links(task, data_config, (sources, targets), directory, report)
     tokens = (_tokens(split.source_vocabulary, split.sources, sources),
               _tokens(split.target_vocabulary, split.targets, targets))  # fmt: skip
+    if objective.inherits_by_word:
+        aligned = [inherited(*pair) for pair in zip(aligned, map(len, targets), strict=True)]
     return [_token_links(*pair) for pair in zip(aligned, *tokens, strict=True)]
+
+
+def inherited(links: WordLinks, num_targets: int) -> WordLinks:
+    """Gives every target word without a link those of the nearest word that has some.
+
+    Of two neighbours at the same distance, the right one. Without any link there is none to get.
+
+    Args:
+      links: (source, target) words.
+      num_targets: Number of target words, EOS not counted.
+
+    Source:
+      Devlin et al. (2014), on affiliation, as used by Liu et al. (2016).
+    """
+    sources: dict[int, list[int]] = {}
+    for source, target in links:
+        sources.setdefault(target, []).append(source)
+    if not sources:
+        return []
+    return [
+        (source, target)
+        for target in range(num_targets)
+        for source in sources[min(sources, key=lambda at: (abs(at - target), at < target))]
+    ]
 
 
 def _plain_words(text: str) -> list[str]:

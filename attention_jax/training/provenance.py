@@ -12,6 +12,9 @@ from typing import Any
 
 import jax
 
+_MODIFIED = "-modified"
+# Measuring programs write there, one series after another: that changes no code.
+_RESULTS = "docs/results"
 _PACKAGES = ("attention-jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "grain",
              "numpy", "sentencepiece", "sacrebleu")
 
@@ -30,11 +33,18 @@ def describe_run(*, seed: int) -> dict[str, Any]:
         "hardware": {
             "devices": [device.device_kind for device in jax.devices()],
             "processes": jax.process_count(),
-            "cpus": os.cpu_count(),
+            "cpus": usable_cpus(),
             "machine": platform.machine(),
             "system": platform.system(),
         },
     }
+
+
+def usable_cpus() -> int | None:
+    """Returns how many cores this process may run on, which may be fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 def now() -> str:
@@ -50,15 +60,29 @@ def command_line() -> str:
 
 
 def commit() -> str | None:
-    """Returns the commit of this source tree, marked if files differ from it, or None."""
+    """Returns the commit of this source tree, marked if its code differs from it, or None."""
     root = pathlib.Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     try:
         head = _git(root, "rev-parse", "HEAD")
-        return f"{head}-modified" if _git(root, "status", "--porcelain", "-uno") else head
+        others = ("--", ".", f":(exclude){_RESULTS}")
+        return head + _MODIFIED if _git(root, "status", "--porcelain", "-uno", *others) else head
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def short_commit(recorded: str | None) -> str:
+    """Returns a recorded commit as pages show it: its beginning, and whether code differed."""
+    if recorded is None:
+        return "unknown"
+    name = recorded.removesuffix(_MODIFIED)
+    return name[:10] + (", modified" if name != recorded else "")
+
+
+def is_of_this_code(recorded: str | None) -> bool:
+    """Tells whether something was made with the code of now; of modified code nobody knows."""
+    return recorded == commit() and not (recorded or "").endswith(_MODIFIED)
 
 
 def _git(root: pathlib.Path, *arguments: str) -> str:

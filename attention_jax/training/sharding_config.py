@@ -20,8 +20,9 @@ class ShardingConfig:
     `fsdp` together. All strategies and meshes compute the same training, up to the order of
     summation, so a run may be continued with another one.
 
-    Parameters that no rule names are placed without one. Tables of a vocabulary are split over
-    `tensor` by its entries, where that divides them. Every parameter of at least 1024 numbers is
+    Parameters that no rule names are placed without one. A model's embeddings, output matrix and
+    output bias are split over `tensor` by entries of the vocabulary, where that divides them, and
+    nothing else is. Every parameter of at least 1024 numbers is
     split over `fsdp` along the largest dimension that can be. An optimiser's moments and the
     moving average lie where their parameter does.
 

@@ -32,7 +32,10 @@ cores.
 Scenario = Callable[[Bench], interruptions.Trials]
 
 SCENARIOS: dict[str, tuple[str, Scenario]] = {
-    "killed": ("kill -9 at a random moment", interruptions.killed),
+    "killed": (
+        "one run killed (kill -9) again and again, compared at its end",
+        interruptions.killed,
+    ),
     "told_to_stop": ("SIGTERM, or Ctrl-C", interruptions.told_to_stop),
     "told_twice": ("second SIGTERM during a save", interruptions.told_twice),
     "one_of_two_killed": ("kill -9 of one of two processes", interruptions.one_of_two_killed),

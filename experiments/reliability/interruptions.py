@@ -27,7 +27,11 @@ _TOLERANCE = 1e-6
 
 
 def killed(bench: Bench) -> Trials:
-    """Kills a training again and again: while it starts, trains, saves and evaluates."""
+    """Kills one training again and again: while it starts, trains, saves and evaluates.
+
+    A trial is a kill that happened. The last one is judged by the end of the run as well, which
+    depends on all of them.
+    """
     rng = bench.random("killed")
     workdir = bench.workdir("killed")
     kills = 3 if bench.is_short else 20
@@ -36,12 +40,14 @@ def killed(bench: Bench) -> Trials:
     for number, step in enumerate(steps):
         fault = Fault((signal.SIGKILL,), step=step, seconds=rng.uniform(0, longest.get(step, 0.1)))
         ended = bench.train(workdir, fault=fault)
-        # At the end of a training it may be over before it is killed.
-        problem = None if ended.code == 0 and step in longest else ended.unless(-signal.SIGKILL)
+        # At the end of a training it may be over before it is killed, and nothing was tried then.
+        is_over = ended.code == 0 and step in longest
+        problem = None if is_over else ended.unless(-signal.SIGKILL)
         if number == kills - 1:
             problem = problem or bench.train(workdir).unless(0)
             problem = problem or difference(workdir, bench.uninterrupted)
-        yield problem and f"killed after step {step}: {problem}"
+        if problem or not is_over:
+            yield problem and f"killed after step {step}: {problem}"
 
 
 def told_to_stop(bench: Bench) -> Trials:

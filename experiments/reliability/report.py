@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import jax
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.training.files import write_json, write_text
-from attention_jax.training.provenance import command_line, commit, now
+from attention_jax.training.provenance import command_line, commit, now, short_commit, usable_cpus
 from attention_jax.training.reporting.progress import format_seconds
 
 TITLE = "Fault drill"
@@ -67,7 +66,7 @@ def record(outcomes: Sequence[Outcome], *, is_short: bool, seed: int) -> dict[st
         "short": is_short,
         "seed": seed,
         "versions": {"python": platform.python_version(), "jax": jax.__version__},
-        "hardware": {"cpus": os.cpu_count(), "machine": platform.machine(),
+        "hardware": {"cpus": usable_cpus(), "machine": platform.machine(),
                      "platform": jax.default_backend()},
         "trials": sum(outcome.trials for outcome in outcomes),
         "losses": sum(len(outcome.losses) for outcome in outcomes),
@@ -85,7 +84,7 @@ def page(outcomes: Sequence[Outcome], facts: dict[str, Any]) -> str:
         f"# {TITLE}", "", _NOTE, "",
         *(f"| {' | '.join(row)} |" for row in rows), "",
         *lost, *([""] if lost else []),
-        f"`{facts['command']}` at {(facts['commit'] or 'no commit')[:12]}, {facts['finished']}; "
+        f"`{facts['command']}` at {short_commit(facts['commit'])}, {facts['finished']}; "
         f"{hardware['cpus']} CPU cores ({hardware['machine']}), jax {versions['jax']}, "
         f"Python {versions['python']}.", "",
     ])  # fmt: skip

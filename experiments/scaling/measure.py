@@ -10,7 +10,7 @@ from typing import Any
 from absl import flags
 
 from attention_jax.errors import UserError
-from attention_jax.training.provenance import command_line, commit, now
+from attention_jax.training.provenance import command_line, commit, is_of_this_code, now
 from experiments.scaling import figures, page
 from experiments.scaling.series import CPU, GPU, TPU, Point, Series, all_series
 from experiments.speed import report
@@ -117,7 +117,7 @@ def is_current(result: dict[str, Any] | None, series: Series) -> bool:
         result is not None
         and not result["failures"]
         and result["description"] == series.describe()
-        and result["commit"] == commit()
+        and is_of_this_code(result["commit"])
         and result["hardware"] == hardware()
     )
 

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attention_jax.training.provenance import short_commit
 from experiments.scaling import analysis
 from experiments.scaling.series import CPU
 
@@ -107,7 +108,7 @@ def _conditions(result: Mapping[str, Any]) -> list[str]:
     if max(others) > _IDLE:
         shared = "**The machine was shared**, so these numbers are rough"
     return [
-        f"`{result['command']}` at {(result['commit'] or 'no commit')[:12]}, {result['time']}; "
+        f"`{result['command']}` at {short_commit(result['commit'])}, {result['time']}; "
         f"{points[0]['version']}; {points[0]['device']}, {machine['cpu']}, {machine['cores']} "
         f"cores, {result['conditions']['rounds']} rounds. {shared}: while a number was measured, "
         f"other processes used {statistics.median(others):.1f} cores (at most {max(others):.1f}); "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.errors import UserError
-from attention_jax.training.provenance import command_line, commit, now
+from attention_jax.training.provenance import command_line, commit, is_of_this_code, now
 from experiments.speed.harness import (
     KEEP_MEMORY,
     Conditions,
@@ -210,7 +210,7 @@ def is_current(result: Mapping[str, Any] | None, workload: Workload, setting: Se
     """Tells whether a result was measured with this code, these settings and this machine."""
     return result is not None and (
         result["description"] == describe(workload, setting)
-        and result["commit"] == commit()
+        and is_of_this_code(result["commit"])
         and result["hardware"] == hardware()
     )
 

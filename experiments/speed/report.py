@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.errors import RunDirectoryError
+from attention_jax.training.provenance import short_commit
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
     versions = sorted({each["version"] for each in result["contenders"].values()})
     memory = "kept by the processes" if description["keep_memory"] else "as the system has it"
     lines = [
-        f"`{result['command']}` at {(result['commit'] or 'no commit')[:12]}, {result['time']}; "
+        f"`{result['command']}` at {short_commit(result['commit'])}, {result['time']}; "
         f"{', '.join(versions)}; {hardware['cpu']}, {description['threads']} threads, "
         f"{description['conditions']['rounds']} rounds; freed memory {memory}."
     ]

@@ -62,6 +62,8 @@ def main() -> None:
 
 def page(results: Mapping[str, Any]) -> str:
     """Returns the results as Markdown."""
+    from attention_jax.training.provenance import short_commit
+
     ways = results["ways"]
     state = next(iter(ways.values()))["state_mb"]
     rows = [
@@ -79,7 +81,7 @@ def page(results: Mapping[str, Any]) -> str:
         f"comparisons, {results['hidden']} deep. Shares with a save every {_SELDOM} steps are "
         "computed from stall and step.", "",
         tables.table(headings, rows), "",
-        f"`{results['command']}` at {(results['commit'] or 'no commit')[:12]}, {results['time']}; "
+        f"`{results['command']}` at {short_commit(results['commit'])}, {results['time']}; "
         f"{results['hardware']['cpu']}, {results['hardware']['cores']} cores.", "",
     ])  # fmt: skip
 

@@ -1,7 +1,6 @@
 """Checks that training neither compiles anew nor grows once its batch shapes are known."""
 
 import json
-import os
 import statistics
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
 
     from attention_jax.data.pipeline import make_train_iterator
     from attention_jax.data.tasks import build_task
-    from attention_jax.training.provenance import command_line, commit
+    from attention_jax.training.provenance import command_line, commit, usable_cpus
     from experiments.speed.benchmark import command_without_paths
     from experiments.speed.project_model import Trainer
     from experiments.speed.serve import resident_memory
@@ -94,7 +93,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
         "command": command_without_paths(command_line()),
         "commit": commit(),
         "jax": jax.__version__,
-        "cores": os.cpu_count(),
+        "cores": usable_cpus(),
         "shapes": shapes,
         "warm_up_steps": warm_up_steps,
         "warm_up_compilations": before,

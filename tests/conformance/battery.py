@@ -131,7 +131,7 @@ class Case:
     def is_distribution(self):
         """Whether the weights of a query are at least zero and sum to one."""
         refinements = getattr(self.config, "refinements", {})
-        return not self.has_window and not {"attention_sink", "talking_heads"} & set(refinements)
+        return not self.has_window and "attention_sink" not in refinements
 
     @functools.cached_property
     def params(self):

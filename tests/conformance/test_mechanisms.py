@@ -76,8 +76,7 @@ def test_shapes_and_dtypes(case):
 @every_case
 def test_weights_are_at_least_zero_and_sum_to_one_or_less(case):
     weights = reference(case)[0].weights
-    if "talking_heads" not in case.name:
-        assert weights.min() >= 0 and weights.sum(-1).max() <= 1 + 1e-5
+    assert weights.min() >= 0 and weights.sum(-1).max() <= 1 + 1e-5
     if case.is_distribution:
         np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
     if weights.shape[-1] == S:

@@ -1,14 +1,17 @@
 """The fault drill in its short form: nothing is lost."""
 
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
-from experiments.reliability import report
-from experiments.reliability.bench import Ended
+from experiments.reliability import interruptions, report
+from experiments.reliability.bench import STEPS, Ended
 from experiments.reliability.drill import SCENARIOS
 
 pytestmark = pytest.mark.timeout(1600)  # it starts dozens of processes
@@ -33,6 +36,30 @@ def test_every_scenario_was_tried(short):
     left_out = {title for title, _ in SCENARIOS.values()} - tried
     assert left_out == {SCENARIOS["one_of_two_killed"][0]}
     assert "lost:" not in short.stdout
+
+
+@pytest.mark.parametrize("found", [None, "other parameters"])
+def test_only_trainings_that_were_killed_count_as_kills(found, monkeypatch):
+    faults = []
+
+    def train(workdir, fault=None):
+        if fault is None:
+            return Ended(0, "")
+        faults.append(fault)
+        return Ended(0 if fault.step == STEPS else -signal.SIGKILL, "")
+
+    bench = types.SimpleNamespace(
+        is_short=False, random=lambda name: random.Random(f"0 {name}"), workdir=lambda name: name,
+        train=train, uninterrupted="uninterrupted",
+    )  # fmt: skip
+    monkeypatch.setattr(interruptions, "difference", lambda run, other: found)
+    trials = list(interruptions.killed(bench))
+    too_late = sum(fault.step == STEPS for fault in faults)
+    assert len(faults) == 20 and too_late
+    assert len(trials) == 20 - too_late + (found is not None)
+    assert [trial for trial in trials if trial] == (
+        [] if found is None else [f"killed after step {STEPS}: other parameters"]
+    )
 
 
 def test_a_loss_is_shown_and_recorded(tmp_path):

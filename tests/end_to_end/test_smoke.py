@@ -34,10 +34,10 @@ def test_smoke_run_writes_every_file_of_a_run(workdir):
         "predictions.test.txt", "alignments.test.txt", "plots", "viewer.test.html",
     }  # fmt: skip
     assert names <= {path.name for path in workdir.iterdir()}
-    plots = {path.name for path in (workdir / "plots").iterdir()}
-    assert plots == {"attention.test.png", "learning_curves.png"}
-    for path in (workdir / "plots").iterdir():
-        assert path.read_bytes().startswith(b"\x89PNG")
+    plots = {path.name: path.read_bytes() for path in (workdir / "plots").iterdir()}
+    assert plots.keys() == {"attention.test.png", "attention.test.svg", "learning_curves.png"}
+    for name, found in plots.items():
+        assert found.startswith(b"<?xml" if name.endswith(".svg") else b"\x89PNG")
 
 
 def test_smoke_run_tells_how_it_was_made(workdir):

@@ -50,6 +50,17 @@ def test_losses_are_those_of_one_process(runs):
         assert second.get("chrf", 0.0) == pytest.approx(first.get("chrf", 0.0), abs=1e-9)
 
 
+def test_losses_under_pmap_are_those_of_one_process(repository, runs, tmp_path):
+    launch(
+        repository, "launch/local.sh", "2", sys.executable, "-m", "launch.train", *ARGUMENTS,
+        f"--workdir={tmp_path}", "--config.sharding.strategy=pmap", "--config.evaluation.splits=()",
+    )  # fmt: skip
+    one, two = ({(x["step"], x["split"]): x for x in lines(run)} for run in (runs[0], tmp_path))
+    assert {split for _, split in two} == {"train", "validation"} and two.keys() <= one.keys()
+    for place, second in two.items():
+        assert second["loss"] == pytest.approx(one[place]["loss"], abs=1e-6)
+
+
 def test_the_first_process_writes_and_the_other_is_silent(runs):
     one, two = runs
     names = {path.name for path in two.iterdir()} - {"logs"}

@@ -50,6 +50,12 @@ def test_shifts():
     np.testing.assert_array_equal(shifted(weights[:0], 1), weights[:0])
 
 
+def test_a_row_without_weights_matches_nothing():
+    weights = np.array([[0.0, 0.0], [0.2, 0.8]])
+    assert match(weights, [(0, 0), (1, 1)]) == 0.5
+    assert match(np.array([[0.0, 1.0, 0.0]]), [(0, 0), (1, 0)]) == 0.5
+
+
 @pytest.mark.parametrize(
     ("shift", "best"), [(-1, "match_after"), (0, "match"), (1, "match_before")]
 )
@@ -57,7 +63,10 @@ def test_attention_that_is_off_by_one_is_told(shift, best):
     gold = marked_links([(place, place) for place in range(5)])
     scores = score_attention([shifted(np.eye(5), shift)], [gold])
     names = ("match_before", "match", "match_after")
-    assert max(names, key=scores.get) == best
+    # The word that has no row before or after it is left out, and no weight is no match.
+    assert {name: scores[name] for name in names} == {
+        name: pytest.approx(100.0 * (name == best)) for name in names
+    }
     assert scores["aer"] == pytest.approx(0) if best == "match" else scores["aer"] > 50
 
 

@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
-from attention_jax.evaluation.bootstrap import bleu_interval, paired_bootstrap, paired_difference
+from attention_jax.evaluation.bootstrap import bleu_interval, paired_difference
 from attention_jax.evaluation.chrf import chrf_from_statistics, chrf_statistics
 from tests.evaluation.sentences import noisy, sentences
 
 REFERENCES = sentences(200)
 LISTED = [[reference] for reference in REFERENCES]
+
+
+def compare(*systems, resamples):
+    rows = [bleu_statistics(outputs, LISTED) for outputs in systems]
+    return paired_difference(*rows, bleu_from_statistics, resamples=resamples)
 
 
 def test_bleu_interval_encloses_the_score_and_narrows_with_more_sentences():
@@ -38,21 +43,21 @@ def test_bleu_interval_repeats_with_its_seed():
     assert bleu_interval(statistics, 50, seed=1) != bleu_interval(statistics, 50, seed=2)
 
 
-def test_paired_bootstrap_tells_better_from_equal():
+def test_paired_difference_tells_better_from_equal():
     bad, good = noisy(REFERENCES, 0.3, seed=1), noisy(REFERENCES, 0.2, seed=2)
-    better = paired_bootstrap(bad, good, LISTED, resamples=300)
+    better = compare(bad, good, resamples=300)
     assert better.low > 0 and better.low < better.difference < better.high
     assert better.p_value == pytest.approx(1 / 301)
-    worse = paired_bootstrap(good, bad, LISTED, resamples=300)
+    worse = compare(good, bad, resamples=300)
     assert worse.difference == pytest.approx(-better.difference)
     assert worse.p_value == better.p_value
 
 
-def test_paired_bootstrap_finds_no_difference_where_there_is_none():
-    same = paired_bootstrap(REFERENCES, REFERENCES, LISTED, resamples=50)
+def test_paired_difference_finds_no_difference_where_there_is_none():
+    same = compare(REFERENCES, REFERENCES, resamples=50)
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     one, other = noisy(REFERENCES, 0.2, seed=1), noisy(REFERENCES, 0.2, seed=2)
-    assert paired_bootstrap(one, other, LISTED, resamples=300).p_value > 0.05
+    assert compare(one, other, resamples=300).p_value > 0.05
 
 
 def test_paired_difference_of_any_score():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from attention_jax.data.config import SYMMETRIZATIONS
 from attention_jax.data.lines import read_lines
 from attention_jax.evaluation.pharaoh import parse_lines, transposed
 from attention_jax.evaluation.symmetrization import METHODS, grow_diag, symmetrize
@@ -107,3 +108,7 @@ def test_published_alignments_link_by_link(data_root, aligner, published, method
         for forward, reverse in zip(links_of("talp"), links_of("reverse.talp"), strict=True)
     ]
     assert ours == [links.possible for links in links_of(f"{published}.talp")]
+
+
+def test_a_config_may_name_every_method():
+    assert SYMMETRIZATIONS == METHODS

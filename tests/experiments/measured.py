@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from attention_jax.evaluation import chrf
 from attention_jax.evaluation.bleu import FIELDS
 from experiments import disagreement, sentence_measures
 from experiments.sentence_measures import SentenceMeasure
@@ -54,6 +55,14 @@ def translations(numpy_rng, rate, sentences=80):
         counts[:, 6 + order] = words - order
         counts[:, 2 + order] = numpy_rng.binomial(words - order, rate ** (order + 1))
     return SentenceMeasure("bleu", counts)
+
+
+def characters(numpy_rng, sentences=80):
+    """Returns what chrF counts of a system that gets most n-grams right."""
+    wanted = numpy_rng.integers(20, 60, (sentences, chrf.ORDER))
+    matches = numpy_rng.binomial(wanted, 0.7)
+    counts = np.stack([wanted, wanted, matches], axis=-1).reshape(sentences, chrf.FIELDS)
+    return SentenceMeasure("chrf", counts.astype(float))
 
 
 def alignments(numpy_rng, rate, sentences=30):

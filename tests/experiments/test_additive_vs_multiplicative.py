@@ -38,8 +38,30 @@ def test_ratios_are_of_additive_over_dot(results):
     assert experiment.ratios(found, "forward", "temporaries_mib") == {}
 
 
+def test_each_measure_of_the_claim_is_held_or_not(results):
+    """Time as 3 and 2 times; memory as 0.5 and 1, then as 1 and 2 times."""
+    dot = {"milliseconds": 2.0, "temporaries_mib": 4.0}
+    additive = {
+        ("forward", 4): (6.0, 2.0), ("forward", 8): (4.0, 4.0),
+        ("with gradients", 4): (2.0, 4.0), ("with gradients", 8): (6.0, 8.0),
+    }  # fmt: skip
+    records = []
+    for (what, length), measured in additive.items():
+        shared = {"length": length, "depth": 8, "heads": 1, "pass": what}
+        records.append({**shared, "score": DOT, **dot})
+        records.append({**shared, "score": ADDITIVE, **dict(zip(dot, measured, strict=True))})
+    lines = experiment.verdicts({**results, "records": records})
+    assert [line.split(": ")[0] for line in lines] == [
+        "- time, forward", "- time, with gradients",
+        "- temporary memory, forward", "- temporary memory, with gradients",
+    ]  # fmt: skip
+    assert "2.00 to 3.00 times" in lines[0]
+    said = ["Held", "Held in part", "Not held", "Held in part"]
+    assert [line.split(". ")[1].split(":")[0] for line in lines] == said
+
+
 def test_page_and_plot_show_what_was_measured(results):
     text = experiment.page(results)
     assert "| 8 | 16 | 1 | " in text and "| 16 | 16 | 2 | " in text
-    assert "- time of additive over dot-product attention: " in text
+    assert "- time, forward: additive attention takes " in text
     assert len(experiment.plot(results).axes[0].lines) == 4

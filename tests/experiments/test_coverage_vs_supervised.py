@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from experiments import coverage_vs_supervised as experiment
-from experiments import disagreement, seeds, sentence_measures
+from experiments import disagreement, seeds, sentence_measures, tables, untranslated_counts
 from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
-from tests.experiments.measured import alignments, shares, translations, write_record
+from experiments.training_curves import METRICS, mean_curve
+from tests.experiments.measured import alignments, characters, shares, translations, write_record
+
+# Those of a record.
+MEASURES = {*experiment.TRANSLATION, *experiment.ALIGNMENT, *experiment.COVERAGE} - {
+    untranslated_counts.MEASURE
+}
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +32,14 @@ def records(tmp_path, numpy_rng, monkeypatch):
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell in chosen]
     for run in runs:
         rate = 0.9 if run.cell.endswith("hmm") else 0.6
-        names = (*experiment.TRANSLATION, *experiment.ALIGNMENT, *experiment.COVERAGE)
-        measures = {name: shares(numpy_rng, name, 0.3) for name in names}
+        measures = {name: shares(numpy_rng, name, 0.3) for name in sorted(MEASURES)}
         measures["bleu"] = translations(numpy_rng, 0.7)
+        measures["chrf"] = characters(numpy_rng)
         measures["aer"] = measures["saer"] = alignments(numpy_rng, rate)
         write_record(run, measures)
+        logged = [{"step": step, "split": "validation", "perplexity": 1e3 / step}
+                  for step in (100, 200)]  # fmt: skip
+        (run.record / METRICS).write_text("\n".join(map(json.dumps, logged)))
     return grid, runs
 
 
@@ -44,14 +53,15 @@ def test_every_variant_runs_in_every_condition():
 
 def test_write_report_compares_with_the_base_and_judges_claims(records, tmp_path):
     grid, runs = records
-    page, sentences, plot = experiment.write_report(grid, runs, tmp_path)
+    page, sentences, plot, curves = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert f"Only 9 of {len(grid.cells) * 3} runs" in text
     assert "4,000 training pairs\n" not in text
     (held,) = [line for line in text.splitlines() if "supervision aligns better" in line]
     assert held.endswith("| held |")
-    assert plot.read_bytes().startswith(b"\x89PNG")
-    assert f"({plot.relative_to(tmp_path)})" in text
+    for image in (plot, curves):
+        assert image.read_bytes().startswith(b"\x89PNG")
+        assert f"({image.relative_to(tmp_path)})" in text
     assert "29k\\_neural target" in sentences.read_text()
 
 
@@ -61,14 +71,51 @@ def test_write_report_shows_teachers_and_a_reading_where_there_are_some(records,
     scores = {"29k_hmm": {"forward": 11.11, "reverse": 12.0, "symmetrized": 7.0},
               "4k_hmm": {"forward": 33.33, "reverse": 12.0, "symmetrized": 7.0}}  # fmt: skip
     (folder / experiment.TEACHERS).write_text(json.dumps(scores))
-    dropped = {"reference": 4.5, "29k_base/seed0": 10.0, "29k_base/seed1": 12.0,
-               "4k_base/seed0": 33.3}  # fmt: skip
-    (folder / experiment.UNTRANSLATED).write_text(json.dumps(dropped))
     (folder / "reading.md").write_text("What this means.\n")
     text = experiment.write_report(grid, runs, tmp_path)[0].read_text()
     assert "| hmm | 11.1 | 12.0 | 7.0 |" in text and "33.3" not in text
-    assert "| 2 | 11.00 ± 1.41 |" in text and "| the reference |  | 4.50 |" in text
     assert "## Reading\n\nWhat this means.\n" in text
+
+
+def test_words_that_an_aligner_misses_are_tested_like_any_measure(records, tmp_path):
+    grid, runs = records
+    measured = [run for run in runs if run.cell != "29k_neural"]
+    few, many = [(1, 10)] * 80, [(4, 10)] * 80
+    counts = {run.name: many if run.cell.endswith("hmm") else few for run in measured}
+    path = tmp_path / grid.name / untranslated_counts.FILE
+    untranslated_counts.save(path, {"reference": few, **counts})
+    text = experiment.write_report(grid, runs, tmp_path)[0].read_text()
+    _, table = text.split(" dropped source words ↓ |")
+    rows = dict(line[2:].split(" | ", 1) for line in table.splitlines()[2:5])
+    assert rows["supervised, CE, hmm"].endswith("| 40.00 ± 0.00 ** |")
+    assert rows["neural coverage"].endswith(f"| {tables.NOTHING} |")
+
+
+def test_gains_of_two_conditions_are_compared(records, tmp_path, numpy_rng):
+    grid, runs = records
+    small = [run for run in grid.runs(tmp_path / "runs", tmp_path)
+             if run.cell in ("4k_base", "4k_neural")]  # fmt: skip
+    for run in small:
+        rate = 0.8 if run.cell.endswith("neural") else 0.5
+        measures = {name: shares(numpy_rng, name, 0.3) for name in sorted(MEASURES)}
+        measures["bleu"] = translations(numpy_rng, rate)
+        measures["chrf"] = characters(numpy_rng)
+        measures["aer"] = measures["saer"] = alignments(numpy_rng, 0.6)
+        write_record(run, measures)
+    text = experiment.write_report(grid, [*runs, *small], tmp_path)[0].read_text()
+    _, section = text.split("## Does less text make them matter more?")
+    bleu, aer = [line for line in section.splitlines() if line.startswith("| neural coverage |")]
+    assert float(bleu.split(" | ")[3]) > 20 and "< 0.02" in bleu
+    assert abs(float(aer.split(" | ")[3])) < 10
+
+
+def test_mean_curve_refuses_other_steps(records):
+    _, runs = records
+    steps, values = mean_curve(runs[:2], "perplexity", "validation")
+    assert steps.tolist() == [100, 200] and values.tolist() == [10.0, 5.0]
+    (runs[0].record / METRICS).write_text('{"step": 7, "split": "validation", "perplexity": 1.0}')
+    with pytest.raises(ValueError, match="at the same steps"):
+        mean_curve(runs[:2], "perplexity", "validation")
 
 
 def test_committed_page_is_what_the_committed_records_give(tmp_path):
@@ -78,7 +125,7 @@ def test_committed_page_is_what_the_committed_records_give(tmp_path):
     runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
     if not runs or not committed.exists():
         pytest.skip("no results are committed")
-    for name in (experiment.TEACHERS, experiment.UNTRANSLATED, "reading.md"):
+    for name in (experiment.TEACHERS, untranslated_counts.FILE, "reading.md"):
         if (out / grid.name / name).exists():
             (tmp_path / grid.name).mkdir(exist_ok=True)
             shutil.copy(out / grid.name / name, tmp_path / grid.name)
@@ -98,7 +145,7 @@ def test_smoke_program_trains_measures_and_tabulates(repository, python_environm
     assert [run.cell for run in runs] == ["29k_penalty"]
     for run in runs:
         measures = sentence_measures.load(run.record / sentence_measures.FILE)
-        assert {*experiment.TRANSLATION, *experiment.COVERAGE} == measures.keys()
+        assert MEASURES - {*experiment.ALIGNMENT} == measures.keys()
         bleu = seeds.corpus_score(measures["bleu"])
         assert bleu == pytest.approx(run.results()["test"]["bleu"], abs=1e-6)
         outputs = disagreement.load(run.record / disagreement.OUTPUTS)

@@ -68,6 +68,7 @@ def test_write_report_has_our_numbers_beside_the_papers(records, tmp_path):
     assert "| – | – |" in steps["base"]  # no alignment without attention
     fed = rows_of(sections[2])
     assert fed["local-p (general)"].endswith("| 5.9 | 19 | 36 |")
+    assert fed["local-m (dot)"].endswith("| > 7.0 | – | – |")
     assert len(fed) == 2 + 12
     assert len(rows_of(sections[3])) == 2 + 12
     feeding = rows_of(sections[4])

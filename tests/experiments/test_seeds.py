@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.seeds import compare, corpus_score, seed_mean
+from experiments.seeds import compare, compare_gains, corpus_score, seed_mean
 
 SENTENCES = 60
 
@@ -88,3 +88,13 @@ def test_compare_counts_the_chance_of_seeds(system):
     low, high = system(0.4), system(0.25)
     assert compare([low], [high]).p_value < 0.05
     assert compare([low, high, low], [high, low, high]).p_value > 0.05
+
+
+def test_gains_differ_where_the_system_helps_only_once(system):
+    base, better, worse = ([system(rate) for _ in range(3)] for rate in (0.4, 0.1, 0.5))
+    found = compare_gains((worse, base), (worse, better))
+    expected = compare(worse, better).difference - compare(worse, base).difference
+    assert found.difference == pytest.approx(expected)
+    assert found.low < found.difference < found.high and found.p_value < 0.01
+    same = compare_gains((base, better), (base, better))
+    assert same.difference == 0 and same.low < 0 < same.high and same.p_value > 0.5

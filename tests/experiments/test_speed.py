@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
+from attention_jax.training import provenance
 from experiments.speed import benchmark, report, saving, stability, workloads
 from experiments.speed.exchange import exchanged, save_parameters
 from experiments.speed.harness import (
@@ -238,17 +239,22 @@ def test_check_agreement_rejects_another_computation():
     assert benchmark.check_agreement(workload(), measured) == {}
 
 
-def test_is_current_notices_other_settings(tmp_path):
+def test_is_current_notices_other_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "commit", lambda: "c0ffee")
     setting = benchmark.Setting({}, tmp_path, threads=1)
     known = {
         "description": json.loads(json.dumps(benchmark.describe(workload(), setting))),
-        "commit": benchmark.commit(),
+        "commit": "c0ffee",
         "hardware": benchmark.hardware(),
     }
     assert benchmark.is_current(known, workload(), setting)
     assert not benchmark.is_current(None, workload(), setting)
     assert not benchmark.is_current(known, workload(conditions=QUICK), setting)
     assert not benchmark.is_current({**known, "commit": "0"}, workload(), setting)
+    monkeypatch.setattr(provenance, "commit", lambda: "c0ffee-modified")
+    modified = {**known, "commit": "c0ffee-modified"}
+    assert not benchmark.is_current(modified, workload(), setting)
+    assert "at c0ffee, modified, now;" in report.page("Naps", {"nap": result() | modified})
     assert not benchmark.is_current(known, workload(), dataclasses.replace(setting, threads=2))
 
 
@@ -315,6 +321,9 @@ def test_watch_finds_no_compilation_after_the_warm_up(tmp_path):
     assert found["shapes"] == 2
     assert found["warm_up_compilations"] >= 2
     assert found["compilations"] == 0
+    # So few steps of so small a model grow by far less than this, unless each keeps something.
+    assert abs(found["memory_growth_mib"]) < 100
+    assert len(found["memory_mib"]) == 9 and min(found["memory_mib"]) > 0
 
 
 def test_growth_of_compares_the_ends():

@@ -1,7 +1,8 @@
 import pytest
 
 from attention_jax.data.tasks import Texts
-from experiments import coverage_vs_supervised, disagreement, untranslated
+from experiments import coverage_vs_supervised, disagreement, untranslated, untranslated_counts
+from experiments.seeds import corpus_score
 
 DICTIONARY = {"red": "rot", "old": "alt", "dog": "Hund", "cat": "Katze", "runs": "rennt",
               "sits": "sitzt"}  # fmt: skip
@@ -27,6 +28,10 @@ def test_untranslated_counts_what_the_outputs_leave_out(tmp_path, repository, mo
         disagreement.save(run.record / disagreement.OUTPUTS, outputs)
     targets = [translated(source) for source in SOURCES]
     train = Texts(SOURCES, targets, [[target] for target in targets], list(range(len(SOURCES))))
-    found = untranslated.untranslated(train, [whole, short])
-    assert found[untranslated.REFERENCE] == found[whole.name] == pytest.approx(0, abs=1)
+    path = tmp_path / untranslated_counts.FILE
+    untranslated_counts.save(path, untranslated.untranslated(train, [whole, short]))
+    counted = untranslated_counts.load(path)
+    assert all(measure.counts[:, 1].tolist() == [3] * len(SOURCES) for measure in counted.values())
+    found = {name: corpus_score(measure) for name, measure in counted.items()}
+    assert found[untranslated_counts.REFERENCE] == found[whole.name] == pytest.approx(0, abs=1)
     assert found[short.name] == pytest.approx(100 / 3, abs=3)

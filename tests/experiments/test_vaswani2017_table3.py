@@ -1,8 +1,12 @@
+import json
 from pathlib import Path
 
+import jax
 import pytest
 
-from experiments import seeds
+from attention_jax.models import build_model
+from attention_jax.training.config import from_config_dict
+from experiments import seeds, tables
 from experiments import vaswani2017_table3 as experiment
 from tests.experiments.measured import translations, write_record
 
@@ -12,9 +16,17 @@ def in_repository(repository, monkeypatch):
     monkeypatch.chdir(repository)
 
 
+def num_parameters(run):
+    """Those of a run's model, with the largest vocabularies that it may have."""
+    config = from_config_dict(run.resolved())
+    size = config.data.subwords.size
+    shapes = jax.eval_shape(build_model(config.model, size, size).init, jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
 def test_each_row_changes_one_thing_and_those_of_a_cost_keep_it():
     runs = {run.cell: run for run in experiment.make_grid().runs(Path(), Path()) if not run.seed}
-    counts = {name: experiment.parameters(run) for name, run in runs.items()}
+    counts = {name: num_parameters(run) for name, run in runs.items()}
     base = counts["base"]
     assert all(count == base for name, count in counts.items() if name.startswith("heads"))
     assert counts["keys_8"] < counts["keys_16"] < base
@@ -33,10 +45,14 @@ def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, mon
     for run in runs:
         rate = 0.5 if run.cell == "heads_1" else 0.8
         write_record(run, {"bleu": translations(numpy_rng, rate)}, perplexity=5.0)
+        facts = json.loads((run.record / "run.json").read_text())
+        (run.record / "run.json").write_text(json.dumps({**facts, "num_parameters": 2_345_678}))
     (page,) = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert f"Only {len(runs)} of 57 runs" in text
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if " | " in line}
-    assert rows["base"].endswith("| base | 4.92 | 25.8 |") and "5.00 ± 0.00" in rows["base"]
-    assert rows["(A) 1 head of 128"].endswith("| 1 of 512 | 5.29 | 24.9 |")
+    assert rows["base"].endswith("| 2.35 | base | 4.92 | 25.8 | 65 |")
+    assert "5.00 ± 0.00" in rows["base"]
+    assert rows["(A) 1 head of 128"].endswith(f"| 1 of 512 | 5.29 | 24.9 | {tables.NOTHING} |")
+    assert rows["(C) feed-forward 1,024"].endswith("| 4,096 | 4.75 | 26.2 | 90 |")
     assert "| < 0.0" in rows["(A) 1 head of 128"]

@@ -12,6 +12,8 @@ from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.evaluation.symmetrized_attention import score_both_directions
+from attention_jax.inference import word_units
+from attention_jax.inference.forced_decoding import ForcedAttention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.word_units import split_words
@@ -63,6 +65,49 @@ def test_one_direction_says_nothing_of_the_other(runs):
     (run, split), _ = runs
     scores = compare_with_gold(run, split, gold_of(split, [0])).scores()
     assert "aer" in scores and "aer_reverse" not in scores and "aer_threshold" not in scores
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+def test_attention_that_is_off_by_one_is_read_from_the_step_after(runs, monkeypatch, shift):
+    """Of which row t looks at source token t - shift; the row of EOS serves the last token."""
+    (run, split), _ = runs
+    tokens = [len(ids) for ids in split.source_ids]
+    assert tokens == [len(ids) for ids in split.target_ids]
+    monkeypatch.setattr(
+        word_units,
+        "forced_attention",
+        lambda *_: [ForcedAttention(np.roll(np.eye(size), shift, 0), None) for size in tokens],
+    )
+    gold = gold_of(split, range(len(split)))
+    found = {
+        asked: compare_with_gold(run, split, gold, shift=asked).scores(0.5) for asked in (-1, 0, 1)
+    }
+    for asked, scores in found.items():
+        assert scores.get("alignment_shift", 0) == asked
+        # Before the first word there is no step: it stays without a link.
+        assert (scores["aer"] < 30) == (asked == shift)
+        assert scores["match_after"] == found[0]["match_after"]
+    if shift >= 0:
+        for name in ("aer", "aer_threshold", "saer"):
+            assert found[shift][name] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("base", "links", "is_doubted"),
+    [
+        ("0", "1-1 2-2\n", True),
+        ("0", "1-1 0-2\n", False),
+        ("0", "\n", False),
+        ("1", "1-1\n", False),
+    ],
+)
+def test_words_that_seem_to_be_counted_from_one_are_told(runs, tmp_path, base, links, is_doubted):
+    (_, split), _ = runs
+    (tmp_path / "gold").write_text(links)
+    noted = []
+    GoldFiles(str(tmp_path / "gold"), base).read([split], noted.append)
+    expected = "gold: no link names word 0: counted from 1? --alignment_base=1"
+    assert [note.endswith(expected) for note in noted] == [True] * is_doubted
 
 
 def test_a_link_outside_of_the_words_is_refused(runs):

@@ -1,17 +1,24 @@
 """Heads of a Transformer that was trained in small: what they do, and what is lost without them."""
 
 import csv
+import dataclasses
 import json
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attention_jax.data.tasks import build_task
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.inference import heads as heads_module
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
+from attention_jax.inference.head_names import cross_heads, head_name
 from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
 from attention_jax.inference.run import run_experiment
+from attention_jax.inference.self_attention import self_attention
 from attention_jax.inference.trained import load_run
+from attention_jax.layers.transformer import place_embeddings
 from attention_jax.training.config import from_config_dict
 from configs import vaswani2017
 from tests.training.untrained import write_text
@@ -53,7 +60,10 @@ def test_every_head_is_measured(run):
     assert [(h.layer, h.number) for h in heads[:4]] == [(n, k) for n in layers for k in range(2)]
     assert len(heads) == 12 and all(np.isfinite(list(h.values.values())).all() for h in heads)
     assert all("nll_without" in h.values for h in heads)
-    assert not any("entropy" in h.values for h in heads[4:])
+    others = [f"{side}/layer_{n}/self_attention" for side in ("encoder", "decoder") for n in (0, 1)]
+    assert [(h.layer, h.number) for h in heads[4:]] == [(n, k) for n in others for k in range(2)]
+    assert all({"entropy", "diagonality", "positional"} < set(h.values) for h in heads)
+    assert [h.name for h in heads[:4]] == [f"layer {n} head {k}" for n in (0, 1) for k in (0, 1)]
 
     told, other = heads[2].values, heads[3].values
     assert told["diagonality"] > max(0.9, other["diagonality"]) and told["entropy"] < 0.3
@@ -64,10 +74,66 @@ def test_every_head_is_measured(run):
     rows = list(csv.DictReader(lines, delimiter="\t"))
     assert [row["layer"] for row in rows] == [head.layer for head in heads]
     assert float(rows[2]["diagonality"]) == pytest.approx(told["diagonality"], abs=1e-4)
-    assert rows[5]["entropy"] == "" and float(rows[5]["nll_without"]) == pytest.approx(
+    assert rows[5]["aer"] == "" and float(rows[5]["nll_without"]) == pytest.approx(
         heads[5].values["nll_without"], abs=1e-4
     )
     assert (run.directory.plots / "heads.test.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_self_attention_is_that_of_the_positions(run):
+    """The weights of the lowest encoder layer again, from embedded words; no target looks ahead."""
+    split = build_task(run.config.data, run.directory.vocabularies).split("test").select([3])
+    found = self_attention(run, split)
+    params, encoder = run.params["encoder"], run.model.encoder
+    ids = jnp.asarray(split.source_ids[0])
+    embedded = run.params.get("source_embedding", run.params["target_embedding"])[ids]
+    stream = place_embeddings(encoder.config, params, embedded, jnp.arange(len(ids)))
+    weights = params["layer_0"]["self_attention"]
+    for head in range(2):
+        query, key = (stream @ weights[f"{name}_projection"][head] for name in ("query", "key"))
+        expected = jax.nn.softmax(query @ key.T / np.sqrt(query.shape[-1]))
+        np.testing.assert_allclose(
+            found["encoder/layer_0/self_attention"][0][head], expected, rtol=1e-4, atol=1e-5
+        )
+    for layer in (0, 1):
+        (causal,) = found[f"decoder/layer_{layer}/self_attention"]
+        np.testing.assert_allclose(causal.sum(-1), 1, rtol=1e-5)
+        assert not np.triu(causal, 1).any() and causal[:, 1:, 0].any()
+
+
+def test_layers_are_in_order_of_their_numbers_and_the_reverse_model_is_left_out():
+    layers = {f"layer_{n}": {"attention": {"w": 0}, "self_attention": {}} for n in range(12)}
+    params = {"reverse": {"decoder": layers}, "forward": {"decoder": dict(sorted(layers.items()))}}
+    found = cross_heads(params, 24)
+    assert found == [(f"forward/decoder/layer_{n}/attention", k) for n in range(12) for k in (0, 1)]
+    assert head_name(*found[21]) == "layer 10 head 1"
+    alone = cross_heads({"decoder": {"attention": {}}}, 2)
+    assert alone == [("decoder/attention", 0), ("decoder/attention", 1)]
+    assert cross_heads({}, 2) == [("attention", 0), ("attention", 1)]
+    assert head_name("decoder/attention", 1) == "head 1"
+
+
+def test_losses_without_heads_are_those_of_the_forward_model(run, monkeypatch):
+    """Of twelve layers in two directions; a made-up loss tells which head was silenced."""
+
+    def side(start):
+        layer = lambda n: {"output_kernel": jnp.full((2, 1, 1), start + n)}  # noqa: E731
+        return {"decoder": {f"layer_{n}": {"attention": layer(n)} for n in range(12)}}
+
+    def measure(params, batches):
+        kernels = {name: layer["attention"]["output_kernel"].sum(axis=(1, 2))
+                   for name, layer in params["forward"]["decoder"].items()}  # fmt: skip
+        return {"nll": -sum(float(k @ jnp.asarray([1.0, 2.0])) for k in kernels.values())}
+
+    params = {"reverse": side(100.0), "forward": side(1.0)}
+    monkeypatch.setattr(heads_module, "Measurement", lambda *parts: measure)
+    monkeypatch.setattr(heads_module, "batches_of_process", lambda *parts: [])
+    split = build_task(run.config.data, run.directory.vocabularies).split("test")
+    found = list(heads_module._losses(dataclasses.replace(run, params=params), split))
+    assert found == [
+        ((f"forward/decoder/layer_{n}/attention", k), (k + 1) * (n + 1.0))
+        for n in range(12) for k in (0, 1)
+    ]  # fmt: skip
 
 
 def test_the_head_that_was_told_stands_for_the_attention(run):

@@ -1,15 +1,20 @@
 """What the viewer is fed: outputs, heads, references, the opposite direction, another run."""
 
 import base64
+import csv
 import json
 import re
 
 import numpy as np
 import pytest
 
+from attention_jax.data.tasks import build_task
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.inference import viewing
+from attention_jax.inference.evaluate import Evaluation, Outputs
+from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
+from attention_jax.inference.heads import Head
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
 from attention_jax.training.measuring.decode import Decoder
@@ -51,7 +56,7 @@ def test_a_run_by_itself_has_a_view_of_each_head(world):
     shown, _, _ = world
     write_run_viewer(shown)
     data = page(shown)
-    assert data["views"] == ["heads", "heads, head 1", "heads, head 2"]
+    assert data["views"] == ["heads", "heads, head 0", "heads, head 1"]
     for index, (best,) in enumerate(shown.found):
         mean, *heads = (weights(data, index, view) for view in data["views"])
         np.testing.assert_allclose(mean, best.weights, atol=0.01)
@@ -69,8 +74,8 @@ def test_gold_links_bring_references_and_the_opposite_direction(world):
     assert data["views"] == [
         "heads",
         "heads, references",
+        "heads, references, head 0",
         "heads, references, head 1",
-        "heads, references, head 2",
         "back, reversed",
     ]
     fifth = data["sentences"][4]
@@ -82,7 +87,7 @@ def test_gold_links_bring_references_and_the_opposite_direction(world):
         weights(data, 4, "back, reversed"), compared.reverse[4].weights.T, atol=0.01
     )
     np.testing.assert_allclose(
-        weights(data, 4, "heads, references, head 2"), compared.forward[4].heads[1], atol=0.01
+        weights(data, 4, "heads, references, head 1"), compared.forward[4].heads[1], atol=0.01
     )
 
 
@@ -90,6 +95,7 @@ def test_another_run_is_shown_between_the_same_words(world):
     shown, other, _ = world
     write_run_viewer(shown, against=[other])
     data = page(shown)
+    assert not any(data["about"])
     assert data["views"][:2] == ["heads", "pieces"] and "pieces, references" in data["views"]
     for index, sentence in enumerate(data["sentences"]):
         assert "</s>" not in sentence["source"] + sentence["target"]
@@ -97,6 +103,36 @@ def test_another_run_is_shown_between_the_same_words(world):
         for view in data["views"]:
             sums = weights(data, index, view).sum(axis=1)
             np.testing.assert_allclose(sums[sums > 0], 1, atol=0.05)
+
+
+def test_what_was_measured_of_heads_is_shown_beside_their_views(world):
+    shown, _, back = world
+    heads = [
+        Head("decoder/attention", 0, {"aer": 0.25, "entropy": 0.5}),
+        Head("decoder/attention", 1, {"entropy": 0.125, "nll_without": 2.0}),
+        Head("encoder/layer_0/self_attention", 1, {"entropy": 0.75}),
+    ]
+    write_run_viewer(shown, heads=heads)
+    assert page(shown)["about"] == [{}, heads[0].values, heads[1].values]
+    gold = GoldLinks({4: marked_links([(0, 0)])})
+    compared = compare_with_gold(shown.run, shown.split, gold, back)
+    write_run_viewer(shown, gold=compared, reverse_name="back", heads=heads)
+    assert page(shown)["about"] == [{}, {}, heads[0].values, heads[1].values, {}]
+
+
+def test_an_evaluation_shows_the_heads_that_it_was_asked_to_measure(world, monkeypatch):
+    shown, _, _ = world
+    outputs = Outputs(shown.split, shown.found, shown.texts)
+    monkeypatch.setattr(Evaluation, "decode", lambda evaluation, name: outputs)
+    task = build_task(shown.run.config.data, shown.run.directory.vocabularies)
+    evaluate_as_asked(shown.run, task, EvaluationRequest(split=["test"], heads=True))
+    mean, *heads = page(shown)["about"]
+    lines = (shown.run.directory.path / "heads.test.tsv").read_text().splitlines()
+    rows = list(csv.DictReader(lines, delimiter="\t"))
+    assert mean == {} and [row["head"] for row in rows] == ["0", "1"]
+    for row, head in zip(rows, heads, strict=True):
+        assert row.pop("layer").endswith("attention") and row.pop("head")
+        assert {name: float(value) for name, value in row.items()} == pytest.approx(head, abs=1e-4)
 
 
 def test_pairs_with_gold_links_come_before_others(world, monkeypatch):

@@ -69,6 +69,8 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
         ("--config.training.num_epochs=inf", "num_epochs: expected a finite number, found inf"),
         ("--config.evaluation.splits=('test',", "splits: expected values such as ('a', 'b')"),
         ("--config.seed=-1", "config.seed: expected at least 0, found -1"),
+        ("--config.objectives.coverage_loss.weight=-0.5",
+         "config.objectives.coverage_loss.weight: expected at least 0, found -0.5"),
         ("--config.optimizer.learning_rate=nan", "config.optimizer.learning_rate: expected"),
         ("--config.optimizer.name=sgdd", "found 'sgdd' (did you mean 'sgd'?)"),
         ("--config.model.attention.name=bahdanua", "did you mean 'bahdanau'?"),
@@ -154,3 +156,25 @@ def test_missing_text_files_are_named(launch, tmp_path):
     arguments = ["--config.data.train_source=/none.en", "--config.data.train_target=/none.de"]
     error = launch("train", config, f"--workdir={tmp_path / 'run'}", *arguments).error
     assert error.startswith("/none.en: expected")
+
+
+@pytest.mark.parametrize(
+    ("links", "words"),
+    [
+        ("0-0 1-1\n0-0\n0-5\n", "links:3: expected words of sentences of 2 and 2 words"),
+        ("0-0\nzero\n\n", "links:2: expected links such as 0-1"),
+        ("0-0\n", "links: expected 3 lines, one for each line of"),
+    ],
+)
+def test_a_file_of_links_that_does_not_fit_is_named(launch, tmp_path, links, words):
+    (tmp_path / "links").write_text(links)
+    (tmp_path / "text").write_text("a b\nb\na c\n")
+    files = [f"--config.data.{split}_{side}={tmp_path / 'text'}"
+             for split in ("train", "validation", "test") for side in ("source", "target")]
+    error = launch(
+        "train", "--config=configs/coverage_vs_supervised.py:parallel",
+        f"--workdir={tmp_path / 'run'}", *files, "--config.data.subwords.kind=words",
+        "--config.data.alignment.method=file", f"--config.data.alignment.file={tmp_path / 'links'}",
+        "--config.objectives.supervised_alignment.weight=0.3",
+    ).error  # fmt: skip
+    assert words in error

@@ -22,6 +22,8 @@ def test_too_little_memory_ends_with_one_line_and_code_1(launch):
     held = float(re.search(r"parameters +([\d.]+)\n", result.out)[1])
     assert held == pytest.approx(4 * int(parameters.replace(",", "")) / 2**20, abs=0.06)
     assert re.search(r"all-reduce over data \(4 devices\) +2 ", result.out)
+    # What shard_map holds is what decoding holds: all of them.
+    assert f"decoding holds all parameters: {held} MiB of a device's 1.0\n" in result.out
 
 
 @pytest.mark.parametrize(

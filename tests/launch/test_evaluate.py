@@ -110,6 +110,8 @@ def test_evaluate_compares_with_several_runs_and_earlier_steps(launch, copy, tra
         (["--reverse=nowhere"], "--reverse: expected --alignment beside it, found none"),
         (["--alignment_threshold=0.2"], "--alignment_threshold: expected --alignment beside it"),
         (["--alignment_threshold=2"], "alignment_threshold"),
+        (["--alignment_shift=1"], "--alignment_shift: expected --alignment beside it, found none"),
+        (["--alignment_shift=2"], "--alignment_shift: expected a whole number from -1 to 1, found"),
     ],
 )
 def test_evaluate_refuses_what_does_not_go_together(launch, copy, arguments, message):
@@ -136,16 +138,17 @@ def _spelled(digits):
     return " ".join(names[int(digit)] for digit in digits)
 
 
-def test_evaluate_names_the_parameter_that_does_not_fit_the_vocabulary(launch, copy):
-    record = next((copy / "vocab").glob("*/vocabulary.json"))
-    for path in (copy / "vocab").glob("*/vocabulary.json"):
-        text = json.loads(path.read_text())
-        text["symbols"] = text["symbols"][:-1]
-        text.pop("sha256", None)
-        path.write_text(json.dumps(text))
-    assert record.exists()
+def test_evaluate_refuses_vocabularies_of_another_size_and_damaged_ones(launch, copy):
+    records = list((copy / "vocab").glob("*/vocabulary.json"))
+    assert len(records) == 2
+    for path in records:
+        record = json.loads(path.read_text())
+        SymbolVocabulary(record["kind"], record["symbols"][:-1]).save(path.parent)
     error = launch("evaluate", f"--workdir={copy}", "--split=test").error
-    assert "embedding" in error and "in the checkpoint" in error or "vocab" in error
+    assert re.search(r"params/output is \S+\[14,\d+] in the checkpoint, \S+\[13,\d+] by", error)
+    records[0].write_text('{"kind": "words"}')
+    error = launch("evaluate", f"--workdir={copy}", "--split=test").error
+    assert error == f"{records[0]}: expected a saved vocabulary, found a damaged file"
 
 
 def test_evaluate_names_what_is_damaged(launch, copy):
@@ -195,8 +198,11 @@ def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
     assert "reference AER" not in page["sentences"][20]["views"][1]["scores"]
     error = launch(*arguments, f"--reverse={copy}").error
     assert error == "--reverse: expected a run of the opposite direction, found one of the same"
-    threshold = launch(*arguments, "--alignment_threshold=0.5")
-    assert threshold.code == 0 and "aer_threshold" in threshold.out
+    more = launch(*arguments, "--alignment_threshold=0.5", "--alignment_shift=1")
+    assert more.code == 0 and "aer_threshold" in more.out and not more.err.count("counted from")
+    shifted = json.loads((copy / "results.json").read_text())["test"]
+    assert shifted["alignment_shift"] == 1 and shifted["aer"] > 50
+    assert shifted["match"] == scores["match"]
     for text, message in (
         ("0\t0-0 99-0\n", "--alignment: pair 0: expected links within"),
         ("99999\t0-0\n", "expected pairs of test, below"),

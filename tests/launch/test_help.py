@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-PROGRAMS = ("train", "evaluate", "translate", "align", "compile_check", "gke.manifest")
+PROGRAMS = ("train", "evaluate", "translate", "align", "compile_check", "weights", "gke.manifest")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

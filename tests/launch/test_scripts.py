@@ -63,3 +63,40 @@ def test_mistakes_in_a_job_are_one_line(arguments, environment, message):
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {message}") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "restarts", "is_requeued"),
+    [
+        (0, 0, False),
+        (75, 0, True),
+        (75, 11, True),
+        (75, 100, False),
+        (137, 0, True),  # a task was killed for its memory, beside some that left with 75
+        (137, 10, False),
+        (130, 0, False),
+        (2, 0, False),
+        (1, 0, False),
+    ],
+)
+def test_job_goes_back_to_the_queue_if_it_saved_or_was_killed(
+    code, restarts, is_requeued, tmp_path
+):
+    for name, body in (("srun", f"exit {code}"), ("scontrol", f'echo "$@" > {tmp_path}/asked')):
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("SLURM_")}
+    environment = inherited | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "SLURM_JOB_ID": "7",
+        "SLURM_RESTART_COUNT": str(restarts),
+    }
+    done = subprocess.run(
+        [PROGRAMS[0], "--config=c.py", "--workdir=w"], env=environment, cwd=ROOT,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, "")
+    asked = tmp_path / "asked"
+    assert (asked.read_text() if asked.exists() else "") == ("requeue 7\n" if is_requeued else "")
+    assert ("back to the queue" in done.stdout) == is_requeued
+    assert ("are allowed" in done.stdout) == (code > 2 and code != 130 and not is_requeued)

@@ -29,10 +29,11 @@ def test_translate_prints_nbest_with_scores_and_alignments(translate):
 
 
 def test_translate_draws_the_attention(translate, tmp_path):
-    result = translate(b"123\n45", f"--plot={tmp_path / 'a.png'}", "--search.method=greedy")
-    assert result.code == 0, result.err
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
+        result = translate(b"123\n45", f"--plot={tmp_path / name}", "--search.method=greedy")
+        assert result.code == 0, result.err
+        assert (tmp_path / name).read_bytes().startswith(start)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a.svg"}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
         (["--nbest"], "nbest"),
         (["--alignments=maybe"], "--alignments: expected true or false, found 'maybe'"),
         (["--plot=/proc/a.png"], "--plot: /proc/a.png cannot be written ("),
-        (["--plot=/proc/a.jpgx"], "--plot: expected a name that ends in .png, found /proc/a.jpgx"),
+        (["--plot=/proc/a.jpg"], "--plot: expected a name that ends in .png or .svg, found /proc"),
         (["--direction=back"], "--direction: expected one of forward, reverse, found 'back'"),
         (["--direction=reverse"], "expected a run with a reverse direction, as with config.model."),
     ],

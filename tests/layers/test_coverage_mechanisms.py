@@ -1,5 +1,6 @@
 """Mechanisms that carry what has been attended to, against loops in NumPy float64."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -116,36 +117,79 @@ def attend(name, fields, params, query, keys, values, ids, words):
     return np.asarray(contexts), np.asarray(rows)
 
 
+class Case:
+    """A mechanism with parameters and inputs, in float64; the second source is the shorter one."""
+
+    def __init__(self, name, rng):
+        self.name, self.fields = name, CASES[name]
+        config = find_config(name.split()[0])(attention_dim=DA, **self.fields)
+        self.mechanism = Mechanism.build(config, DQ, DK, DV, **SIZES)
+        self.params = {
+            key: 0.7 * rng.normal(size=parameter.shape)
+            for key, parameter in sorted(self.mechanism.parameters.items())
+        }
+        self.query, self.keys = rng.normal(size=(B, T, DQ)), rng.normal(size=(B, S, DK))
+        self.values = rng.normal(size=(B, S, DV))
+        self.ids = rng.integers(0, SIZES["source_vocabulary_size"], size=(B, S))
+        self.words = rng.normal(size=(B, T, SIZES["word_dim"]))
+
+    def output(self, params):
+        """Returns what the mechanism puts out with these parameters."""
+        f32 = lambda array: jnp.asarray(array, jnp.float32)  # noqa: E731
+        mask = jnp.asarray(np.arange(S) < np.asarray(LENGTHS)[:, None])
+        single = {key: f32(value) for key, value in params.items()}
+        memory = self.mechanism.make_memory(
+            single, f32(self.keys), f32(self.values), mask, source_ids=jnp.asarray(self.ids)
+        )
+        observed = {"written_word": f32(self.words)}
+        return self.mechanism.attend(single, f32(self.query), memory, observed=observed)[0]
+
+    def reference(self, params):
+        """Returns the context and the weights of each sentence, without padding."""
+        return [
+            attend(
+                self.name, self.fields, params, self.query[row], self.keys[row, :length],
+                self.values[row, :length], self.ids[row, :length], self.words[row],
+            )
+            for row, length in enumerate(LENGTHS)
+        ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_mechanism_equals_the_equations(name, numpy_rng):
-    fields = CASES[name]
-    config = find_config(name.split()[0])(attention_dim=DA, **fields)
-    mechanism = Mechanism.build(config, DQ, DK, DV, **SIZES)
-    params = {
-        key: 0.7 * numpy_rng.normal(size=parameter.shape)
-        for key, parameter in sorted(mechanism.parameters.items())
-    }
-    query, keys = numpy_rng.normal(size=(B, T, DQ)), numpy_rng.normal(size=(B, S, DK))
-    values = numpy_rng.normal(size=(B, S, DV))
-    ids = numpy_rng.integers(0, SIZES["source_vocabulary_size"], size=(B, S))
-    words = numpy_rng.normal(size=(B, T, SIZES["word_dim"]))
-    mask = np.arange(S) < np.asarray(LENGTHS)[:, None]
-    f32 = lambda array: jnp.asarray(array, jnp.float32)  # noqa: E731
-    single = {key: f32(value) for key, value in params.items()}
-    memory = mechanism.make_memory(
-        single, f32(keys), f32(values), jnp.asarray(mask), source_ids=jnp.asarray(ids)
-    )
-    output, _ = mechanism.attend(
-        single, f32(query), memory, observed={"written_word": f32(words)}
-    )
-    for row, length in enumerate(LENGTHS):
-        real = slice(0, length)
-        context, weights = attend(
-            name, fields, params, query[row], keys[row, real], values[row, real],
-            ids[row, real], words[row],
-        )  # fmt: skip
+    case = Case(name, numpy_rng)
+    output = case.output(case.params)
+    for row, (context, weights) in enumerate(case.reference(case.params)):
+        real = slice(0, LENGTHS[row])
         np.testing.assert_allclose(output.context[row], context, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(output.weights[row, :, real], weights, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linguistic_coverage fertility",
+        "neural_coverage gru",
+        "coverage_embedding gru",
+        "structural_bias markov",
+        "structural_bias fertility",
+    ],
+)
+def test_gradients_flow_through_what_is_carried(name, numpy_rng):
+    """Of the last query alone: all it owes to earlier weights is in what is carried to it."""
+    case = Case(name, numpy_rng)
+    wanted = numpy_rng.normal(size=DV)
+    direction = {key: numpy_rng.normal(size=value.shape) for key, value in case.params.items()}
+
+    def along(step):
+        moved = {key: value + step * direction[key] for key, value in case.params.items()}
+        return case.reference(moved)[0][0][-1] @ wanted
+
+    expected = (along(1e-6) - along(-1e-6)) / 2e-6
+    params = {key: jnp.asarray(value, jnp.float32) for key, value in case.params.items()}
+    gradient = jax.jit(jax.grad(lambda params: case.output(params).context[0, -1] @ wanted))(params)
+    found = sum((np.asarray(gradient[key]) * direction[key]).sum() for key in direction)
+    np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
 def test_structural_bias_rejects_fields_without_effect():

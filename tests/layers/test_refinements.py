@@ -1,5 +1,6 @@
 """Multi-head attention and each of its refinements, against loops in NumPy float64 and by hand."""
 
+import dataclasses
 import functools
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.layers.refinement import refinement_names, without_positions
 from attention_jax.ops.attend import make_memory
@@ -111,7 +113,7 @@ def weighed(config, params, scores, allowed, h):
 
 
 def reference(config, params, x, mask, allowed):
-    """Contexts and mean weights, head by head."""
+    """Contexts, and the heads' mean weights before those are mixed."""
     used, heads = config.refinements, [projected(config, params, x, mask, h) for h in range(H)]
     scores = np.stack([scored(config, params, q, k, h) for h, (q, k, _) in enumerate(heads)])
     if "sliding_window" in used:
@@ -120,6 +122,7 @@ def reference(config, params, x, mask, allowed):
     if "mixed_scores" in params:
         scores = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_scores"], scores)
     weights = np.stack([weighed(config, params, scores[h], allowed, h) for h in range(H)])
+    reported = weights.mean(0)
     if "mixed_weights" in params:
         weights = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_weights"], weights)
     context = np.zeros((B, T, D))
@@ -131,7 +134,7 @@ def reference(config, params, x, mask, allowed):
             table = params["distance_values"][h][offset]
             read = read + np.einsum("bts,tsd->btd", weights[h], table)
         context += read @ params["output_kernel"][h]
-    return context + params.get("output_bias", 0.0), weights.mean(0)
+    return context + params.get("output_bias", 0.0), reported
 
 
 @pytest.mark.parametrize("place", ["causal", "self"])
@@ -156,6 +159,65 @@ def test_heads_are_those_of_the_equations(fields, place):
 def test_every_refinement_is_tried():
     tried = {name for fields in CASES.values() for name in fields.get("refinements", {})}
     assert tried == set(refinement_names())
+
+
+@pytest.mark.parametrize("refinements", [{}, {"talking_heads": {}}], ids=["plain", "talking"])
+def test_dropout_and_mixing_change_contexts_and_no_weights(refinements):
+    """Weights are mixed first and dropped then, both on the way to the context alone."""
+    _, mechanism = built(dropout=0.5, refinements=refinements)
+    params, x, mask, allowed = drawn(mechanism, "causal")
+    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), params)
+    memory = mechanism.make_memory(single, *[jnp.asarray(x, jnp.float32)] * 2, jnp.asarray(mask))
+    rng = jax.random.key(0)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def attend(train):
+        query = jnp.asarray(x, jnp.float32)
+        call = dict(mask=jnp.asarray(allowed), rng=rng, train=train)
+        return mechanism.attend(single, query, memory, **call)[0]
+
+    whole, dropped = attend(False), attend(True)
+    heads = np.asarray(dropped.aux["head_weights"], float)
+    np.testing.assert_array_equal(heads, whole.aux["head_weights"])
+    np.testing.assert_array_equal(dropped.weights, whole.weights)
+    assert heads.min() >= 0
+    np.testing.assert_allclose(heads.sum(-1), 1, rtol=1e-5)
+
+    mixing = np.eye(H) + params.get("mixed_weights", 0.0)
+    averaged, expected = np.einsum("hg,btgs->bths", mixing, heads), np.zeros((B, T, D))
+    for h, key in enumerate(jax.random.split(rng, H)):
+        factors = dropout_factors(key, 0.5, (B, T, T), jnp.float32, True)
+        values = np.where(mask[..., None], x @ params["value_projection"][h], 0)
+        expected += averaged[:, :, h] * factors @ values @ params["output_kernel"][h]
+    np.testing.assert_allclose(dropped.context, expected, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(dropped.context, whole.context, atol=0.1)
+
+
+def test_dropout_forbids_the_fused_path_in_training_only():
+    _, mechanism = built("self", dropout=0.5)
+    spec, taken = mechanism.parts.spec, []
+
+    def fused(*arguments):
+        taken.append(True)
+        return spec.fused(*arguments)
+
+    parts = mechanism.parts._replace(spec=dataclasses.replace(spec, fused=fused))
+    mechanism = dataclasses.replace(mechanism, parts=parts)
+
+    def attend(params, x, mask, train):
+        memory, call = mechanism.make_memory(params, x, x, mask), dict(rng=jax.random.key(0))
+        return mechanism.attend(params, x, memory, train=train, is_fused=True, **call)[0]
+
+    params, x, mask, _ = drawn(mechanism, "self")
+    for train in (True, False):
+        assert not taken
+        jax.eval_shape(functools.partial(attend, train=train), params, x, mask)
+    assert taken
+
+
+@pytest.mark.parametrize("fields", [{}, {"mixes_scores": False}, {"mixes_weights": False}])
+def test_talking_heads_have_no_fused_path(fields):
+    assert built("self", refinements={"talking_heads": fields})[1].parts.spec.fused is None
 
 
 def test_normalised_queries_and_keys_by_hand():

@@ -1,15 +1,20 @@
 """The config of GNMT: the paper's size, counted by hand, and that all its forms can be built."""
 
+import functools
 import math
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
+from attention_jax.search import SearchConfig, search
 from attention_jax.training.sharding.rules import parameter_axes, path_of
 from configs import common
 from configs.gnmt2016 import get_config
+from tests.quick import quick_jit
 
 PIECES = 32_000
 FORMS = (*common.DATA_SETS, "paper")
@@ -54,8 +59,39 @@ def test_paper_has_281_million_parameters(paper):
     assert total == encoder + decoder + attention + vocabulary == 280_858_880
 
 
+def test_decodes_with_both_penalties():
+    """Scores are those of eq. 14, from the log-probability and the attention of each output."""
+    config = get_config("smoke")
+    for part in (config.model.encoder, config.model.decoder):
+        part.hidden_dim = 8
+    config.model.attention.attention_dim = 8
+    config.model.initialization = {"name": "uniform", "scale": 0.7}
+    values = config.model.to_dict()
+    model = build_model(typed(find_config(values["name"]), values), 9, 9)
+    params = jax.jit(model.init)(jax.random.key(0))
+    searched = typed(SearchConfig, {**config.search.to_dict(), "beam_size": 3})
+    batch = {
+        "source": jnp.asarray([[4, 5, 6, 7, 2], [8, 4, 2, 0, 0]]),
+        "source_mask": jnp.arange(5) < jnp.asarray([[5], [3]]),
+    }
+
+    def decode(params, batch, config):
+        memory, state = model.start(params, batch, 6)
+        step = functools.partial(model.step, params, memory)
+        return search(step, state, config, batch["source_mask"].sum(-1), 6)
+
+    found = quick_jit(functools.partial(decode, config=searched))(params, batch)
+    for row, words in enumerate((4, 2)):  # EOS need not be attended to
+        length = int(found.lengths[row, 0])
+        coverage = np.asarray(found.weights)[row, 0, :length, :words].sum(0)
+        penalty = 0.2 * np.log(np.minimum(coverage, 1)).sum()
+        expected = found.log_probs[row, 0] / ((5 + length) / 6) ** 0.2 + penalty
+        assert penalty < -0.01 and length > 1
+        np.testing.assert_allclose(found.scores[row, 0], expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("argument", FORMS)
-def test_every_form_can_be_built_and_searches_with_both_penalties(argument):
+def test_every_form_can_be_built_and_is_told_of_both_penalties(argument):
     shapes = shapes_of(argument, 40)
     layers = {"smoke": 3, "paper": 8}.get(argument, 4)
     assert f"layer_{layers - 1}" in shapes["decoder"] and f"layer_{layers}" not in shapes["decoder"]

@@ -10,9 +10,12 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
+from attention_jax.layers.decoders.transformer import _write
 from attention_jax.models import build_model, find_config
 from attention_jax.search import SearchConfig, search
 from configs import vaswani2017
+from tests.parameters import carried_over
+from tests.quick import quick_jit
 
 B, S, T, V, D = 3, 5, 4, 11, 6
 STACK = {"num_layers": 2, "feed_forward_dim": 7}
@@ -78,58 +81,102 @@ def heads(p, x, y, allowed):
     return context, np.stack(weights, 2)
 
 
-def norm(p, x):
+def norm(stack, p, x):
+    if stack.norm == "rms":
+        return p["scale"] * x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
     centred = x - x.mean(-1, keepdims=True)
     return p["scale"] * centred / np.sqrt(x.var(-1, keepdims=True) + 1e-6) + p["bias"]
 
 
-def alone(p, x):
-    hidden = np.maximum(x @ p["hidden"] + p["hidden_bias"], 0)
+def alone(stack, p, x):
+    hidden = x @ p["hidden"] + p["hidden_bias"]
+    if stack.activation == "relu":
+        hidden = np.maximum(hidden, 0)
+    elif stack.activation == "gelu":  # by its approximation, as in the authors' programs
+        hidden *= (1 + np.tanh(np.sqrt(2 / np.pi) * (hidden + 0.044715 * hidden**3))) / 2
+    else:
+        hidden = hidden / (1 + np.exp(-hidden)) * (x @ p["gate"])
     return hidden @ p["output"] + p["output_bias"]
 
 
-def placed(table, tokens):
+def placed(stack, p, table, tokens):
     positions, channels = np.arange(tokens.shape[1])[:, None], np.arange(D)
+    embedded = table[tokens] * np.sqrt(D)
+    if stack.positions == "learned":
+        return embedded + p["positions"][np.minimum(positions[:, 0], stack.max_positions - 1)]
     angle = positions / 10000 ** (2 * (channels // 2) / D)
-    return table[tokens] * np.sqrt(D) + np.where(channels % 2, np.cos(angle), np.sin(angle))
+    return embedded + np.where(channels % 2, np.cos(angle), np.sin(angle))
 
 
-def reference(params, batch):
+def add(stack, p, x, function):
+    """A sublayer beside its residual; `function` returns a tuple of which the first is added."""
+    if stack.norm_order == "pre":
+        change, *other = function(norm(stack, p, x))
+        return x + change, *other
+    change, *other = function(x)
+    return norm(stack, p, x + change), *other
+
+
+def reference(config, params, batch):
+    """Logits and every head's weights to the source, sublayer by sublayer."""
     p = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
     b = jax.tree.map(np.asarray, batch)
     table, to_source = p["target_embedding"], b["source_mask"][:, None]
-    x = placed(table, b["source"])
+    stack, own = config.encoder, p["encoder"]
+    x = placed(stack, own, table, b["source"])
     for layer in range(2):
-        w = p["encoder"][f"layer_{layer}"]
-        x = norm(w["self_norm"], x + heads(w["self_attention"], x, x, to_source)[0])
-        x = norm(w["feed_forward_norm"], x + alone(w["feed_forward"], x))
+        w = own[f"layer_{layer}"]
+        x, _ = add(
+            stack, w["self_norm"], x, lambda x, w=w: heads(w["self_attention"], x, x, to_source)
+        )
+        (x,) = add(
+            stack, w["feed_forward_norm"], x, lambda x, w=w: (alone(stack, w["feed_forward"], x),)
+        )
+    read = norm(stack, own["norm"], x) if stack.norm_order == "pre" else x
     before = np.concatenate([np.ones((B, 1), int), b["target"][:, :-1]], 1)
-    y, weights = placed(table, before), []
+    stack, own, weights = config.decoder, p["decoder"], []
+    y = placed(stack, own, table, before)
     causal = np.tri(T, dtype=bool) & b["target_mask"][:, None]
     causal |= np.eye(T, dtype=bool)  # rows of padding have to see something here
     for layer in range(2):
-        w = p["decoder"][f"layer_{layer}"]
-        y = norm(w["self_norm"], y + heads(w["self_attention"], y, y, causal)[0])
-        context, of_layer = heads(w["attention"], y, x, to_source)
-        y = norm(w["attention_norm"], y + context)
-        y = norm(w["feed_forward_norm"], y + alone(w["feed_forward"], y))
+        w = own[f"layer_{layer}"]
+        y, _ = add(
+            stack, w["self_norm"], y, lambda y, w=w: heads(w["self_attention"], y, y, causal)
+        )
+        y, of_layer = add(
+            stack, w["attention_norm"], y, lambda y, w=w: heads(w["attention"], y, read, to_source)
+        )
+        (y,) = add(
+            stack, w["feed_forward_norm"], y, lambda y, w=w: (alone(stack, w["feed_forward"], y),)
+        )
         weights.append(of_layer)
+    y = norm(stack, own["norm"], y) if stack.norm_order == "pre" else y
     return y @ table.T + p["output_bias"], np.concatenate(weights, 2)
 
 
-def nest(params):
-    """Parameters by their modules."""
-    return {
-        **params,
-        "encoder": {name: leaf for name, leaf in params["encoder"].items()},
-        "decoder": {name: leaf for name, leaf in params["decoder"].items()},
-    }
+# Every pair of two fields' values occurs in one of these.
+STACKS = [
+    {"norm_order": order, "norm": norm, "activation": activation, "positions": positions}
+    | ({"max_positions": 3} if positions == "learned" else {})  # fewer than there are tokens
+    for order, norm, activation, positions in (
+        ("post", "layer", "relu", "sinusoidal"),
+        ("pre", "rms", "relu", "learned"),
+        ("post", "rms", "gelu", "learned"),
+        ("pre", "layer", "gelu", "sinusoidal"),
+        ("post", "layer", "swiglu", "learned"),
+        ("pre", "rms", "swiglu", "sinusoidal"),
+    )
+]
+# The paper's, then encoders and decoders that differ.
+PAIRS = [(0, 0), (1, 2), (2, 3), (3, 4), (4, 5), (5, 1)]
 
 
-def test_the_transformer_is_that_of_the_paper():
-    model, params = started()
-    output = jax.jit(model.apply)(params, batch())
-    logits, weights = reference(nest(params), batch())
+@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+def test_the_transformer_is_that_of_its_equations(encoder, decoder):
+    changes = {"encoder": STACKS[encoder], "decoder": STACKS[decoder]}
+    model, params = started(**changes)
+    output = quick_jit(model.apply)(params, batch())
+    logits, weights = reference(config_of(**changes), params, batch())
     real = np.asarray(batch()["target_mask"])
     np.testing.assert_allclose(output.logits[real], logits[real], rtol=1e-3, atol=1e-4)
     found = output.attention.aux["head_weights"]
@@ -208,6 +255,31 @@ def test_beam_search_runs_on_the_cache():
         np.testing.assert_allclose(found.log_probs[row, 0], total, rtol=1e-4)
 
 
+def test_room_for_one_token_is_enough_for_one():
+    model = build_model(config_of(), V, V)
+    params = jax.eval_shape(model.init, jax.random.key(0))
+
+    def first(params, batch):
+        memory, state = model.start(params, batch, 1)
+        return model.step(params, memory, state, jnp.full((B, 1), 1, jnp.int32))[0]
+
+    assert jax.eval_shape(first, params, batch()).shape == (B, 1, V)
+    entry = jnp.arange(6.0).reshape(2, 1, 3)
+    for size in (1, 2):  # what is written, and only that, wherever there is more room
+        found = _write(jnp.zeros((2, size, 3)), entry, jnp.asarray(size - 1))
+        np.testing.assert_array_equal(found[:, -1:], entry)
+        assert found.shape == (2, size, 3) and not found[:, :-1].any()
+
+
+def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source():
+    fixed = {"self_attention": BASE["attention"]}  # which drops nothing
+    model, params = started(attention={"dropout": 0.5}, encoder=fixed, decoder=fixed)
+    one = {**batch(), **{name: batch()[name][:, :1] for name in ("target", "target_mask")}}
+    train = quick_jit(lambda key: model.apply(params, one, rng=key, train=True).logits)
+    first, second = train(jax.random.key(0)), train(jax.random.key(1))
+    assert not np.allclose(first, second, atol=1e-3)
+
+
 # ---- Sizes and fields ----------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "expected"), [("base", 65e6), ("big", 213e6)])
 def test_the_papers_sizes(name, expected):
@@ -238,26 +310,51 @@ PARTS = ("encoder", "decoder")
 
 
 def test_every_field_of_a_stack_changes_something():
-    """A field of the shared stack is changed in encoder and decoder, by turns."""
+    """A field of the shared stack is changed in encoder and decoder, by turns.
+
+    Parameters are the same as far as both have them, so that what differs is what is computed.
+    """
     fields = {field.name for field in dataclasses.fields(type(config_of().decoder))}
-    model, params = started()
-    options = dict(rng=jax.random.key(2), train=True)
-    expected = jax.jit(functools.partial(model.apply, **options))(params, batch())
+    model, params = drawn()
+    expected = trained(model, params)
     for number, name in enumerate(sorted(fields - {"name", "max_positions"})):
         part = "decoder" if name.startswith("alignment") else PARTS[number % 2]
-        other = build_model(config_of(**{part: {name: ALTERNATIVES[name]}}), V, V)
-        shapes = jax.eval_shape(other.init, jax.random.key(0))
-        if jax.tree.map(jnp.shape, shapes) != jax.tree.map(jnp.shape, params):
-            continue  # other parameters
-        found = jax.jit(functools.partial(other.apply, **options))(params, batch())
-        leaves = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-        assert any(not np.allclose(one, two, atol=1e-5) for one, two in leaves), name
-    for part in PARTS:
-        learned = build_model(
-            config_of(**{part: {"positions": "learned", "max_positions": 9}}), V, V
-        )
-        shapes = jax.eval_shape(learned.init, jax.random.key(0))
-        assert shapes[part]["positions"].shape == (9, D)
+        other, its_params = drawn(**{part: {name: ALTERNATIVES[name]}})
+        found = trained(other, carried_over(params, its_params))
+        assert any(
+            not np.allclose(one, found[place], atol=1e-5)
+            for place, one in expected.items()
+            if one.shape == found[place].shape
+        ), name
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_last_learned_position_stands_for_all_later(part):
+    learned = {"positions": "learned"}
+    model, params = drawn(**{part: {**learned, "max_positions": 9}})
+    other, its_params = drawn(**{part: {**learned, "max_positions": 3}})
+    assert params[part]["positions"].shape == (9, D)
+    before, after = trained(model, params), trained(other, carried_over(params, its_params))
+    assert not np.allclose(before["logits"], after["logits"], atol=1e-5)
+    if part == "decoder":
+        np.testing.assert_allclose(before["logits"][:, :3], after["logits"][:, :3], atol=1e-5)
+
+
+def drawn(**changes):
+    """A model with parameters that are all random; nothing is compiled for them."""
+    model, rng = build_model(config_of(**changes), V, V), np.random.default_rng(0)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    return model, jax.tree.map(
+        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape, scale=0.4), jnp.float32), shapes
+    )
+
+
+def trained(model, params):
+    """Logits and weights as a training sees them, dropout included."""
+    apply = quick_jit(functools.partial(model.apply, rng=jax.random.key(2), train=True))
+    output = apply(params, batch())
+    heads = output.attention.aux["head_weights"]
+    return {"logits": output.logits, "weights": output.attention.weights, "heads": heads}
 
 
 @pytest.mark.parametrize(
@@ -266,9 +363,18 @@ def test_every_field_of_a_stack_changes_something():
         ({"decoder": {"alignment_layer": 2}}, "alignment_layer: expected less than num_layers"),
         ({"decoder": {"alignment_head": 2}}, "alignment_head: expected less than .* 2 heads"),
         ({"encoder": {"max_positions": 9}}, "max_positions: expected only with learned positions"),
-        ({"attention": {"score": {"name": "local_p"}}}, "found 'multi_head', which depends on the"),
-        ({"attention": {"score": {"name": "linguistic_coverage"}}}, "which carries coverage"),
-        ({"decoder": {"self_attention": {"name": "none"}}}, "which does not choose between"),
+        (
+            {"attention": {"score": {"name": "local_p"}}},
+            r"model.attention.score.name: .* 'local_p', .* length .*; decoder.self_attention may",
+        ),
+        (
+            {"attention": {"score": {"name": "linguistic_coverage"}}},
+            "'linguistic_coverage', which carries coverage; encoder.self_attention may be another",
+        ),
+        (
+            {"decoder": {"self_attention": {"name": "none"}}},
+            "decoder.self_attention.name: .* 'none', which does not choose between positions$",
+        ),
     ],
 )
 def test_parts_that_do_not_fit_are_rejected(changes, message):

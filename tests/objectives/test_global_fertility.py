@@ -42,7 +42,8 @@ def test_total_is_the_negative_log_likelihood_whatever_padding_holds(numpy_rng):
         variance = np.exp(log_variance[row, slot])
         density = np.exp(-((received - mean[row, slot]) ** 2) / (2 * variance))
         expected -= np.log(density / np.sqrt(2 * np.pi * variance))
-    real = np.asarray(batch_of()["target_mask"])[..., None]
+    batch = batch_of()
+    real = np.einsum("bt,bs->bts", batch["target_mask"], batch["source_mask"])
     junk = lambda values, kept: jnp.asarray(np.where(kept, values, np.nan), jnp.float32)  # noqa: E731
     arguments = junk(weights, real), Fertility(junk(mean, COUNTED), junk(log_variance, COUNTED))
     value, gradients = jax.value_and_grad(total, argnums=(0, 1))(*arguments)

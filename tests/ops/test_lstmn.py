@@ -12,7 +12,7 @@ from attention_jax.ops.recurrent import lstm_step
 from tests.quick import quick_jit
 
 B, S, D, A = 3, 5, 3, 4
-LENGTHS = (5, 3, 0)
+LENGTHS = (4, 2, 0)  # all of them padded
 SHAPES = {
     "recurrent": (D, 4 * D), "key_kernel": (D, A), "summary_kernel": (D, A), "vector": (A,),
 }  # fmt: skip
@@ -70,32 +70,40 @@ def test_run_lstmn_equals_a_loop_in_numpy(reverse):
         np.testing.assert_allclose(final["cell"][row], cell, rtol=1e-4, atol=1e-5)
 
 
-def plain(params, gates, queries, mask, keep):
-    """The same without a loop of its own kind, for JAX to differentiate."""
-    tape_h, tape_c, summary = [], [], jnp.zeros((B, D))
-    for t in range(S):
-        previous, cell = summary, jnp.zeros((B, D))
-        summary = jnp.zeros((B, D))
-        if t:
-            hidden = (queries[:, t] + previous @ params["summary_kernel"])[:, None]
-            hidden = jnp.tanh(hidden + jnp.stack(tape_h, 1) @ params["key_kernel"])
-            weights = jax.nn.softmax(hidden @ params["vector"])
-            summary = jnp.einsum("bs,bsd->bd", weights, jnp.stack(tape_h, 1))
-            cell = jnp.einsum("bs,bsd->bd", weights, jnp.stack(tape_c, 1))
-        carry = lstm_step(
-            params, {"hidden": summary, "cell": cell}, tuple(jnp.split(gates[:, t], 4, -1)), keep
-        )
-        tape_h.append(carry["hidden"])
-        tape_c.append(carry["cell"])
-    return jnp.stack(tape_h, 1), {"hidden": tape_h[-1], "cell": tape_c[-1]}
+def plain(params, gates, queries, mask, *, reverse, keep):
+    """The same, sentence by sentence and without a loop of its own kind, for JAX to differentiate.
+
+    What stands at padding is never read, so that it has no gradient.
+    """
+    rows = []
+    for row, length in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        tape_h, tape_c, summary = [], [], jnp.zeros((1, D))
+        for t in range(length)[:: -1 if reverse else 1]:
+            previous, summary, cell = summary, jnp.zeros((1, D)), jnp.zeros((1, D))
+            if tape_h:
+                hidden = queries[one, t] + previous @ params["summary_kernel"]
+                hidden = jnp.tanh(hidden + jnp.concatenate(tape_h) @ params["key_kernel"])
+                weights = jax.nn.softmax(hidden @ params["vector"])[None]
+                summary = weights @ jnp.concatenate(tape_h)
+                cell = weights @ jnp.concatenate(tape_c)
+            parts = tuple(jnp.split(gates[one, t], 4, -1))
+            carry = lstm_step(params, {"hidden": summary, "cell": cell}, parts, keep[one])
+            tape_h.append(carry["hidden"])
+            tape_c.append(carry["cell"])
+        nothing = jnp.zeros((1, D))
+        final = {"hidden": (tape_h or [nothing])[-1], "cell": (tape_c or [nothing])[-1]}
+        read = tape_h[::-1] if reverse else tape_h
+        rows.append((jnp.concatenate([*read, *[nothing] * (S - length)])[None], final))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *rows)
 
 
-def test_gradients_are_those_of_an_ordinary_loop():
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_are_those_of_an_ordinary_loop(reverse):
     params, gates, queries, mask, keep = inputs()
-    mask = jnp.ones_like(mask)
 
     def loss(function, params, gates, queries):
-        hidden, final = function(params, gates, queries, mask, keep=keep)
+        hidden, final = function(params, gates, queries, mask, reverse=reverse, keep=keep)
         upstream = jnp.cos(jnp.arange(hidden.size)).reshape(hidden.shape)
         return (hidden * upstream).sum() + (final["hidden"] * final["cell"]).sum()
 

@@ -25,13 +25,6 @@ def test_sinusoidal_positions_are_those_of_the_formula(numpy_rng):
         np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
-def test_sinusoidal_positions_by_hand():
-    found = sinusoidal_positions(jnp.array([1, 2]), 4)
-    expected = [[0.84147098, 0.54030231, 0.00999983, 0.99995]]
-    expected += [[0.90929743, -0.41614684, 0.01999867, 0.99980001]]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [

@@ -120,13 +120,13 @@ def test_additive_scores_keep_no_hidden_layer_for_the_backward_pass():
     assert analysis.temp_size_in_bytes < 64 * 64 * 8 * 4 / 2
 
 
-def test_general_scores_project_the_keys_first(numpy_rng):
-    query, keys, kernel = f32(*(draw(numpy_rng, *s) for s in ((T, D), (S, Dk), (D, Dk))))
-    np.testing.assert_allclose(
-        general_scores(query, keys, kernel),
-        dot_scores(query, project_general_keys(keys, kernel)),
-        rtol=1e-6,
-    )
+def test_keys_projected_once_give_the_bilinear_form(numpy_rng):
+    query, keys, kernel = (draw(numpy_rng, *s) for s in ((T, D), (S, Dk), (D, Dk)))
+    expected = np.einsum("tq,qk,sk->ts", query, kernel, keys)
+    query, keys, kernel = f32(query, keys, kernel)
+    projected = dot_scores(query, project_general_keys(keys, kernel))
+    for found in (projected, general_scores(query, keys, kernel)):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_concat_scores_reject_a_kernel_of_other_depths(numpy_rng):

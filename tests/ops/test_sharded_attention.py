@@ -1,5 +1,7 @@
 """Attention over a source that is split over eight devices is that of one device."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,13 @@ from jax.sharding import AxisType, Mesh
 
 from attention_jax.ops.attend import AttentionSpec, attend, make_memory
 from attention_jax.ops.normalizers import sparsemax_normalizer
-from attention_jax.ops.scores import additive_scores, dot_scores, scaled_dot_scores
+from attention_jax.ops.positions import slot_offsets
+from attention_jax.ops.scores import (
+    additive_scores,
+    dot_scores,
+    location_scores,
+    scaled_dot_scores,
+)
 from attention_jax.ops.sharded_attention import attend_sharded
 from tests.devices import call_on_devices
 
@@ -125,3 +133,37 @@ def test_other_mechanisms_and_uneven_sources_are_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError, match="expected a softmax over all slots"):
             attend_sharded(refused, {}, query, memory, mesh)
+
+
+def score_by_column(params, query, memory, state, positions):
+    return location_scores(query, params["kernel"], memory.keys.shape[-2])
+
+
+def score_by_distance(params, query, memory, state, positions):
+    far = jnp.abs(slot_offsets(memory, positions)) * params["slope"]
+    return dot_scores(query, memory.keys) - far
+
+
+@pytest.mark.parametrize(
+    ("score", "shapes"),
+    [(score_by_column, {"kernel": (D, S)}), (score_by_distance, {"slope": ()})],
+)
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_scores_of_places_are_refused(score, shapes, is_compiled):
+    """Each device would take its slots for the first ones."""
+    spec, query = AttentionSpec(score), jnp.ones((1, 1, D))
+    mesh = jax.sharding.AbstractMesh((8,), ("sequence",))
+    params = {name: jnp.zeros(shape) for name, shape in shapes.items()}
+
+    def split(params):
+        return attend_sharded(spec, params, query, memory_of(spec), mesh).context
+
+    with pytest.raises(ValueError, match="depends on where a slot stands"):
+        (jax.jit(split) if is_compiled else split)(params)
+
+
+def test_averages_that_read_places_are_refused():
+    spec = dataclasses.replace(spec_of("dot"), average=lambda *_: None)
+    mesh = jax.sharding.AbstractMesh((8,), ("sequence",))
+    with pytest.raises(ValueError, match="depends on where a slot stands"):
+        attend_sharded(spec, {}, jnp.ones((1, 1, D)), memory_of(spec), mesh)

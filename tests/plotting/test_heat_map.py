@@ -1,5 +1,7 @@
 """Heat maps: what is drawn where, and tokens that plots choke on."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -141,10 +143,22 @@ def test_heat_map_draws_any_token(tokens, tmp_path):
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_svg_is_well_formed_and_the_same_for_the_same_figure(tmp_path):
+    texts = []
+    for name in ("a.svg", "b.svg"):
+        save_figure(heat_map(eye(3, 4), list("stuv"), list("xyz"), "a < b & c"), tmp_path / name)
+        texts.append((tmp_path / name).read_text(encoding="utf-8"))
+    assert texts[0] == texts[1]
+    ElementTree.fromstring(texts[0])
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (40, 60)])
 def test_heat_map_of_any_size(shape, tmp_path):
     figure = heat_map(np.zeros(shape), ["s"] * shape[1], ["t"] * shape[0])
     save_figure(figure, tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    labels = figure.axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == ["t"] * shape[0]
 
 
 def test_heat_map_refuses_tokens_that_do_not_match():

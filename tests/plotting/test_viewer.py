@@ -92,6 +92,18 @@ def test_viewer_html_holds_what_it_was_given():
     np.testing.assert_allclose(decoded(data, 0, 1), free.weights, atol=1 / 509)
 
 
+def test_viewer_html_holds_what_is_known_of_a_view():
+    views = {"mean": [attention(1, 1)], "head": [attention(1, 1)]}
+    one = [ViewerSentence(["a"], ["x"])]
+    about = {"head": {"aer": 0.123456789}}
+    assert read(viewer_html("T", one, views, about))[1]["about"] == [{}, {"aer": 0.123457}]
+    assert viewer_data("T", one, views)["about"] == [{}, {}]
+    with pytest.raises(ValueError, match="view 'head': expected a finite aer, found nan"):
+        viewer_data("T", one, views, {"head": {"aer": float("nan")}})
+    with pytest.raises(ValueError, match="about: expected names of views, found 'other'"):
+        viewer_data("T", one, views, {"other": {}})
+
+
 def test_viewer_html_names_a_sentence_without_a_key_by_its_index():
     sentences = [ViewerSentence(["a"], ["x"])] * 2
     data = viewer_data("T", sentences, {"v": [attention(1, 1)] * 2})

@@ -45,7 +45,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     path = tmp_path_factory.mktemp("viewer") / "viewer.html"
-    write_viewer(path, "A <title> of & more", SMALL, VIEWS)
+    write_viewer(path, "A <title> of & more", SMALL, VIEWS, {"other": {"nll_without": 0.5}})
     return path.as_uri()
 
 
@@ -63,6 +63,13 @@ def rows(page):
 
 def here(page):
     return page.text(".heading .key"), page.text('.views [aria-pressed="true"]')
+
+
+def test_what_is_known_of_a_view_is_beside_its_button(page):
+    hidden = 'document.getElementById("about").hidden'
+    assert page.run(hidden) is True
+    page.press("v")
+    assert page.run(hidden) is False and page.text("#about") == "nll without0.500"
 
 
 def test_page_shows_the_first_sentence(page):

@@ -1,11 +1,15 @@
 """The config of an experiment: a line for every mistake, and JSON that reads back."""
 
 import dataclasses
+import importlib
 import json
+import pkgutil
+import re
 
 import pytest
 from ml_collections import ConfigDict
 
+import configs
 from attention_jax.configuration import plain
 from attention_jax.errors import ConfigError
 from attention_jax.training.config import (
@@ -152,3 +156,23 @@ def test_changed_fields_lists_paths_with_both_values():
 )
 def test_may_change_allows_what_no_update_depends_on(path, allowed):
     assert may_change(path) == allowed
+
+
+def _forms(name: str) -> list[str]:
+    """Lists what a file in `configs` accepts after the colon; it says so when it refuses."""
+    with pytest.raises(ValueError, match="after the colon") as refusal:
+        importlib.import_module(f"configs.{name}").get_config("?")
+    return re.search("expected one of (.*) after the colon", str(refusal.value))[1].split(", ")
+
+
+CONFIG_FILES = sorted({module.name for module in pkgutil.iter_modules(configs.__path__)})
+CONFIG_FILES.remove("common")
+
+
+@pytest.mark.parametrize("name", CONFIG_FILES)
+def test_every_form_of_every_config_file_is_a_config(name):
+    for argument in _forms(name):
+        values = importlib.import_module(f"configs.{name}").get_config(argument)
+        if values.data.name == "parallel":
+            values.data.train_source = values.data.train_target = "text"
+        assert from_config_dict(template(values)) == from_config_dict(values), argument

@@ -11,7 +11,7 @@ from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import ConfigError, DataError
 from attention_jax.objectives import build_objective
-from attention_jax.training.links import training_links
+from attention_jax.training.links import inherited, training_links
 from attention_jax.training.run_directory import RunDirectory
 
 SOURCES = ["a small house .", "the house", "a book .", "the small book"]
@@ -53,6 +53,24 @@ def test_a_link_of_words_links_all_their_tokens_and_the_ends(config, tmp_path):
     expected = {(t, s) for t in range(3) for s in range(3)}
     expected |= {(t, s) for t in range(4, 8) for s in range(4, 9)} | {(8, 9)}
     assert found == expected
+
+
+def test_words_inherit_from_words_whatever_their_number_of_tokens(config, tmp_path):
+    """Of `the house`, `das haus` the last word is unaligned; its last letter is beside EOS."""
+    lines = [*LINES[:1], "0-0", *LINES[2:]]
+    (tmp_path / "links").write_text("".join(f"{line}\n" for line in lines))
+    by_word = build_objective({"nll": {}, "supervised_alignment": {"unaligned": "inherit_by_word"}})
+    task, links = links_of(config, tmp_path, by_word)
+    found = links[task.split("train").sources.index("the house")]
+    letters = {(t, s) for t in (0, 1, 2, 4, 5, 6, 7) for s in range(3)}
+    assert {tuple(map(int, pair)) for pair in found} == letters | {(8, 9)}
+
+
+def test_the_right_one_of_two_neighbours_is_inherited_from():
+    assert inherited([(4, 1), (5, 1), (7, 3)], 6) == [
+        (4, 0), (5, 0), (4, 1), (5, 1), (7, 2), (7, 3), (7, 4), (7, 5),
+    ]  # fmt: skip
+    assert inherited([], 3) == []
 
 
 def test_batches_hold_the_links_of_their_rows(config, tmp_path):

@@ -64,7 +64,7 @@ class Config(transformer.StackConfig):
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDecoder":
     """Builds the decoder; raises `ValueError` if a mechanism does not serve."""
     depth = sizes.embedding_dim
-    past = transformer.self_attention(config.self_attention or attention, depth, "causal")
+    past = transformer.self_attention(config, attention, depth, "causal")
     if sizes.encoder is None:
         return TransformerDecoder(config, depth, past, None)
     mechanism = sizes.mechanism(without_positions(attention), depth)
@@ -246,7 +246,7 @@ class TransformerDecoder(SequenceDecoder):
 
         def source(vectors: Array) -> tuple[Array, Any]:
             weights, before = params["attention"], state["attention"]
-            if vectors.shape[-2] == 1:
+            if vectors.shape[-2] == 1 and not train:  # a step of a search
                 output, after = self.mechanism.attend_row_by_row(
                     weights, vectors, memory, before, positions=positions
                 )
@@ -291,6 +291,12 @@ class TransformerDecoder(SequenceDecoder):
 
 
 def _write(room: Array, entry: Array, position: Array) -> Array:
-    """Puts one position's entry, keys `*B 1 D` or mask `*B 1`, where it belongs."""
-    axis = next(axis for axis in range(room.ndim) if room.shape[axis] != entry.shape[axis])
-    return jax.lax.dynamic_update_slice_in_dim(room, entry, position, axis)
+    """Puts one position's entry, keys `*B 1 D` or mask `*B 1`, where it belongs.
+
+    The axis of the positions is the one in which the two differ. Where none does, there is room
+    for one position only, which the entry fills.
+    """
+    for axis, (size, one) in enumerate(zip(room.shape, entry.shape, strict=True)):
+        if size != one:
+            return jax.lax.dynamic_update_slice_in_dim(room, entry, position, axis)
+    return entry

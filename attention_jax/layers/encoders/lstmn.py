@@ -15,19 +15,13 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.encoder import Encoded, FinalCarry, SequenceEncoder
+from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import zero_padding
 from attention_jax.types import Array, Params
 
 PAPER = "Cheng, Dong and Lapata (2016), section 3.1, eq. 5-10"
-
-_READINGS = {
-    "forward": ("forward",),
-    "backward": ("backward",),
-    "bidirectional": ("forward", "backward"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +42,7 @@ class Config:
     hidden_dim: int = setting(256, at_least=1)
     attention_dim: int = setting(256, at_least=1)
     num_layers: int = setting(1, at_least=1)
-    direction: str = setting("forward", choices=_READINGS)
+    direction: str = setting("forward", choices=READINGS)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
 
@@ -78,7 +72,7 @@ class LstmnEncoder(SequenceEncoder):
     @property
     def finals(self) -> tuple[FinalCarry, ...]:
         """What each layer ends with: its last states, not their summaries."""
-        final = FinalCarry(_READINGS[self.config.direction], self.config.hidden_dim, "lstm")
+        final = FinalCarry(READINGS[self.config.direction], self.config.hidden_dim, "lstm")
         return (final,) * self.config.num_layers
 
     @property

@@ -13,17 +13,11 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.encoder import Encoded, FinalCarry, SequenceEncoder
+from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
 from attention_jax.ops.recurrent import CELLS, run_cell
 from attention_jax.types import Array, Params
 
 PAPER = "Bahdanau et al. (2015), section 3.2; Sutskever et al. (2014), section 2"
-
-_READINGS = {
-    "forward": ("forward",),
-    "backward": ("backward",),
-    "bidirectional": ("forward", "backward"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +42,7 @@ class Config:
     cell: str = setting("gru", choices=CELLS)
     hidden_dim: int = setting(256, at_least=1)
     num_layers: int = setting(1, at_least=1)
-    direction: str = setting("bidirectional", choices=_READINGS)
+    direction: str = setting("bidirectional", choices=READINGS)
     bidirectional_layers: int | None = setting(None, at_least=1)
     residual: bool = setting(False)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
@@ -80,7 +74,7 @@ class Config:
         """Returns the directions in which a layer reads."""
         if self.bidirectional_layers is not None and layer >= self.bidirectional_layers:
             return ("forward",)
-        return _READINGS[self.direction]
+        return READINGS[self.direction]
 
 
 def build(config: Config, input_dim: int, attention: Any = None) -> "RecurrentEncoder":

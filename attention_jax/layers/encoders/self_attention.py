@@ -29,7 +29,7 @@ class Config(transformer.StackConfig):
 
 def build(config: Config, input_dim: int, attention: Any) -> "SelfAttentionEncoder":
     """Builds the encoder; raises `ValueError` if the mechanism does not serve."""
-    mechanism = transformer.self_attention(config.self_attention or attention, input_dim, "self")
+    mechanism = transformer.self_attention(config, attention, input_dim, "self")
     return SelfAttentionEncoder(config, input_dim, mechanism)
 
 

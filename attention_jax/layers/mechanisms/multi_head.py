@@ -36,8 +36,12 @@ class Config:
         `num_heads`; None for all, 1 for multi-query attention.
       head_dim: Depth of a head's queries and keys (64 in the paper).
       head_value_dim: Depth of a head's values; None for `head_dim`.
-      use_bias: Whether projections add a bias; that of keys would change no weights.
-      dropout: Share of the weights that is dropped after normalisation.
+      use_bias: Whether projections add a bias. Keys have none: under a score by products, such as
+        `scaled_dot`, it would add the same to all scores of a query and change no weights. (It
+        would with additive scores, and with the refinements `rope`, `qk_norm`, `soft_cap` and
+        `attention_sink`.)
+      dropout: Share of the weights that is dropped after normalisation, for the average of the
+        values in training; the weights that are reported are whole.
       score: The mechanism that each head scores with, with its normalizer.
       refinements: What later papers changed, by name; see `layers/refinements`.
     """
@@ -153,16 +157,15 @@ def _with_projections(
 
 
 def _with_dropout(parts: MechanismParts, rate: float) -> MechanismParts:
-    """Drops weights; those that stay are not normalised again."""
-    normalize = parts.spec.normalizer
+    """Drops weights on their way to the average; those that stay are not normalised again."""
+    before = parts.spec.reweight
 
-    def normalizer(params: Params, scores: Array, *rest: Any, **call: Any):
-        weights, aux = normalize(params, scores, *rest, **call)
-        rng, train = call["rng"], call["train"]
-        factors = dropout_factors(rng, rate, weights.shape, weights.dtype, train)
-        return scale(weights, factors), aux
+    def reweight(params: Params, weights: Array, *, rng: Array | None, train: bool) -> Array:
+        if before is not None:
+            weights = before(params, weights, rng=rng, train=train)
+        return scale(weights, dropout_factors(rng, rate, weights.shape, weights.dtype, train))
 
-    return parts._replace(spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None))
+    return parts._replace(spec=dataclasses.replace(parts.spec, reweight=reweight))
 
 
 def _join(params: Params, contexts: Array) -> Array:

@@ -2,7 +2,11 @@
 
   weights[t, s] = exp(scores[t, s]) / (exp(sink) + sum_r exp(scores[t, r]))
 
-With a fixed sink of zero this is the softmax with one more in its denominator.
+With a fixed sink of zero this is the softmax with one more in its denominator, Xiao et al.'s zero
+sink. A sink that each head learns is that of later models, such as gpt-oss.
+
+Deviations: Xiao et al.'s learnable sink is something else and not here: a token before the text,
+with a key that queries are compared with and a value that is read.
 """
 
 import dataclasses
@@ -16,7 +20,10 @@ from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head
 from attention_jax.types import Array, Params
 
-PAPER = "Xiao et al. (2024), Efficient streaming language models, section 3.3"
+PAPER = (
+    "Xiao et al. (2024), Efficient streaming language models, section 3.3, for the zero sink; "
+    "OpenAI (2025), gpt-oss model card, for a learned one"
+)
 ORDER = 60
 
 

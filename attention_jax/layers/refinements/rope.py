@@ -32,7 +32,9 @@ class Config:
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """Rotates queries and keys; raises `ValueError` if their depth is odd."""
     if head.key_dim % 2:
-        raise ValueError(f"attention.head_dim: expected an even depth for 'rope', found {head[2]}")
+        raise ValueError(
+            f"attention.head_dim: expected an even depth for 'rope', found {head.key_dim}"
+        )
     spec = parts.spec
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:

@@ -1,10 +1,12 @@
 """Talking heads: scores, and weights, are mixed over the heads by learned matrices.
 
-  scores[h] = sum_g P[g, h] scores[g],   weights[h] = sum_g Q[g, h] normalizer(scores)[g]
+  scores[h] = sum_g P[g, h] scores[g],   context[h] = sum_g Q[g, h] normalizer(scores[g]) values[h]
+
+Mixed weights may be negative and have any sum, so that they say no longer where a head looks: the
+weights that are reported, such as to objectives and pictures, are those of the normalizer.
 """
 
 import dataclasses
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -24,7 +26,7 @@ class Config:
 
     Attributes:
       mixes_scores: Whether heads talk before the normalizer.
-      mixes_weights: Whether they talk after it.
+      mixes_weights: Whether they talk after it, on the way to the average of the values.
     """
 
     mixes_scores: bool = setting(True)
@@ -54,13 +56,11 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         )
     if not config.mixes_weights:
         return parts
-    normalize = parts.spec.normalizer
 
-    def normalizer(params: Params, scores: Array, mask: Array, *rest: Any, **call: Any):
-        weights, aux = normalize(params, scores, mask, *rest, **call)
-        return mix(weights, params["mixed_weights"]), aux
+    def reweight(params: Params, weights: Array, *, rng: Array | None, train: bool) -> Array:
+        return mix(weights, params["mixed_weights"])
 
     return parts._replace(
-        spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None),
+        spec=dataclasses.replace(parts.spec, reweight=reweight, fused=None),
         parameters={**parts.parameters, "mixed_weights": vector},
     )

@@ -11,6 +11,7 @@ function showSentence() {
     coverage: coverageOf(attention),
     gold: goldOf(state.sentence, state.view),
   };
+  drawAbout();
   drawHeading();
   drawPicture("matrix", drawMatrix);
   drawPicture("links", drawLinks);
@@ -67,8 +68,19 @@ function scoreChips() {
   const scores = Object.entries(scoresOf(state.sentence, state.view));
   const chips = scores.map(([name, value]) => [name, asScore(value)]);
   if (state.sort === "disagreement") chips.push(["disagreement", stateDisagreement(state.sentence).toFixed(2)]);
-  return chips.map(([name, value]) =>
-    element("span", { class: "chip" }, name, element("b", { text: value })),
+  return chips.map(chip);
+}
+
+function chip([name, value]) {
+  return element("span", { class: "chip" }, name, element("b", { text: value }));
+}
+
+/** What is known of the view over more than a sentence; nothing of most. */
+function drawAbout() {
+  const known = Object.entries(data.about[state.view]);
+  byId("about").hidden = !known.length;
+  byId("about").replaceChildren(
+    ...known.map(([name, value]) => chip([name.replaceAll("_", " "), asScore(value)])),
   );
 }
 

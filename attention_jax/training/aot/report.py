@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from attention_jax.training.aot.footprint import Footprint
 from attention_jax.training.aot.targets import Target
 
+_BYTES = 4  # of a parameter, which is float32 whatever is computed in
 _PARTS = {
     "params": "parameters",
     "optimizer": "optimiser state",
@@ -25,6 +26,7 @@ def lines(found: Footprint, target: Target, compiler: str) -> Iterator[str]:
     yield f"{'a device holds':48}{'MiB':>10}"
     for label, size in memory_rows(found):
         yield f"  {label:46}{mebibytes(size):>10}"
+    yield _decoding_line(found, target)
     yield ""
     yield from _exchange_lines(found)
 
@@ -50,6 +52,14 @@ def memory_rows(found: Footprint) -> Sequence[tuple[str, int]]:
 def mebibytes(size: float) -> str:
     """Writes a number of bytes."""
     return f"{size / 2**20:,.1f}"
+
+
+def _decoding_line(found: Footprint, target: Target) -> str:
+    """Returns what a search needs at least, which holds on every device what training splits."""
+    held = f"decoding holds all parameters: {mebibytes(_BYTES * found.parameters)} MiB"
+    if target.memory_gib is None:
+        return held
+    return f"{held} of a device's {mebibytes(target.memory_gib * 2**30)}"
 
 
 def _exchange_lines(found: Footprint) -> Iterator[str]:

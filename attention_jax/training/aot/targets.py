@@ -37,8 +37,6 @@ _LIBTPU_ENVIRONMENT = {
     "TPU_STDERR_LOG_LEVEL": "3",
 }
 
-COMPILERS = ("auto", "tpu", "cpu")
-
 
 @dataclasses.dataclass(frozen=True)
 class Target:

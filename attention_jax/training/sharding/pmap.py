@@ -80,9 +80,9 @@ class Pmap:
         # Of several processes, each gives and gets what lies on its own devices.
         def call(state: Any, batch: Any, *rest: Any) -> Any:
             local = multihost_utils.global_array_to_host_local_array(
-                (state, *rest), self.mesh, PartitionSpec()
+                state, self.mesh, PartitionSpec()
             )
-            found = mapped(local[0], batch, *local[1:])
+            found = mapped(local, batch, *rest)  # keys are each process's own already
             return multihost_utils.host_local_array_to_global_array(
                 found, self.mesh, PartitionSpec()
             )

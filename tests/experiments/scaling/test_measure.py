@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from attention_jax.errors import UserError
+from attention_jax.training import provenance
 from experiments.scaling import analysis, figures, measure, page
 from experiments.scaling.series import CPU, GPU, all_series
 from experiments.scaling.subjects import Subject
@@ -177,7 +178,7 @@ def test_help_needs_no_measuring(repository, python_environment):
     assert (done.returncode, done.stderr) == (0, "") and "--platform=NAME" in done.stdout
 
 
-def test_a_series_is_measured_by_processes_of_its_own(tmp_path):
+def test_a_series_is_measured_by_processes_of_its_own(tmp_path, monkeypatch):
     weak = all_series(CPU, 1, smoke=True)[-1]
     conditions = Conditions(rounds=1, min_seconds=0.0, patience=0.0)
     found = json.loads(json.dumps(measure.run(weak, CPU, conditions, tmp_path / "logs")))
@@ -185,8 +186,12 @@ def test_a_series_is_measured_by_processes_of_its_own(tmp_path):
     assert [(point["x"], point["devices"]) for point in found["points"]] == [(1, 1), (2, 2)]
     flops = [point["flops"] for point in found["points"]]
     assert flops[1] == 2 * flops[0] > 0
+    found["commit"] = "c0ffee"
+    monkeypatch.setattr(provenance, "commit", lambda: "c0ffee")
     assert measure.is_current(found, weak)
     assert not measure.is_current(None, weak)
     assert not measure.is_current({**found, "failures": {"float32 1": "died"}}, weak)
     assert not measure.is_current(found, all_series(CPU, 1)[-1])
+    monkeypatch.setattr(provenance, "commit", lambda: "c0ffee-modified")
+    assert not measure.is_current({**found, "commit": "c0ffee-modified"}, weak)
     assert "overhead" in page.page(CPU, {"weak": found})

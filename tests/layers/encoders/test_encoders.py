@@ -11,6 +11,7 @@ import pytest
 from attention_jax.layers.encoder import encoder_names, find_encoder
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Parameter
+from tests.parameters import carried_over
 from tests.quick import quick_jit
 
 B, S, CUT, D = 3, 5, 3, 8
@@ -49,6 +50,8 @@ def alternatives(name):
                         if choice != default)  # fmt: skip
         elif isinstance(default, bool):
             yield value, not default
+        elif value == "max_positions":
+            yield value, CUT  # fewer than there are tokens
         elif isinstance(default, int):
             yield value, default + 2  # what is odd stays odd
         elif isinstance(default, float):
@@ -141,14 +144,14 @@ CHANGES = [
 ]
 
 
-def everything(config):
-    encoded = compiled(config, True)(parameters(config), *source(), rng=jax.random.key(0))
+def everything(config, params):
+    encoded = compiled(config, True)(params, *source(), rng=jax.random.key(0))
     return encoded.annotations, encoded.averaged
 
 
 @pytest.mark.parametrize(("name", "field", "value"), CHANGES)
 def test_every_field_changes_something(name, field, value):
-    """Other parameters, or other outputs of the same parameters in training."""
+    """Other outputs in training, with the same parameters as far as both have them."""
     other = changed(name, field, value)
     beside = {"num_layers", "positions"} - {field} if field == "max_positions" else {"num_layers"}
     same = {} if field == "num_layers" else {
@@ -156,9 +159,16 @@ def test_every_field_changes_something(name, field, value):
         if each.name in beside
     }  # fmt: skip
     one = small(name, **same)
-    if build(one).parameters == build(other).parameters:
-        pairs = zip(everything(one), everything(other), strict=True)
-        assert any(not np.allclose(before, after, atol=1e-5) for before, after in pairs)
+    params = parameters(one)
+    pairs = zip(
+        everything(one, params),
+        everything(other, carried_over(params, parameters(other))),
+        strict=True,
+    )
+    assert any(
+        before.shape != after.shape or not np.allclose(before, after, atol=1e-5)
+        for before, after in pairs
+    )
 
 
 @pytest.mark.parametrize(

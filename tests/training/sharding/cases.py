@@ -68,6 +68,7 @@ RULES = {
         ("feed_forward/output$", ("tensor", "fsdp")),
     ),
 }
+LAYERS = "layers"  # each layer over all devices, as the config of `narrow_gnmt` lays them
 CASES = {
     "data": {"data": 8},
     "fsdp": {"data": 1, "fsdp": 8},
@@ -93,7 +94,18 @@ AVERAGING = MovingAverage()
 
 @functools.cache
 def network_of(model):
-    return build_model(typed(find_config(model), MODELS[model]), VOCABULARY, VOCABULARY)
+    values = narrow_gnmt() if model == "gnmt" else MODELS[model]
+    config = typed(find_config(values.get("name", model)), values)
+    return build_model(config, VOCABULARY, VOCABULARY)
+
+
+def narrow_gnmt():
+    """The model of GNMT's config for the paper's size, with three narrow layers a side."""
+    model = load_config("configs/gnmt2016.py:paper").model
+    model.source_embedding_dim = model.target_embedding_dim = model.attention.attention_dim = 32
+    for side in (model.encoder, model.decoder):
+        side.hidden_dim, side.num_layers = 32, 3  # residual connections are from the third one on
+    return model.to_dict()
 
 
 def start_of(model):
@@ -111,9 +123,12 @@ class Trainer:
 
     def __init__(self, model, case, parts):
         alone = case == "one"
-        values = {} if alone else CASES[case]
+        values = {} if alone else {**CASES, LAYERS: {"data": 1, "tensor": 8}}[case]
         if case == "rules":
             values = {**values, "rules": RULES[model]}
+        if case == LAYERS:
+            rules = load_config("configs/gnmt2016.py:paper").sharding.rules
+            values = {**values, "rules": rules}
         self._strategy = build_strategy(
             typed(ShardingConfig, values), jax.devices()[: 1 if alone else 8]
         )
@@ -168,6 +183,17 @@ def run_everything(model, resumes):
                     for old, new in (itertools.product(trainers, trainers) if resumes else ())
                 }
         found[str(parts)] = runs
+    return found
+
+
+def steps_of_gnmt():
+    """Returns what a step measures, and the bytes on a device, on one device and on eight."""
+    found = {}
+    for case in ("one", LAYERS):
+        trainer = Trainer("gnmt", case, 1)
+        state, summary = trainer.train(trainer.start(), 0)
+        found[case] = {"loss": summary["loss"], "gradient": _flat(state.optimizer[0]),
+                       "held": trainer.held()}  # fmt: skip
     return found
 
 

@@ -60,6 +60,25 @@ def test_tensor_splits_the_tables_of_vocabularies_and_fsdp_the_rest():
     assert found["decoder/cell/recurrent"] == (None, "fsdp")
 
 
+@pytest.mark.parametrize(
+    ("path", "is_table"),
+    [
+        ("embedding", True),
+        ("source_embedding", True),
+        ("reverse/target_embedding", True),
+        ("reverse/output", True),
+        ("reverse/output_bias", True),
+        ("output_projection", False),
+        ("decoder/layer_0/feed_forward/output", False),
+        ("reverse/encoder/layer_0/feed_forward/output_bias", False),
+        ("decoder/layer_0/attention/output_bias", False),
+    ],
+)
+def test_only_tables_of_vocabularies_are_split_over_tensor(path, is_table):
+    found = parameter_axes({"output": (40, 64), path: (40, 24)}, sizes(tensor=4))
+    assert found[path] == (("tensor", None) if is_table else ())
+
+
 def test_rules_come_first_in_their_order():
     rules = (("cell", (None,)), ("recurrent|output$", ("tensor", "fsdp")))
     found = axes_of(rules, fsdp=2, tensor=4)

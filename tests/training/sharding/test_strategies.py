@@ -78,6 +78,18 @@ def test_fsdp_splits_parameters_and_moments(measured):
     )
 
 
+def test_gnmt_trains_with_each_layer_on_eight_devices():
+    """By the rules of its own config, which `--config.sharding.tensor=8` needs."""
+    found = call_on_devices(8, "tests.training.sharding.cases.steps_of_gnmt")
+    one, layers = found["one"], found["layers"]
+    assert_close(layers["loss"], one["loss"])
+    assert_close(layers["gradient"], one["gradient"])
+    assert np.abs(one["gradient"]).max() > 0.01
+    assert layers["held"]["mesh"] == {"data": 1, "fsdp": 1, "tensor": 8}
+    held = layers["held"]["parameter_bytes_per_device"] / one["held"]["parameter_bytes"]
+    assert 1 / 8 < held < 0.2  # attention and biases are whole
+
+
 @pytest.mark.parametrize("location", ["bahdanau2015.py:multi30k", "vaswani2017.py:base"])
 def test_eight_devices_hold_an_eighth_of_a_training_each(location):
     function = "tests.training.sharding.cases.held_of_config"

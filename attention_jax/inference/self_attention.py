@@ -1,0 +1,97 @@
+"""What the positions of a source, and of a known target, attend to on their own side."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from attention_jax.data.pipeline import make_eval_batches
+from attention_jax.data.tasks import Split
+from attention_jax.evaluation.head_statistics import Heads
+from attention_jax.inference.trained import TrainedRun
+from attention_jax.layers.attention import Mechanism
+from attention_jax.types import Array, AttentionOutput, Batch, BidirectionalModel, Params
+
+# The sides of a model, their mechanisms of self-attention, and what tells their lengths.
+_SIDES = (("encoder", "mechanism", "source_mask"), ("decoder", "past", "target_mask"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recorded(Mechanism):
+    """A mechanism that keeps the weights of each of its calls, which are the layers in order.
+
+    Attributes:
+      kept: `B T H S` of each call; tracers while a model is traced.
+    """
+
+    kept: list[Array] = dataclasses.field(default_factory=list, compare=False)
+
+    def attend(self, *arguments: Any, **keywords: Any) -> tuple[AttentionOutput, Any]:
+        output, state = super().attend(*arguments, **keywords)
+        weights = output.aux.get("head_weights", output.weights[..., None, :])
+        self.kept.append(weights)
+        return output, state
+
+
+def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Heads]]:
+    """Returns the self-attention of every layer of a Transformer's sides.
+
+    Args:
+      run: A trained model.
+      split: Its sources and targets; targets are attended to as they are written by force.
+
+    Returns:
+      By the path of the layer's module, for each pair the weights `H N N` without padding; empty
+      where positions do not attend to one another.
+    """
+    is_both = isinstance(run.model, BidirectionalModel)
+    model = run.model.forward if is_both else run.model
+    params = jax.device_put(jax.device_get(run.params["forward"] if is_both else run.params))
+    prefix = "forward/" if is_both else ""
+    sides = [side for side in _SIDES if _attends(model, side[0], side[1])]
+    if not sides:
+        return {}
+    attend = jax.jit(lambda params, batch: _weights(model, sides, params, batch))
+    found: dict[str, dict[int, Heads]] = {}
+    for batch in make_eval_batches(split, run.config.data):
+        arrays = jax.device_get(attend(params, batch))
+        for part, _, mask in sides:
+            for layer, weights in enumerate(arrays[part]):
+                pairs = found.setdefault(f"{prefix}{part}/layer_{layer}/self_attention", {})
+                pairs |= _cut(weights, batch[mask].sum(-1), batch["index"])
+    return {layer: [pairs[index] for index in sorted(pairs)] for layer, pairs in found.items()}
+
+
+def _attends(model: Any, part: str, field: str) -> bool:
+    """Tells whether a side is a stack whose layers call a mechanism of self-attention."""
+    side = getattr(model, part)
+    parameters = side.parameters.get("layer_0", {})
+    is_stack = isinstance(parameters, dict) and "self_attention" in parameters
+    return is_stack and isinstance(getattr(side, field, None), Mechanism)
+
+
+def _weights(model: Any, sides: list[Any], params: Params, batch: Batch) -> dict[str, list[Array]]:
+    kept: dict[str, list[Array]] = {part: [] for part, _, _ in sides}
+    for part, field, _ in sides:
+        side = getattr(model, part)
+        recorded = _Recorded(**_fields(getattr(side, field)), kept=kept[part])
+        model = dataclasses.replace(model, **{part: dataclasses.replace(side, **{field: recorded})})
+    model.apply(params, batch)
+    return kept
+
+
+def _fields(mechanism: Mechanism) -> dict[str, Any]:
+    fields = dataclasses.fields(mechanism)
+    return {field.name: getattr(mechanism, field.name) for field in fields}
+
+
+def _cut(
+    weights: np.ndarray, lengths: np.ndarray, indices: np.ndarray
+) -> dict[int, Heads]:
+    """Takes padding and filler rows away from `B N H N`."""
+    return {
+        int(index): np.moveaxis(weights[row], 1, 0)[:, : lengths[row], : lengths[row]]
+        for row, index in enumerate(indices)
+        if index >= 0
+    }
