@@ -8,8 +8,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --against        other runs, with commas between, to compare with by paired bootstrap and in the
                    viewer; DIRECTORY@STEP for a checkpoint of one
   --dropped_words  aligns sources with outputs for words left untranslated; half a minute
-  --heads          measures every head: what it attends to, its AER, what is lost without it;
-                   layers and heads are counted from 0, in the viewer too
+  --heads          measures every head (from 0): what it attends to, AER, what is lost without it
   --alignment      a file of gold links for one split: attention while its references are written
                    is compared with them (AER, match and probability mass); as for `launch.align
                    score --gold`, but from 0 unless --alignment_base=1: the default there is 1

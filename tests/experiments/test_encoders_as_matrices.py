@@ -36,8 +36,11 @@ def records(tmp_path, numpy_rng, monkeypatch):
         counts = measures["bleu"].counts
         sentences = SentenceBleu(counts[:, 0].astype(int), counts)
         sentence_bleu.save(run.record / sentence_bleu.FILE, dict.fromkeys(SPLITS, sentences))
-        lines = [{"split": "train", "tokens_per_second": rate} for rate in (1.0, 900.0, 2000.0)]
-        lines.insert(1, {"split": "validation", "nll": 1.0})
+        lines = [
+            {"step": step, "split": "train", "tokens_per_second": rate}
+            for step, rate in enumerate((1.0, 900.0, 2000.0))
+        ]
+        lines.insert(1, {"step": 0, "split": "validation", "nll": 1.0})
         (run.record / experiment.METRICS).write_text("\n".join(map(json.dumps, lines)))
     return grid, runs
 

@@ -28,7 +28,7 @@ def test_write_report_compares_both(tmp_path, numpy_rng, monkeypatch):
         rate = 0.6 if run.cell == "recurrent" else 0.8
         measures = {"bleu": translations(numpy_rng, rate), "aer": alignments(numpy_rng, rate)}
         write_record(run, measures)
-        line = {"split": "train", "tokens_per_second": 2000.0}
+        line = {"step": 1, "split": "train", "tokens_per_second": 2000.0}
         (run.record / experiment.METRICS).write_text(json.dumps(line))
     (page,) = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
