@@ -26,13 +26,16 @@ from launch import cli
 USAGE = """
 Tests the claim of Vaswani et al. (2017, section 3.2.1) that dot-product attention is much faster
 and more space-efficient in practice than additive attention, which is alike in theory: time and
-temporary memory of both, forward alone and with gradients, over the length, the depth and the
-number of heads. Both project queries and keys to the same depth. About five minutes.
+temporary memory of both, forward alone and with gradients, over the number of queries and of slots,
+the depth and the number of heads. Both project queries and keys to the same depth. Additive scores
+are measured twice: as in this project, and written out, with their hidden layer kept. About ten
+minutes.
 
 usage: python -m experiments.additive_vs_multiplicative [--out=DIRECTORY] [--smoke] [--tables_only]
 """
 NAME = "additive_vs_multiplicative"
-ADDITIVE, DOT = "additive", "dot product"
+ADDITIVE, PLAIN, DOT = "additive", "additive, written out", "dot product"
+SCORES = (ADDITIVE, PLAIN, DOT)
 PASSES = ("forward", "with gradients")
 BATCH, ROUNDS = 4, 7
 # What "much faster" and "more space-efficient" are taken to mean: additive over dot product.
@@ -41,25 +44,29 @@ CLAIMED = {"milliseconds": 1.5, "temporaries_mib": 1.05}
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What is attended to: as many queries as slots.
+    """What attends to what.
 
     Attributes:
-      length: Queries, and slots.
+      queries: How many ask.
+      slots: How many are attended to.
       depth: Of queries, keys and values, over all heads.
       heads: How many share the depth.
     """
 
-    length: int
+    queries: int
+    slots: int
     depth: int
     heads: int
 
 
 SHAPES = (
-    *(Shape(length, 256, 1) for length in (32, 64, 128, 256, 512)),
-    *(Shape(128, depth, 1) for depth in (64, 128, 512)),
-    *(Shape(128, 256, heads) for heads in (4, 8)),
+    *(Shape(length, length, 256, 1) for length in (32, 64, 128, 256, 512)),
+    *(Shape(queries, 128, 256, 1) for queries in (1, 32, 512)),
+    *(Shape(128, slots, 256, 1) for slots in (32, 512)),
+    *(Shape(128, 128, depth, 1) for depth in (64, 128, 512)),
+    *(Shape(128, 128, 256, heads) for heads in (4, 8)),
 )
-SMOKE = (Shape(8, 16, 1), Shape(16, 16, 2))
+SMOKE = (Shape(8, 8, 16, 1), Shape(8, 16, 16, 2))
 
 
 def define_flags(argv: list[str]) -> list[str]:
@@ -93,7 +100,7 @@ def measure(shapes: Sequence[Shape], rounds: int) -> dict[str, Any]:
     for shape in shapes:
         programs = {
             (score, each): compiled(score, shape, each)
-            for score in (ADDITIVE, DOT)
+            for score in SCORES
             for each in PASSES
         }
         seconds = timed({key: run for key, (run, _) in programs.items()}, rounds)
@@ -146,7 +153,7 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     head_dim = shape.depth // shape.heads
     inner = (
         {"name": "bahdanau", "attention_dim": head_dim}
-        if score == ADDITIVE
+        if score != DOT
         else {"name": "scaled_dot"}
     )
     config = typed(
@@ -154,13 +161,16 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
         {"name": "multi_head", "num_heads": shape.heads, "head_dim": head_dim, "score": inner},
     )
     mechanism = Mechanism.build(config, *[shape.depth] * 3)
+    if score == PLAIN:
+        spec = dataclasses.replace(mechanism.parts.spec, score=_plain_scores)
+        mechanism = dataclasses.replace(mechanism, parts=mechanism.parts._replace(spec=spec))
     rng = jax.random.key(0)
     params = draw(mechanism.parameters, rng, Initialization())
-    size = (BATCH, shape.length, shape.depth)
     query, keys, values = (
-        jax.random.normal(jax.random.fold_in(rng, number), size) for number in range(3)
+        jax.random.normal(jax.random.fold_in(rng, number), (BATCH, length, shape.depth))
+        for number, length in enumerate((shape.queries, shape.slots, shape.slots))
     )
-    mask = jnp.ones(size[:2], bool)
+    mask = jnp.ones((BATCH, shape.slots), bool)
 
     def attend(params: Any, query: Any, keys: Any, values: Any) -> Any:
         memory = mechanism.make_memory(params, keys, values, mask)
@@ -169,19 +179,21 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     return attend, (params, query, keys, values)
 
 
+def _plain_scores(params: Any, query: Any, memory: Any, state: Any, positions: Any) -> Any:
+    projected = query @ params["query_kernel"]
+    hidden = jnp.tanh(projected[..., :, None, :] + memory.keys[..., None, :, :])
+    return hidden @ params["vector"]
+
+
 # ---- The page ------------------------------------------------------------------------------------
-def ratios(results: Mapping[str, Any], what: str, measure: str) -> dict[Shape, float]:
-    """Returns, for every shape, how many times as much additive attention takes."""
-    values = {
-        (Shape(one["length"], one["depth"], one["heads"]), one["score"]): one[measure]
-        for one in results["records"]
-        if one["pass"] == what
-    }
-    shapes = dict.fromkeys(shape for shape, _ in values)
+def ratios(
+    results: Mapping[str, Any], what: str, measure: str, score: str = ADDITIVE
+) -> dict[Shape, float]:
+    """Returns, for every shape, how many times as much as dot products a score takes."""
     return {
-        shape: values[shape, ADDITIVE] / values[shape, DOT]
-        for shape in shapes
-        if values[shape, DOT] > 0
+        shape: of_shape[score][measure] / of_shape[DOT][measure]
+        for shape, of_shape in _by_shape(results, what)
+        if of_shape[DOT][measure] > 0
     }
 
 
@@ -192,7 +204,7 @@ def page(results: Mapping[str, Any]) -> str:
         "",
         "Vaswani et al. (2017, section 3.2.1) say that dot-product attention is much faster and "
         "more space-efficient in practice than additive attention. Multi-head attention with "
-        f"either score, projections included; batch {results['batch']}, as many queries as slots; "
+        f"either score, projections included; batch {results['batch']}; "
         f"`{results['command']}` on {results['device']}, jax {results['jax']}, commit "
         f"{short_commit(results['commit'])}, {results['at']}. Medians of runs by turns.",
         "",
@@ -202,9 +214,10 @@ def page(results: Mapping[str, Any]) -> str:
         "",
         *verdicts(results),
         "",
-        "Additive scores are those of this project: their hidden layer is computed again in the "
-        "backward pass instead of kept. Dot products take the fused path, which answers long "
-        "sequences in blocks.",
+        "Additive scores are those of this project, whose hidden layer is computed again in the "
+        "backward pass instead of kept; written out, they are `tanh(q[:, None] + k) @ v`. Dot "
+        "products take the fused path, which answers long sequences in blocks. In brackets: how "
+        "many times as much as dot products.",
         "",
     ]
     for what in PASSES:
@@ -213,17 +226,16 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def verdicts(results: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each measure and pass: the ratios' span, and whether the claim held."""
+    """Returns a line for each measure, pass and score: the ratios' span, and if the claim held."""
     lines = []
     for measure, name in {"milliseconds": "time", "temporaries_mib": "temporary memory"}.items():
         for what in PASSES:
-            found = [*ratios(results, what, measure).values()]
-            if found:
-                span = f"{min(found):.2f} to {max(found):.2f} times that of dot products"
-                lines.append(
-                    f"- {name}, {what}: additive attention takes {span}. "
-                    f"{_claim(found, CLAIMED[measure])}"
-                )
+            for score in (ADDITIVE, PLAIN):
+                found = [*ratios(results, what, measure, score).values()]
+                if found:
+                    span = f"{min(found):.2f} to {max(found):.2f} times that of dot products"
+                    claim = _claim(found, CLAIMED[measure])
+                    lines.append(f"- {name}, {what}, {score}: {span}. {claim}")
     return lines
 
 
@@ -235,43 +247,46 @@ def _claim(found: Sequence[float], least: float) -> str:
 
 
 def _table(results: Mapping[str, Any], what: str) -> str:
+    measures = {"milliseconds": ("ms", 2), "temporaries_mib": ("MiB", 1)}
     rows = []
-    by_time, by_memory = (
-        ratios(results, what, name) for name in ("milliseconds", "temporaries_mib")
-    )
     for shape, of_shape in _by_shape(results, what):
-        cells = [f"{of_shape[score]['milliseconds']:.2f}" for score in (ADDITIVE, DOT)]
-        cells.append(f"{by_time[shape]:.2f}")
-        cells += [f"{of_shape[score]['temporaries_mib']:.1f}" for score in (ADDITIVE, DOT)]
-        cells.append(f"{by_memory[shape]:.2f}" if shape in by_memory else "")
-        rows.append([f"{shape.length}", f"{shape.depth}", f"{shape.heads}", *cells])
-    headings = ["length", "depth", "heads", "additive, ms", "dot, ms", "ratio"]
-    return table([*headings, "additive, MiB", "dot, MiB", "ratio"], rows)
+        row = [f"{size}" for size in dataclasses.astuple(shape)]
+        for measure, (_, digits) in measures.items():
+            least = of_shape[DOT][measure]
+            for score in SCORES:
+                value = of_shape[score][measure]
+                times = f" ({value / least:.2f})" if least > 0 and score != DOT else ""
+                row.append(f"{value:.{digits}f}{times}")
+        rows.append(row)
+    headings = [field.name for field in dataclasses.fields(Shape)]
+    headings += [f"{score}, {unit}" for unit, _ in measures.values() for score in SCORES]
+    return table(headings, rows)
 
 
 def _by_shape(
     results: Mapping[str, Any], what: str
 ) -> Iterable[tuple[Shape, dict[str, Mapping[str, Any]]]]:
     found: dict[Shape, dict[str, Mapping[str, Any]]] = {}
+    names = [field.name for field in dataclasses.fields(Shape)]
     for one in results["records"]:
         if one["pass"] == what:
-            shape = Shape(one["length"], one["depth"], one["heads"])
+            shape = Shape(**{name: one[name] for name in names})
             found.setdefault(shape, {})[one["score"]] = one
     return found.items()
 
 
 def plot(results: Mapping[str, Any]) -> Any:
-    """Draws time against length at the first depth and number of heads."""
-    figure = new_figure(6.0, 3.6)
+    """Draws time against length, with as many queries as slots, at the first depth and heads."""
+    figure = new_figure(6.0, 3.9)
     axes = figure.subplots()
     first = results["records"][0]
-    for number, score in enumerate((ADDITIVE, DOT)):
+    for number, score in enumerate(SCORES):
         for what, style in zip(PASSES, ("--", "-"), strict=True):
             points = sorted(
-                (one["length"], one["milliseconds"])
-                for one in results["records"]
-                if (one["score"], one["pass"]) == (score, what)
-                and (one["depth"], one["heads"]) == (first["depth"], first["heads"])
+                (shape.slots, of_shape[score]["milliseconds"])
+                for shape, of_shape in _by_shape(results, what)
+                if shape.queries == shape.slots
+                and (shape.depth, shape.heads) == (first["depth"], first["heads"])
             )
             axes.plot(*zip(*points, strict=True), style, color=COLOURS[number], marker="o",
                       markersize=4, label=f"{score}, {what}")  # fmt: skip

@@ -8,7 +8,8 @@ usage: python -m launch.compile_check --config=FILE[:ARGUMENT] --topology=KIND:S
   --slices=N       so many TPU slices (1)
   --memory_gib=G   memory of a device, instead of what is known of the topology's
   --compiler       auto (default): the TPU's own for a TPU slice, which needs the package libtpu but
-                   no TPU, else simulated CPU devices; cpu or tpu: this one
+                   no TPU, else simulated CPU devices, with a step that is lowered for the target
+                   as well; cpu or tpu: this one
   --workdir        a run whose vocabularies are used; without it they are made anew
 
 for example:
@@ -44,7 +45,7 @@ def main() -> int:
     devices, compiler = targets.devices_of(target, cli.value("compiler"))
     try:
         with footprint.vocabularies(cli.value("workdir")) as directory:
-            found = footprint.measure(config, directory, devices)
+            found = footprint.measure(config, directory, devices, target.platform)
         print(*report.lines(found, target, compiler), sep="\n")
         footprint.require_fit(found, target)
     except footprint.DoesNotFit as error:

@@ -203,6 +203,14 @@ def test_bfloat16_is_close_with_float32_weights(case):
 
 
 @one_case_each
+def test_it_and_its_gradients_can_be_lowered_for_gpus_and_tpus(case):
+    """With the branches that are taken there; nothing is run."""
+    for program in (case.run, jax.jit(functools.partial(case.attend, is_fused=True))):
+        traced = program.trace(case.params, *inputs())
+        traced.lower(lowering_platforms=("cuda", "tpu"))
+
+
+@one_case_each
 def test_second_call_compiles_nothing(case):
     query, keys, values, mask = inputs()
     case.run(case.params, query, keys, values, mask)

@@ -50,10 +50,11 @@ def test_losses_are_those_of_one_process(runs):
         assert second.get("chrf", 0.0) == pytest.approx(first.get("chrf", 0.0), abs=1e-9)
 
 
-def test_losses_under_pmap_are_those_of_one_process(repository, runs, tmp_path):
+@pytest.mark.parametrize("sharding", ["strategy=pmap", "fsdp=2", "tensor=2"])
+def test_other_strategies_have_the_losses_of_one_process(repository, runs, tmp_path, sharding):
     launch(
         repository, "launch/local.sh", "2", sys.executable, "-m", "launch.train", *ARGUMENTS,
-        f"--workdir={tmp_path}", "--config.sharding.strategy=pmap", "--config.evaluation.splits=()",
+        f"--workdir={tmp_path}", f"--config.sharding.{sharding}", "--config.evaluation.splits=()",
     )  # fmt: skip
     one, two = ({(x["step"], x["split"]): x for x in lines(run)} for run in (runs[0], tmp_path))
     assert {split for _, split in two} == {"train", "validation"} and two.keys() <= one.keys()

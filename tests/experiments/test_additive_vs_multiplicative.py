@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from experiments import additive_vs_multiplicative as experiment
-from experiments.additive_vs_multiplicative import ADDITIVE, DOT, PASSES, Shape
+from experiments.additive_vs_multiplicative import ADDITIVE, DOT, PASSES, PLAIN, SCORES, Shape
 
 
 @pytest.fixture(scope="module")
@@ -12,29 +12,32 @@ def results():
 
 
 def test_every_shape_score_and_pass_is_measured(results):
-    keys = {(one["length"], one["heads"], one["score"], one["pass"]) for one in results["records"]}
-    assert len(keys) == len(results["records"]) == len(experiment.SMOKE) * 2 * len(PASSES)
+    keys = {(one["slots"], one["heads"], one["score"], one["pass"]) for one in results["records"]}
+    number = len(experiment.SMOKE) * len(SCORES) * len(PASSES)
+    assert len(keys) == len(results["records"]) == number
     assert all(one["milliseconds"] > 0 for one in results["records"])
 
 
-def test_both_scores_attend_to_the_same_arrays():
-    shape = Shape(6, 8, 2)
-    contexts = []
-    for score in (ADDITIVE, DOT):
+def test_scores_attend_to_the_same_arrays_and_both_additive_ones_alike():
+    shape, contexts = Shape(5, 6, 8, 2), {}
+    for score in SCORES:
         attend, arrays = experiment.attention(score, shape)
-        contexts.append(np.asarray(jax.jit(attend)(*arrays)))
-    assert contexts[0].shape == contexts[1].shape == (experiment.BATCH, 6, 8)
-    assert not np.allclose(*contexts)
+        contexts[score] = np.asarray(jax.jit(attend)(*arrays))
+        assert contexts[score].shape == (experiment.BATCH, 5, 8)
+    np.testing.assert_allclose(contexts[PLAIN], contexts[ADDITIVE], rtol=1e-5, atol=1e-6)
+    assert not np.allclose(contexts[DOT], contexts[ADDITIVE])
 
 
 def test_ratios_are_of_additive_over_dot(results):
     records = [
-        {"length": 4, "depth": 8, "heads": 1, "pass": "forward", "score": score,
+        {"queries": 4, "slots": 2, "depth": 8, "heads": 1, "pass": "forward", "score": score,
          "milliseconds": value, "temporaries_mib": 0.0}
-        for score, value in ((ADDITIVE, 6.0), (DOT, 2.0))
+        for score, value in ((ADDITIVE, 6.0), (PLAIN, 8.0), (DOT, 2.0))
     ]  # fmt: skip
     found = {**results, "records": records}
-    assert experiment.ratios(found, "forward", "milliseconds") == {Shape(4, 8, 1): 3.0}
+    shape = Shape(4, 2, 8, 1)
+    assert experiment.ratios(found, "forward", "milliseconds") == {shape: 3.0}
+    assert experiment.ratios(found, "forward", "milliseconds", PLAIN) == {shape: 4.0}
     assert experiment.ratios(found, "forward", "temporaries_mib") == {}
 
 
@@ -47,13 +50,14 @@ def test_each_measure_of_the_claim_is_held_or_not(results):
     }  # fmt: skip
     records = []
     for (what, length), measured in additive.items():
-        shared = {"length": length, "depth": 8, "heads": 1, "pass": what}
+        shared = {"queries": length, "slots": length, "depth": 8, "heads": 1, "pass": what}
         records.append({**shared, "score": DOT, **dot})
-        records.append({**shared, "score": ADDITIVE, **dict(zip(dot, measured, strict=True))})
-    lines = experiment.verdicts({**results, "records": records})
+        for score in (ADDITIVE, PLAIN):
+            records.append({**shared, "score": score, **dict(zip(dot, measured, strict=True))})
+    lines = experiment.verdicts({**results, "records": records})[::2]
     assert [line.split(": ")[0] for line in lines] == [
-        "- time, forward", "- time, with gradients",
-        "- temporary memory, forward", "- temporary memory, with gradients",
+        "- time, forward, additive", "- time, with gradients, additive",
+        "- temporary memory, forward, additive", "- temporary memory, with gradients, additive",
     ]  # fmt: skip
     assert "2.00 to 3.00 times" in lines[0]
     said = ["Held", "Held in part", "Not held", "Held in part"]
@@ -62,6 +66,6 @@ def test_each_measure_of_the_claim_is_held_or_not(results):
 
 def test_page_and_plot_show_what_was_measured(results):
     text = experiment.page(results)
-    assert "| 8 | 16 | 1 | " in text and "| 16 | 16 | 2 | " in text
-    assert "- time, forward: additive attention takes " in text
-    assert len(experiment.plot(results).axes[0].lines) == 4
+    assert "| 8 | 8 | 16 | 1 | " in text and "| 8 | 16 | 16 | 2 | " in text
+    assert "- time, forward, additive, written out: " in text
+    assert len(experiment.plot(results).axes[0].lines) == len(SCORES) * len(PASSES)

@@ -10,14 +10,15 @@ CONFIG = "--config=configs/quickstart.py:smoke"
 
 def test_too_little_memory_ends_with_one_line_and_code_1(launch):
     result = launch(
-        "compile_check", CONFIG, "--topology=cpu:4", "--memory_gib=0.001",
+        "compile_check", CONFIG, "--topology=h100:4", "--memory_gib=0.001",
         "--config.sharding.strategy=shard_map", "--config.data.num_buckets=1",
     )  # fmt: skip
     assert result.code == 1, result.err
     assert re.fullmatch(
-        r"error: cpu:4: needs 0\.\d+ GiB on each device, which has 0\.001; .*\n", result.err
+        r"error: h100:4: needs 0\.\d+ GiB on each device, which has 0\.001; .*\n", result.err
     )
-    assert "cpu:4: 4 devices, mesh data=4, by 4 simulated CPU devices" in result.out
+    assert "h100:4: 4 devices, mesh data=4, by 4 simulated CPU devices" in result.out
+    assert "the step was lowered for cuda, too" in result.out
     parameters = re.search(r"([\d,]+) parameters, batch 32 x 9 x 9", result.out)[1]
     held = float(re.search(r"parameters +([\d.]+)\n", result.out)[1])
     assert held == pytest.approx(4 * int(parameters.replace(",", "")) / 2**20, abs=0.06)

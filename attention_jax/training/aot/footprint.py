@@ -41,6 +41,7 @@ class Footprint:
       program: Bytes of the program itself, where it lies in the device's memory.
       exchanges: What is communicated.
       expected: The same by formula, from the placement of the parameters alone.
+      lowered_for: The platform that the step was lowered for beside the devices', if any.
     """
 
     mesh: Mapping[str, int]
@@ -53,6 +54,7 @@ class Footprint:
     program: int
     exchanges: Sequence[Exchange]
     expected: Sequence[Expected]
+    lowered_for: str | None = None
 
     @property
     def activations(self) -> int:
@@ -66,17 +68,23 @@ class Footprint:
 
 
 def measure(
-    config: ExperimentConfig, directory: RunDirectory, devices: Sequence[jax.Device]
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    devices: Sequence[jax.Device],
+    platform: str | None = None,
 ) -> Footprint:
     """Compiles the training step of a config, for its most demanding batch shape.
 
     Bytes are those that the compiler reserves (`memory_analysis`); nothing is run. The state is
-    updated in place, as in training.
+    updated in place, as in training. Where the devices stand in for those of another platform, the
+    step is also lowered for that, with the branches that it takes there; not under `pmap`, which
+    cannot be.
 
     Args:
       config: The experiment.
       directory: Where its vocabularies are, or are put.
       devices: To compile for; simulated ones and those of a TPU topology will do.
+      platform: `cuda`, `tpu` or `cpu`, where that is not the devices' own.
 
     Raises:
       UserError: If the config, the data or the mesh is at fault.
@@ -86,7 +94,12 @@ def measure(
     bucket = most_demanding(parts.batches.buckets)
     batch = _batch_of(parts, bucket, config.training.accumulate_steps)
     key = jax.eval_shape(jax.random.key, 0)
-    compiled = _compiled(parts, batch, key)
+    arguments = (parts.like, batch, key)
+    lowered_for = None
+    if platform not in (None, devices[0].platform) and hasattr(parts.train_step, "trace"):
+        parts.train_step.trace(*arguments).lower(lowering_platforms=(platform,))
+        lowered_for = platform
+    compiled = _compiled(parts.train_step, arguments)
     axes = dict(parts.strategy.mesh.shape)
     memory = compiled.memory_analysis()
     state = state_bytes(parts.like)
@@ -104,6 +117,7 @@ def measure(
         program=memory.generated_code_size_in_bytes,
         exchanges=find_exchanges(compiled.as_text(), axes),
         expected=expected_exchanges(parts.like.params, axes),
+        lowered_for=lowered_for,
     )
 
 
@@ -175,9 +189,9 @@ def _batch_of(parts: Assembly, bucket: Bucket, accumulate_steps: int) -> dict[st
     }
 
 
-def _compiled(parts: Assembly, batch: Mapping[str, Any], key: Any) -> jax.stages.Compiled:
+def _compiled(train_step: Any, arguments: tuple) -> jax.stages.Compiled:
     try:
-        return parts.train_step.lower(parts.like, batch, key).compile()
+        return train_step.lower(*arguments).compile()
     except jax.errors.JaxRuntimeError as error:
         message = str(error)
         if "RESOURCE_EXHAUSTED" not in message:

@@ -18,6 +18,8 @@ def lines(found: Footprint, target: Target, compiler: str) -> Iterator[str]:
     """Yields what was compiled, for what, the memory of a device and what devices exchange."""
     rows, source, target_length = found.shape
     yield f"{target.name}: {target.devices} devices, mesh {mesh_name(found)}, by {compiler}"
+    if found.lowered_for:
+        yield f"the step was lowered for {found.lowered_for}, too, but not compiled for it"
     yield (
         f"{found.parameters:,} parameters, batch {rows} x {source} x {target_length} "
         "(examples x source x target tokens)"

@@ -66,6 +66,11 @@ class Target:
         """Whether the TPU's compiler could be asked."""
         return self.kind in _TPU_MEMORY
 
+    @property
+    def platform(self) -> str:
+        """What its programs are lowered for: `tpu`, `cuda` or `cpu`."""
+        return "tpu" if self.is_tpu else "cuda" if self.kind in _GPU_MEMORY else _CPU
+
 
 def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) -> Target:
     """Reads the name of a topology.
