@@ -13,8 +13,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Before jax is imported, and inherited by the programs that tests start.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Tests compile far more than they compute.
+# Tests compile far more than they compute. Without these, a training step takes three times as long
+# to compile as with them, and seven times if optimised.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 os.environ["MPLBACKEND"] = "agg"
 os.environ["PYTHONPATH"] = os.pathsep.join(
     path for path in (str(ROOT), os.environ.get("PYTHONPATH")) if path

@@ -1,8 +1,16 @@
-"""Parameters of two models that are the same as far as the models are."""
+"""Parameters of models under test."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+
+def drawn(model, seed=0, scale=0.4):
+    """Draws parameters by NumPy, which compiles nothing; scales and biases are as random as all."""
+    rng, shapes = np.random.default_rng(seed), jax.eval_shape(model.init, jax.random.key(0))
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(scale * rng.normal(size=leaf.shape), leaf.dtype), shapes
+    )
 
 
 def carried_over(params, drawn):

@@ -1,5 +1,6 @@
 """BLEU's sufficient statistics, which resampling needs over and over."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ from sacrebleu.metrics import BLEU
 
 ORDER = 4
 FIELDS = 2 + 2 * ORDER
+_BLOCK = 2**22  # numbers that are multiplied at a time
 
 
 def bleu_statistics(
@@ -71,10 +73,15 @@ def bleu_resamples(
     Source:
       Koehn 2004, Statistical Significance Tests for Machine Translation Evaluation, sec. 3.
     """
-    rng = np.random.default_rng(seed)
-    number = len(statistics)
-    sums = np.empty((resamples, statistics.shape[1]))
-    for index in range(resamples):
-        times = np.bincount(rng.integers(number, size=number), minlength=number)
-        sums[index] = times @ statistics
-    return sums
+    times = _times_drawn(len(statistics), resamples, seed)
+    blocks = np.array_split(times, max(1, times.size // _BLOCK))
+    return np.concatenate([block.astype(np.float64) @ statistics for block in blocks])
+
+
+@functools.lru_cache(maxsize=1)  # many systems are compared on the same sentences
+def _times_drawn(number: int, resamples: int, seed: int) -> np.ndarray:
+    """Returns `R N`, how often every sentence is drawn."""
+    rng, times = np.random.default_rng(seed), np.empty((resamples, number), np.uint16)
+    for row in times:
+        row[:] = np.bincount(rng.integers(number, size=number), minlength=number)
+    return times

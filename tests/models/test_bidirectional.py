@@ -12,6 +12,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.models import build_model, find_config
 from attention_jax.objectives import build_objective
 from attention_jax.types import BidirectionalModel, Model, swap_sides
+from tests.parameters import drawn
 
 B, S, T = 3, 5, 4
 SOURCES, TARGETS = 9, 11
@@ -38,7 +39,7 @@ def build(name="bidirectional", sizes=(SOURCES, TARGETS), **fields):
 @functools.cache
 def started():
     model = build()
-    return model, jax.jit(model.init)(jax.random.key(1))
+    return model, drawn(model, 1)
 
 
 def batch():
@@ -107,7 +108,7 @@ def test_row_and_column_of_a_number_are_the_same_token(decoder, reading):
         decoder={"name": decoder, "hidden_dim": 6, "bridge": "zero", **DECODERS[decoder]},
     )
     apply = jax.jit(model.apply)
-    params = model.init(jax.random.key(2))
+    params = drawn(model, 2)
     pairs = {name: jnp.ones_like(value) if "mask" in name else value
              for name, value in batch().items()}  # fmt: skip
 

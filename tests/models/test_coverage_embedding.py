@@ -10,6 +10,7 @@ import pytest
 from attention_jax.objectives import build_objective
 from attention_jax.search.state import follow
 from tests.models.test_rnn_seq2seq import DECODERS, V, build, sigmoid
+from tests.parameters import drawn
 
 LENGTHS, TARGET_LENGTHS = (5, 3), (2, 4)
 ATTENTION = {"name": "coverage_embedding", "attention_dim": 5, "coverage_dim": 3}
@@ -38,7 +39,7 @@ def batch(extra=0, junk=0):
 def started(decoder="bahdanau", update="gru", heads=1):
     attention = {**ATTENTION, "update": update, "num_heads": heads}
     model = build(attention=attention, decoder=VARIANTS[decoder])
-    params = jax.jit(model.init)(jax.random.key(1))
+    params = drawn(model, 1)
     return model, params, jax.jit(model.apply)(params, batch())
 
 

@@ -16,6 +16,7 @@ from attention_jax.objectives import build_objective
 from attention_jax.search import search
 from attention_jax.search.config import SearchConfig
 from attention_jax.types import SpecialIds
+from tests.parameters import drawn
 from tests.quick import quick_jit
 
 B, S, V, D = 2, 4, 7, 8
@@ -54,13 +55,6 @@ def batch():
     tokens = jnp.asarray(np.where(mask, tokens, SpecialIds.PAD), jnp.int32)
     mask = jnp.asarray(mask)
     return {"source": tokens, "source_mask": mask, "target": tokens, "target_mask": mask}
-
-
-def parameters(model):
-    """Draws parameters by NumPy, which compiles nothing."""
-    rng, shapes = np.random.default_rng(1), jax.eval_shape(model.init, jax.random.key(0))
-    values = jax.tree.map(lambda leaf: rng.uniform(-0.5, 0.5, leaf.shape), shapes)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), values)
 
 
 def with_nan_at_padding(params):
@@ -107,7 +101,7 @@ def test_any_encoder_serves_any_decoder(encoder, decoder):
         found = search(step, state, BEAM, lengths, S)
         return trained, (value, found.log_probs, found.tokens)
 
-    params = parameters(model)
+    params = drawn(model, 1)
     trained, first = update_and_decode(params)
     hidden = update_and_decode(with_nan_at_padding(params))[1]
     assert update_and_decode(trained)[1][0] < first[0]

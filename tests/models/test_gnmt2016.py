@@ -14,6 +14,7 @@ from attention_jax.search import SearchConfig, search
 from attention_jax.training.sharding.rules import parameter_axes, path_of
 from configs import common
 from configs.gnmt2016 import get_config
+from tests.parameters import drawn
 from tests.quick import quick_jit
 
 PIECES = 32_000
@@ -68,11 +69,11 @@ def test_decodes_with_both_penalties():
     for part in (config.model.encoder, config.model.decoder):
         part.hidden_dim = 8
     config.model.attention.attention_dim = 8
-    config.model.initialization = {"name": "uniform", "scale": 0.7}
     values = config.model.to_dict()
     model = build_model(typed(find_config(values["name"]), values), 9, 9)
-    params = jax.jit(model.init)(jax.random.key(0))
-    searched = typed(SearchConfig, {**config.search.to_dict(), "beam_size": 3})
+    params = drawn(model)
+    searched = {**config.search.to_dict(), "beam_size": 3, "min_length_ratio": 0.5}
+    searched = typed(SearchConfig, searched)
     batch = {
         "source": jnp.asarray([[4, 5, 6, 7, 2], [8, 4, 6, 2, 0]]),
         "source_mask": jnp.arange(5) < jnp.asarray([[5], [4]]),

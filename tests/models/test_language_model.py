@@ -10,6 +10,7 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
 from attention_jax.models import build_model, find_config
+from tests.parameters import drawn
 
 B, T, V = 2, 5, 9
 
@@ -20,7 +21,7 @@ def started(**changes):
     stack = {"num_layers": 2, "feed_forward_dim": 7, "norm_order": "pre", "positions": "none"}
     fields = {"embedding_dim": 6, "attention": attention, "decoder": stack, **changes}
     model = build_model(typed(find_config("language_model"), fields, "config.model"), 4, V)
-    return model, model.init(jax.random.key(0))
+    return model, drawn(model)
 
 
 def batch():

@@ -17,6 +17,7 @@ from attention_jax.models import build_model, model_names
 from attention_jax.models import find_config as find_model_config
 from attention_jax.models.rnn_seq2seq import Config
 from attention_jax.objectives import build_objective
+from tests.parameters import drawn
 
 B, S, T, V = 3, 5, 4, 9
 BASE = {
@@ -63,7 +64,7 @@ def batch():
 def started(decoder="conditional_gru"):
     """A model with its parameters and its logits for the batch."""
     model = build(decoder=DECODERS[decoder])
-    params = jax.jit(model.init)(jax.random.key(1))
+    params = drawn(model, 1)
     return model, params, jax.jit(model.apply)(params, batch())
 
 
@@ -221,7 +222,7 @@ def training_logits(model, params):
 def before_change(changes):
     """Returns a model as it was before its last change, its parameters and training logits."""
     model = build(**ast.literal_eval(changes))
-    params = jax.jit(model.init)(jax.random.key(1))
+    params = drawn(model, 1)
     return model, params, training_logits(model, params)
 
 
@@ -239,7 +240,7 @@ def test_every_field_changes_something(change):
         return
     params = before_change(repr(before))[1]
     if group == "initialization":
-        found = params, jax.jit(models[1].init)(jax.random.key(1))
+        found = [jax.jit(model.init)(jax.random.key(1)) for model in models]
     else:
         found = before_change(repr(before))[2], training_logits(models[1], params)
     pairs = zip(jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True)
@@ -288,7 +289,7 @@ def test_tying_all_needs_a_joint_vocabulary():
 @pytest.mark.parametrize("tying", ["target", "all"])
 def test_tied_embeddings_are_one_table(tying, features):
     model = build(tie_embeddings=tying, decoder={"readout_dim": features})
-    params = jax.jit(model.init)(jax.random.key(0))
+    params = drawn(model)
     assert "output" not in params and ("source_embedding" in params) == (tying == "target")
     assert ("output_projection" in params) == (features != 4)
     unseen = 4 + int(np.argmin(np.bincount(np.ravel(batch()["target"]), minlength=V)[4:]))
@@ -339,7 +340,7 @@ def test_bahdanau2015_starts_uniform_and_moves_the_vector_first():
 
 def test_fertility_is_predicted_from_the_annotations():
     model, (_, params, plain) = build(fertility_dim=3), started()
-    own = jax.jit(model.init)(jax.random.key(1))
+    own = drawn(model, 2)
     assert set(own) - set(params) == {"fertility"}
     own = {**params, "fertility": own["fertility"]}
     output = jax.jit(model.apply)(own, batch())

@@ -14,7 +14,7 @@ from attention_jax.layers.decoders.transformer import _write
 from attention_jax.models import build_model, find_config
 from attention_jax.search import SearchConfig, search
 from configs import vaswani2017
-from tests.parameters import carried_over
+from tests.parameters import carried_over, drawn
 from tests.quick import quick_jit
 
 B, S, T, V, D = 3, 5, 4, 11, 6
@@ -52,15 +52,9 @@ def batch():
 
 
 def started(**changes):
+    """A model with parameters that are all random; nothing is compiled for them."""
     model = build_model(config_of(**changes), V, V)
-    params = model.init(jax.random.key(0))
-    noise = jax.random.key(1)  # scales of one and biases of zero would hide mistakes
-    leaves, tree = jax.tree.flatten(params)
-    keys = jax.random.split(noise, len(leaves))
-    moved = [
-        leaf + 0.1 * jax.random.normal(k, leaf.shape) for k, leaf in zip(keys, leaves, strict=True)
-    ]
-    return model, tree.unflatten(moved)
+    return model, drawn(model)
 
 
 # ---- Against NumPy -------------------------------------------------------------------------------
@@ -315,11 +309,11 @@ def test_every_field_of_a_stack_changes_something():
     Parameters are the same as far as both have them, so that what differs is what is computed.
     """
     fields = {field.name for field in dataclasses.fields(type(config_of().decoder))}
-    model, params = drawn()
+    model, params = started()
     expected = trained(model, params)
     for number, name in enumerate(sorted(fields - {"name", "max_positions"})):
         part = "decoder" if name.startswith("alignment") else PARTS[number % 2]
-        other, its_params = drawn(**{part: {name: ALTERNATIVES[name]}})
+        other, its_params = started(**{part: {name: ALTERNATIVES[name]}})
         found = trained(other, carried_over(params, its_params))
         assert any(
             not np.allclose(one, found[place], atol=1e-5)
@@ -331,22 +325,13 @@ def test_every_field_of_a_stack_changes_something():
 @pytest.mark.parametrize("part", PARTS)
 def test_the_last_learned_position_stands_for_all_later(part):
     learned = {"positions": "learned"}
-    model, params = drawn(**{part: {**learned, "max_positions": 9}})
-    other, its_params = drawn(**{part: {**learned, "max_positions": 3}})
+    model, params = started(**{part: {**learned, "max_positions": 9}})
+    other, its_params = started(**{part: {**learned, "max_positions": 3}})
     assert params[part]["positions"].shape == (9, D)
     before, after = trained(model, params), trained(other, carried_over(params, its_params))
     assert not np.allclose(before["logits"], after["logits"], atol=1e-5)
     if part == "decoder":
         np.testing.assert_allclose(before["logits"][:, :3], after["logits"][:, :3], atol=1e-5)
-
-
-def drawn(**changes):
-    """A model with parameters that are all random; nothing is compiled for them."""
-    model, rng = build_model(config_of(**changes), V, V), np.random.default_rng(0)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    return model, jax.tree.map(
-        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape, scale=0.4), jnp.float32), shapes
-    )
 
 
 def trained(model, params):

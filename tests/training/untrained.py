@@ -16,6 +16,7 @@ from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import build_strategy
 from attention_jax.training.updates.optimizers import build_optimizer
 from attention_jax.training.updates.state import start_state
+from tests.parameters import drawn
 from tests.training.tiny import tiny_config
 
 WORDS = {"the": "die", "cat": "Katze", "dog": "Hund", "sees": "sieht", "a": "eine", "tree": "Baum"}
@@ -60,7 +61,6 @@ def untrained_run(
     start = functools.partial(start_state, model, optimizer, averaging=averaging)
     like = placed_shapes(start, strategy)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
-    # Larger than at the start of training, so that attention is not uniform.
-    params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(len(folder.name))))
+    params = drawn(model, len(folder.name))
     run = TrainedRun(directory, config, *vocabularies, model, params, 0, strategy, shardings)
     return run, task
