@@ -183,20 +183,25 @@ def additive_scores(
 
 
 def _additive_forward(query: Array, keys: Array, vector: Array) -> Array:
+    # A CPU computes a hidden layer that it writes, and multiplies, three to seven times as fast as
+    # one that is reduced as it is computed; one query's is as small as the keys. Other devices
+    # never write it.
+    return jax.lax.platform_dependent(query, keys, vector, cpu=_by_query, default=_fused)
+
+
+def _fused(query: Array, keys: Array, vector: Array) -> Array:
     hidden = jnp.tanh(query[..., :, None, :] + keys[..., None, :, :])
-    if query.shape[-2] > 1:
-        return _reduce(hidden, vector)
-    # One query's hidden layer is as small as the keys. A CPU writes it and multiplies it in half
-    # the time of the fused reduction, by which other devices never write it.
-    return jax.lax.platform_dependent(hidden, vector, cpu=_multiply, default=_reduce)
-
-
-def _reduce(hidden: Array, vector: Array) -> Array:
     return jnp.sum(hidden * vector, axis=-1, dtype=jnp.float32)
 
 
-def _multiply(hidden: Array, vector: Array) -> Array:
-    return jnp.matmul(hidden, vector, preferred_element_type=jnp.float32)
+def _by_query(query: Array, keys: Array, vector: Array) -> Array:
+    def one_query(row: Array) -> Array:
+        hidden = jnp.tanh(row[..., None, :] + keys)
+        return jnp.matmul(hidden, vector, preferred_element_type=jnp.float32)
+
+    if query.shape[-2] == 1:
+        return one_query(jnp.squeeze(query, -2))[..., None, :]
+    return jnp.moveaxis(jax.lax.map(one_query, jnp.moveaxis(query, -2, 0)), 0, -2)
 
 
 @jax.custom_vjp
