@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from attention_jax.ops.scores import (
+    _by_query,
+    _fused,
     additive_scores,
     concat_scores,
     dot_scores,
@@ -111,6 +113,19 @@ def test_additive_scores_gradients_equal_the_formula(queries, beams, numpy_rng):
     _, pullback = jax.vjp(additive_scores, *f32(query, keys, vector))
     for found, wanted in zip(pullback(*f32(upstream)), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("compute", [_by_query, _fused])
+def test_additive_scores_are_the_same_on_a_cpu_and_elsewhere(compute, numpy_rng):
+    """A CPU computes them by queries, other devices fused; here both are."""
+    query, keys, vector = (draw(numpy_rng, *shape) for shape in ((B, T, Da), (B, S, Da), (Da,)))
+    expected = by_loop(lambda q, k: additive(q, k, vector), query, keys)
+    found, pullback = jax.vjp(compute, *f32(query, keys, vector))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    upstream = f32(draw(numpy_rng, B, T, S))[0]
+    gradients = jax.vjp(additive_scores, *f32(query, keys, vector))[1](upstream)
+    for one, other in zip(pullback(upstream), gradients, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_additive_scores_keep_no_hidden_layer_for_the_backward_pass():
