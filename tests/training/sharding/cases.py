@@ -186,11 +186,11 @@ def run_everything(model, resumes):
     return found
 
 
-def steps_of_gnmt():
-    """Returns what a step measures, and the bytes on a device, on one device and on eight."""
+def first_step(model, cases):
+    """Returns what the first step measures, and the bytes on a device, on one device and others."""
     found = {}
-    for case in ("one", LAYERS):
-        trainer = Trainer("gnmt", case, 1)
+    for case in ("one", *cases):
+        trainer = Trainer(model, case, 1)
         state, summary = trainer.train(trainer.start(), 0)
         found[case] = {"loss": summary["loss"], "gradient": _flat(state.optimizer[0]),
                        "held": trainer.held()}  # fmt: skip

@@ -7,11 +7,12 @@ import pytest
 
 from attention_jax.training.sharding.held import held_line
 from tests.devices import call_on_devices
-from tests.training.sharding.cases import CASES, MODELS, PARTS, STEPS
+from tests.training.sharding.cases import CASES, LAYERS, MODELS, PARTS, STEPS
 
 CASES_IN_PARTS = [(case, parts) for case in CASES for parts in PARTS[case]]
 RESUMED_MODEL = "rnn_seq2seq"  # a checkpoint knows leaves, and not what they are for
 RESUMED = [case for case in CASES if 2 in PARTS[case]]
+FIRST_STEP = "tests.training.sharding.cases.first_step"
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -23,6 +24,12 @@ def measured(request):
 
 def assert_close(found, expected, tolerance=1e-6):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_same_step(found, case):
+    for name in ("loss", "gradient"):
+        assert_close(found[case][name], found["one"][name])
+    assert np.abs(found["one"]["gradient"]).max() > 0.01
 
 
 @pytest.mark.parametrize(("case", "parts"), CASES_IN_PARTS)
@@ -80,14 +87,18 @@ def test_fsdp_splits_parameters_and_moments(measured):
 
 def test_gnmt_trains_with_each_layer_on_eight_devices():
     """By the rules of its own config, which `--config.sharding.tensor=8` needs."""
-    found = call_on_devices(8, "tests.training.sharding.cases.steps_of_gnmt")
-    one, layers = found["one"], found["layers"]
-    assert_close(layers["loss"], one["loss"])
-    assert_close(layers["gradient"], one["gradient"])
-    assert np.abs(one["gradient"]).max() > 0.01
+    found = call_on_devices(8, FIRST_STEP, "gnmt", [LAYERS])
+    assert_same_step(found, LAYERS)
+    one, layers = found["one"], found[LAYERS]
     assert layers["held"]["mesh"] == {"data": 1, "fsdp": 1, "tensor": 8}
     held = layers["held"]["parameter_bytes_per_device"] / one["held"]["parameter_bytes"]
     assert 1 / 8 < held < 0.2  # attention and biases are whole
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_devices_agree_as_compiled_for_users(model):
+    """Whose programs are optimised, which those of the other tests are not."""
+    assert_same_step(call_on_devices(8, FIRST_STEP, model, ["all"], is_optimized=True), "all")
 
 
 @pytest.mark.parametrize("location", ["bahdanau2015.py:multi30k", "vaswani2017.py:base"])
