@@ -29,7 +29,9 @@ hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, d
 hypothesis.settings.load_profile("tests")
 
 _CACHE = "ATTENTION_JAX_TEST_CACHE"
-_CACHE_VARIABLES = ("XDG_CACHE_HOME", "MPLCONFIGDIR", "SACREBLEU", "TFDS_DATA_DIR")
+_CACHE_VARIABLES = (
+    "XDG_CACHE_HOME", "MPLCONFIGDIR", "SACREBLEU", "TFDS_DATA_DIR", "PYTHONPYCACHEPREFIX",
+)  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(_remove_cache)
     for variable in _CACHE_VARIABLES:
         os.environ[variable] = os.path.join(os.environ[_CACHE], variable.lower())
+    # Hundreds of processes are started, each of which would compile what it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _remove_cache() -> None:
