@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from attention_jax.data.config import DataConfig
 from attention_jax.data.storage import data_root
-from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.tasks import Split
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
 from attention_jax.evaluation.alignment import links_from_weights
@@ -36,7 +36,7 @@ from attention_jax.evaluation.over_under import (
 from attention_jax.evaluation.pharaoh import Link
 from attention_jax.inference.forced_decoding import forced_attention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
-from attention_jax.inference.trained import TrainedRun, load_run
+from attention_jax.inference.trained import TrainedRun, load_run, task_of
 from attention_jax.training.loop import count_parameters
 from experiments import disagreement, measure_tables, sentence_measures
 from experiments.grid import Grid, Run
@@ -64,7 +64,7 @@ def main() -> None:
 
 def record(run: TrainedRun) -> None:
     """Writes the measures of a run whose test split is evaluated."""
-    task = build_task(run.config.data, run.directory.vocabularies)
+    task = task_of(run)
     test, path = task.split("test"), run.directory.path
     outputs = run_outputs(run, test)
     gold = gold_links(test, run.config.data)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from absl import flags
 
-from attention_jax.data.tasks import build_task
 from attention_jax.errors import UserError
 from attention_jax.inference.gold_links import GoldFiles
-from attention_jax.inference.trained import load_run
+from attention_jax.inference.trained import load_run, task_of
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables
 from experiments.sentence_measures import SentenceMeasure
@@ -44,7 +43,7 @@ def main() -> None:
     sources = None
     for name, directory in chosen:
         run = load_run(directory)
-        split = build_task(run.config.data, run.directory.vocabularies).split(cli.value("split"))
+        split = task_of(run).split(cli.value("split"))
         if sources not in (None, split.sources):
             raise UserError(f"--runs: {directory}: expected the sources of {chosen[0][1]}, has not")
         sources = split.sources

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 from absl import flags
 
-from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.tasks import Split
 from attention_jax.inference.evaluate import Evaluation
-from attention_jax.inference.trained import TrainedRun, load_run
+from attention_jax.inference.trained import TrainedRun, load_run, task_of
 from attention_jax.training.loop import count_parameters
 from experiments import sentence_bleu
 from experiments.sentence_bleu import SentenceBleu
@@ -34,7 +34,7 @@ def main() -> None:
 
 def evaluate(run: TrainedRun) -> None:
     """Evaluates the joined splits of a run whose test split is evaluated."""
-    task = build_task(run.config.data, run.directory.vocabularies)
+    task = task_of(run)
     test = task.split("test")
     splits = {split.name: split for split in (joined(test, number) for number in NUMBERS)}
     evaluation = Evaluation(run, dataclasses.replace(task, splits={**task.splits, **splits}))

@@ -25,6 +25,7 @@ from attention_jax.errors import ConfigError, UserError
 from launch import mistakes
 
 _FAILED, _INTERRUPTED = 2, 130
+_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
 
 
 def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda argv: argv) -> None:
@@ -310,6 +311,10 @@ def _guarded(main: Callable[[], int | None]) -> int:
         _fail(str(error))
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except RuntimeError as error:
+        if _OUT_OF_MEMORY not in str(error):
+            raise
+        _fail(f"{' '.join(str(error).split())}; smaller batches, beams or models take less")
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -43,15 +43,14 @@ flags.DEFINE_boolean("heads", False, "Whether heads are measured.")
 
 def main() -> None:
     """Evaluates the splits that were asked for."""
-    from attention_jax.data.tasks import build_task
     from attention_jax.inference import evaluation_request as requests
-    from attention_jax.inference.trained import load_run
+    from attention_jax.inference.trained import load_run, task_of
 
     cli.use_compilation_cache()
     gold = requests.GoldFiles(*map(cli.value, GOLD))
     asked = {name: cli.value(name) for name in requests.FLAGS}
     run = load_run(cli.require("workdir"), cli.overridden("search"))
-    task = build_task(run.config.data, run.directory.vocabularies)
+    task = task_of(run)
     request = requests.EvaluationRequest(gold=gold, **asked)
     print(*requests.evaluate_as_asked(run, task, request, cli.note), sep="\n")
 

@@ -66,6 +66,11 @@ class Texts:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def content(self) -> bytes:
+        """Returns all texts in order, to tell them from others."""
+        columns = (self.sources, self.targets, map("\t".join, self.references))
+        return f"{len(self)}\0".encode() + "".join(map("\n".join, columns)).encode()
+
     def select(self, indices: Iterable[SupportsIndex]) -> Self:
         """Returns the same with these examples only."""
         indices = list(map(int, indices))
@@ -162,10 +167,15 @@ class Task:
         """A hash of every text of every split, in order."""
         digest = hashlib.sha256(self.kind.encode())
         for name, split in self.splits.items():
-            digest.update(f"\0{name}\0{len(split)}\0".encode())
-            for texts in (split.sources, split.targets, map("\t".join, split.references)):
-                digest.update("\n".join(texts).encode())
+            digest.update(f"\0{name}\0".encode() + split.content())
         return digest.hexdigest()
+
+    @functools.cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """A hash of every text of each split, in order."""
+        return {
+            name: hashlib.sha256(split.content()).hexdigest() for name, split in self.splits.items()
+        }
 
 
 def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from attention_jax.data.tasks import Split, Task, build_task
+from attention_jax.data.tasks import Split, Task
 from attention_jax.errors import UserError
-from attention_jax.inference.trained import TrainedRun, load_run
+from attention_jax.inference.trained import TrainedRun, load_run, task_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,13 +29,13 @@ class OtherRun:
         """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
 
         Raises:
-          UserError: As `load_run` and `build_task`, with the flag's name before it.
+          UserError: As `load_run` and `task_of`, with the flag's name before it.
         """
         try:
             path, _, step = place.rpartition("@")
             is_step = bool(path) and step.isdecimal()
             run = load_run(path, step=int(step)) if is_step else load_run(place)
-            return cls(flag, place, run, build_task(run.config.data, run.directory.vocabularies))
+            return cls(flag, place, run, task_of(run))
         except UserError as error:
             raise UserError(f"{flag}: {error}") from None
 

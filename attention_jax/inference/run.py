@@ -3,10 +3,9 @@
 import contextlib
 from pathlib import Path
 
-from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError
 from attention_jax.inference.evaluate import Evaluation, format_results
-from attention_jax.inference.trained import load_run
+from attention_jax.inference.trained import load_run, task_of
 from attention_jax.training import processes, provenance
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.config import (
@@ -66,7 +65,7 @@ def run_experiment(
 def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
     """Evaluates the splits: all processes decode their share, the first one writes and draws."""
     run = load_run(directory.path)
-    evaluation = Evaluation(run, build_task(config.data, directory.vocabularies))
+    evaluation = Evaluation(run, task_of(run))
     for split in config.evaluation.splits:
         evaluation.evaluate(split)
     if directory.writes:

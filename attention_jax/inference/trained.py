@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from attention_jax.configuration import typed
+from attention_jax.data.tasks import Task, build_task
 from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
 from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.models import build_model
@@ -18,6 +19,7 @@ from attention_jax.training.checkpoints.origin import check_origin
 from attention_jax.training.config import ExperimentConfig, from_config_dict
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.run_texts import check_texts
 from attention_jax.training.sharding import Strategy, build_strategy, build_strategy_here
 from attention_jax.training.sharding_config import ShardingConfig
 from attention_jax.training.updates.averaging import CheckpointAverage, evaluation_params
@@ -53,6 +55,17 @@ class TrainedRun:
     strategy: Strategy
     shardings: TrainState
     is_reverse: bool = False
+
+
+def task_of(run: TrainedRun) -> Task:
+    """Builds the task of a run: its data with its vocabularies.
+
+    Raises:
+      DataError: If they cannot be had, or are not those that it was trained on.
+    """
+    task = build_task(run.config.data, run.directory.vocabularies)
+    check_texts(run.directory, task)
+    return task
 
 
 def load_run(

@@ -51,7 +51,7 @@ class SearchConfig:
     """
 
     method: str = setting("beam", choices=("greedy", "beam", "sample"))
-    beam_size: int = setting(5, at_least=1)
+    beam_size: int = setting(5, at_least=1, at_most=10_000)
     num_hypotheses: int = setting(1, at_least=1)
     max_length_factor: float = setting(2.0, at_least=0)
     max_length_constant: int = setting(10, at_least=0)

@@ -22,7 +22,9 @@ from attention_jax.training.reporting.meter import Meter
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.run_log import RunLog
 from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.run_texts import check_texts, record_texts
 from attention_jax.training.sharding import fetch
+from attention_jax.training.sharding.fits import check_fits
 from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
@@ -51,7 +53,7 @@ def train(
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     parts = assemble(config, directory)
-    directory.add_to_run(data=parts.task.fingerprint)
+    _check(parts, directory)
 
     # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
     checkpoint = checkpointer.restore(parts.like)
@@ -122,6 +124,13 @@ def hash_parameters(params: Params) -> str:
 def count_parameters(params: Params) -> int:
     """Returns how many numbers the parameters hold."""
     return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _check(parts: Assembly, directory: RunDirectory) -> None:
+    """Refuses what could not end well, while nothing has been computed."""
+    check_fits(parts.like)
+    check_texts(directory, parts.task)
+    record_texts(directory, parts.task)
 
 
 def _meter(settings: TrainingConfig, state: TrainState) -> Meter:

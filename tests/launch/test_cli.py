@@ -2,6 +2,9 @@
 
 import pytest
 
+from attention_jax.training import host_memory
+from launch import cli
+
 CONFIG = "--config=configs/quickstart.py:smoke"
 
 
@@ -178,3 +181,29 @@ def test_a_file_of_links_that_does_not_fit_is_named(launch, tmp_path, links, wor
         "--config.objectives.supervised_alignment.weight=0.3",
     ).error  # fmt: skip
     assert words in error
+
+
+@pytest.mark.parametrize("is_memory", [True, False])
+def test_want_of_memory_is_one_line(is_memory, capsys, monkeypatch):
+    monkeypatch.setattr(host_memory, "keep_freed_memory", lambda: None)
+    words = "RESOURCE_EXHAUSTED: Out of memory\nallocating 9 bytes." if is_memory else "other"
+
+    def main():
+        raise RuntimeError(words)
+
+    with pytest.raises(SystemExit if is_memory else RuntimeError) as raised:
+        cli._guarded(main)
+    if is_memory:
+        assert raised.value.code == 2
+        assert capsys.readouterr().err == (
+            "error: RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.; smaller batches, beams "
+            "or models take less\n"
+        )
+
+
+def test_a_model_that_no_machine_holds_is_one_line(launch, tmp_path):
+    result = launch(
+        "train", CONFIG, f"--workdir={tmp_path / 'run'}",
+        "--config.model.encoder.hidden_dim=10000000",
+    )  # fmt: skip
+    assert result.error.startswith("config.model: expected parameters and optimiser that fit")

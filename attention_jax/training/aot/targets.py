@@ -89,12 +89,10 @@ def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) ->
         near = difflib.get_close_matches(kind, kinds, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UserError(f"--topology: expected one of {', '.join(kinds)}, found {kind!r}{hint}")
-    axes = (2, 3) if kind in _TPU_MEMORY else (1, 1)
     example = {"v5e": "v5e:4x4", "v6e": "v6e:4x4", "v4": "v4:2x2x2", "v5p": "v5p:2x2x2"}
     wanted = example.get(kind, f"{kind}:16")
-    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", size) or not (
-        axes[0] <= len(size.split("x")) <= axes[1]
-    ):
+    axes = wanted.count("x") + 1  # those of the chips' network
+    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", size) or len(size.split("x")) != axes:
         raise UserError(f"--topology: expected a shape as in {wanted}, found {text!r}")
     shape = tuple(int(part) for part in size.split("x"))
     gigabytes = {**_TPU_MEMORY, **_GPU_MEMORY}.get(kind)

@@ -105,7 +105,7 @@ class Profile:
         try:
             jax.profiler.stop_trace()
             self._say(f"profile of steps {self._steps.first} to {self._steps.last}: "
-                      f"tensorboard --logdir={self._directory}")  # fmt: skip
+                      f"{self._directory}, for TensorBoard or XProf")  # fmt: skip
         except (OSError, RuntimeError) as error:
             self._give_up(error)
 

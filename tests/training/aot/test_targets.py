@@ -32,6 +32,8 @@ def test_targets(text, slices, devices, gigabytes):
         ("h1000:8", "did you mean h100"),
         ("v5e", "expected a shape as in v5e:4x4, found 'v5e'"),
         ("v5e:16", "expected a shape as in v5e:4x4"),
+        ("v5e:4x4x4", "expected a shape as in v5e:4x4"),
+        ("v4:4x4", "expected a shape as in v4:2x2x2"),
         ("v5e:0x4", "expected a shape as in v5e:4x4"),
         ("h100:4x4", "expected a shape as in h100:16"),
         ("cpu:5000", "expected at most 4096 devices, found 5000"),
