@@ -124,6 +124,15 @@ VARIANTS: Mapping[str, Variant] = {
         "supervised",
         {**_supervised("cross_entropy", "hmm"), "objectives.supervised_alignment.weight": 1.0},
     ),
+    "read_eflomal": Variant(
+        "supervised, CE, eflomal, as it is read",
+        "Chen et al. 2020",
+        "supervised",
+        {
+            **_supervised("cross_entropy", "eflomal"),
+            "objectives.supervised_alignment.step": "reads",
+        },
+    ),
     # The best of either kind by BLEU and AER of the first seed of all pairs.
     "combined": Variant(
         "structural biases and supervised, MSE, eflomal",

@@ -150,8 +150,8 @@ def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> di
 def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Counts]:
     """Counts how well the attention to known targets agrees with gold links."""
     comparison = compare_with_gold(run, split, gold)
-    numbers = sorted(gold.links)
-    pairs = [(comparison.forward[number].weights, gold.links[number]) for number in numbers]
+    attention, numbers = comparison.forward, sorted(gold.links)
+    pairs = [(attention[number].linking, gold.links[number]) for number in numbers]
     counts = {
         "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in pairs],
         "saer": [_row(count_weights(w, links)) for w, links in pairs],

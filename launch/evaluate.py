@@ -14,7 +14,8 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
                    score --gold`, but from 0 unless --alignment_base=1: the default there is 1
   --alignment_source --alignment_target: files of the words that the links count, if others
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
-  --alignment_shift: links and AER from the step after (1) or before (-1) that of the word (0)
+  --alignment_shift: links and AER from the step after (1) or before (-1) that of the word (0);
+                   as the run was taught by default, usually 0
   --reverse        a run of the opposite direction to symmetrise with; one of both has its own
 
 for example:
@@ -35,7 +36,7 @@ for name in ("workdir", "reverse", "alignment", *GOLD[2:]):
 flags.DEFINE_list("split", None, "The splits.")
 flags.DEFINE_list("against", [], "Other runs.")
 flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
-flags.DEFINE_integer("alignment_shift", 0, "Whose attention links a word.", -1, 1)
+flags.DEFINE_integer("alignment_shift", None, "Whose attention links a word.", -1, 1)
 flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
 flags.DEFINE_boolean("dropped_words", False, "Whether an aligner is asked.")
 flags.DEFINE_boolean("heads", False, "Whether heads are measured.")

@@ -57,7 +57,7 @@ class Evaluation:
         self._task = task
         self._decode = Decoder(run.model, run.config.search, seed=run.config.seed)
         self._text_of = OutputWriter(
-            run.config.search, run.source_vocabulary, run.target_vocabulary
+            run.config.search, run.source_vocabulary, run.target_vocabulary, run.alignment_shift
         )
         self._measure = Measurement(
             run.model, Objective(run.config.objectives), run.strategy, run.shardings
@@ -144,8 +144,9 @@ class Evaluation:
         directory.write_table(directory.prediction_table(split.name), table)
         if not self.is_aligning:
             return
+        vocabularies = run.source_vocabulary, run.target_vocabulary
         lines = [
-            pharaoh_line(best[0], ids, run.source_vocabulary, run.target_vocabulary) if best else ""
+            pharaoh_line(best[0], ids, *vocabularies, run.alignment_shift) if best else ""
             for best, ids in zip(outputs.found, split.source_ids, strict=True)
         ]
         directory.write_lines(directory.alignments(split.name), lines)

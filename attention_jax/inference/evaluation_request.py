@@ -27,7 +27,8 @@ class EvaluationRequest:
       split: Names of splits; None for those of the run's config.
       gold: Files of gold links.
       alignment_threshold: Links from forced attention of at least this weight are scored too.
-      alignment_shift: The step after the one that writes a word whose attention links it: 1, 0, -1.
+      alignment_shift: The step after the one that writes a word whose attention links it: 1, 0, -1;
+        None for the one that each run was taught to align at, usually 0.
       reverse: Directory of a run of the opposite direction, to join alignments with; a run of
         both directions has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
@@ -38,7 +39,7 @@ class EvaluationRequest:
     split: Sequence[str] | None = None
     gold: GoldFiles = GoldFiles()
     alignment_threshold: float | None = None
-    alignment_shift: int = 0
+    alignment_shift: int | None = None
     reverse: str | None = None
     against: Sequence[str] = ()
     dropped_words: bool = False
@@ -59,9 +60,8 @@ class EvaluationRequest:
         if unknown or not names:
             found = repr(unknown[0]) if unknown else "none"
             raise UserError(f"--split: expected one of {', '.join(task.splits)}, found {found}")
-        beside = {"reverse": None, "alignment_threshold": None, "alignment_shift": 0}
-        for flag, nothing in beside.items():
-            if getattr(self, flag) != nothing and not self.gold.links:
+        for flag in ("reverse", "alignment_threshold", "alignment_shift"):
+            if getattr(self, flag) is not None and not self.gold.links:
                 raise UserError(f"--{flag}: expected --alignment beside it, found none")
         if self.dropped_words and task.kind != TRANSLATION:
             raise UserError(f"--dropped_words: expected translations, found a task of {task.kind}")

@@ -129,8 +129,7 @@ class GoldComparison:
         return scores
 
     def _with_links(self, attention: Sequence[WordAttention]) -> list[Matrix]:
-        chosen = [attention[number] for number in sorted(self.links)]
-        return [each.weights if each.shifted is None else each.shifted for each in chosen]
+        return [attention[number].linking for number in sorted(self.links)]
 
 
 def compare_with_gold(
@@ -138,7 +137,7 @@ def compare_with_gold(
     split: Split,
     gold: GoldLinks,
     reverse: OtherRun | None = None,
-    shift: int = 0,
+    shift: int | None = None,
 ) -> GoldComparison:
     """Writes the references of a split with a run, to compare its attention with gold links.
 
@@ -148,13 +147,15 @@ def compare_with_gold(
       gold: The links of some of its pairs.
       reverse: A run of the opposite direction.
       shift: Links are read from the attention of so many steps after the one that writes a word;
-        with 1 the step that is fed with it, and that of EOS for the last word.
+        with 1 the step that is fed with it, and that of EOS for the last word. None for the one
+        that the run was taught to align at.
 
     Raises:
       UserError: If a model has no attention to words, words are not those of the text, a link
         lies outside of them, or the other run is not of the opposite direction.
     """
     _check_aligning(run, "--alignment")
+    shift = run.alignment_shift if shift is None else shift
     words = split_words(split, gold.source_words, gold.target_words, required=gold.links)
     for number, links in gold.links.items():
         _check_inside(links, words, number)

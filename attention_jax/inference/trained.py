@@ -13,6 +13,7 @@ from attention_jax.data.tasks import Task, build_task
 from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
 from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.models import build_model
+from attention_jax.objectives import Objective
 from attention_jax.search.config import SearchConfig
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin
@@ -55,6 +56,11 @@ class TrainedRun:
     strategy: Strategy
     shardings: TrainState
     is_reverse: bool = False
+
+    @property
+    def alignment_shift(self) -> int:
+        """How many steps after the one that writes a token its attention links it."""
+        return Objective(self.config.objectives).alignment_shift
 
 
 def task_of(run: TrainedRun) -> Task:

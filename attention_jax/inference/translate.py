@@ -59,7 +59,9 @@ class Translator:
         self._run = run
         self._nbest = nbest
         self._decode = Decoder(run.model, search, seed=run.config.seed)
-        self._text_of = OutputWriter(search, run.source_vocabulary, run.target_vocabulary)
+        self._text_of = OutputWriter(
+            search, run.source_vocabulary, run.target_vocabulary, run.alignment_shift
+        )
 
     def translate(self, lines: Sequence[str]) -> list[Translation]:
         """Translates lines, in their order; a blank line gives no output.
@@ -111,6 +113,7 @@ class Translator:
 
     def _alignment(self, translation: Translation, hypothesis: Hypothesis) -> str:
         run = self._run
+        vocabularies = run.source_vocabulary, run.target_vocabulary
         return pharaoh_line(
-            hypothesis, translation.source_ids, run.source_vocabulary, run.target_vocabulary
+            hypothesis, translation.source_ids, *vocabularies, run.alignment_shift
         )

@@ -53,6 +53,11 @@ class WordAttention:
     heads: Sequence[Matrix]
     shifted: Matrix | None = None
 
+    @property
+    def linking(self) -> Matrix:
+        """The rows that link the words: those of the steps that are asked for."""
+        return self.weights if self.shifted is None else self.shifted
+
 
 def split_words(
     split: Split,

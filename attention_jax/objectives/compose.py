@@ -102,6 +102,11 @@ class Objective:
         terms = self.terms.values()
         return any(getattr(term, "unaligned", None) == "inherit_by_word" for term in terms)
 
+    @property
+    def alignment_shift(self) -> int:
+        """How many steps after the one that writes a token its links are taught, and so read."""
+        return max((getattr(term, "shift", 0) for term in self.terms.values()), default=0)
+
     def _measurable(self, batch: Batch) -> dict[str, Term]:
         # Links are known of the training text only: other batches do without these terms.
         has = "links" in batch

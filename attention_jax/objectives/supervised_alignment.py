@@ -15,6 +15,8 @@ from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
 _TINY = 1e-9
+# How many steps after the one that writes a token its links teach.
+_STEPS = {"writes": 0, "reads": 1}
 
 Rows = Float[Array, "B T S"]
 Divergence = Callable[[Rows, Rows], Float[Array, "B T"] | Float[Array, "B"]]
@@ -72,14 +74,19 @@ class Term:
         links does (`inherit`); what the nearest word with links does (`inherit_by_word`), where
         there is one; or nothing is asked of it (`ignore`).
       smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
+      step: Which step a target token's links teach: the one that `writes` it, as in the papers,
+        or the next, which `reads` it. The first has to guess what it is about to write, the second
+        knows; links are read from that step, too, wherever the run is asked for alignments.
 
     Source:
       Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing;
-      Chen et al. (2016) for guided alignment.
+      Chen et al. (2016) for guided alignment; Chen et al. (2020), "Accurate word alignment
+      induction from neural machine translation", for the step that reads a token.
 
     Deviations:
       Liu et al. count neighbours in words. `inherit` counts in tokens, EOS among them, from which
-      a last word without a link inherits; `inherit_by_word` is theirs.
+      a last word without a link inherits; `inherit_by_word` is theirs. Chen et al. (2020) teach a
+      module beside a finished model; with `reads` it is the attention that translates.
     """
 
     weight: float = setting(0.3, at_least=0.0)
@@ -87,9 +94,15 @@ class Term:
     loss: str = setting("cross_entropy", choices=tuple(LOSSES))
     unaligned: str = setting("inherit", choices=("inherit", "inherit_by_word", "ignore"))
     smoothing: float = setting(0.0, at_least=0.0)
+    step: str = setting("writes", choices=tuple(_STEPS))
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = True
     needs_reverse: ClassVar[bool] = False
+
+    @property
+    def shift(self) -> int:
+        """How many steps after the one that writes a token its links are read."""
+        return _STEPS[self.step]
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""
@@ -108,7 +121,14 @@ class Term:
         links = batch["links"]  # in which words have inherited already, if they are to
         if self.unaligned == "inherit":
             links = inherit(links, batch["target_mask"])
+        links = _later(links, self.shift) & batch["target_mask"][..., None]
         rows = links.astype(jnp.float32)
         if self.smoothing:
             rows = smooth(links, batch["source_mask"], self.smoothing)
         return normalize(rows)
+
+
+def _later(links: Bool[Array, "B T S"], steps: int) -> Bool[Array, "B T S"]:
+    """Moves the row of each token some steps on; the first steps, which read BOS, get none."""
+    size = links.shape[-2]
+    return jnp.pad(links, ((0, 0), (steps, 0), (0, 0)))[:, :size]

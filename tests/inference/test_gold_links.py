@@ -17,6 +17,7 @@ from attention_jax.inference.forced_decoding import ForcedAttention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.word_units import split_words
+from attention_jax.objectives.supervised_alignment import Term
 from tests.training.untrained import untrained_run, write_text
 
 
@@ -90,6 +91,16 @@ def test_attention_that_is_off_by_one_is_read_from_the_step_after(runs, monkeypa
     if shift >= 0:
         for name in ("aer", "aer_threshold", "saer"):
             assert found[shift][name] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("step", "expected"), [("writes", 0), ("reads", 1)])
+def test_links_are_read_from_the_step_that_was_taught(runs, step, expected):
+    (run, split), _ = runs
+    objectives = {**run.config.objectives, "supervised_alignment": Term(step=step)}
+    run = dataclasses.replace(run, config=dataclasses.replace(run.config, objectives=objectives))
+    gold = gold_of(split, [1, 2])
+    assert compare_with_gold(run, split, gold).shift == expected
+    assert compare_with_gold(run, split, gold, shift=-1).shift == -1
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ def batch_of(links, target_lengths=None, source_lengths=None):
         ({"loss": "squared_error"}, 0.49),
         ({"loss": "multiplication"}, -0.37156356),
         ({"loss": "multiplication_per_token"}, 2.35915544),
+        # The second row learns [1/2, 1/2, 0], the first's, and the third nothing of the second's.
+        ({"unaligned": "ignore", "step": "reads"}, -0.5 * np.log(0.2 * 0.5)),
+        ({"unaligned": "ignore", "step": "reads", "loss": "squared_error"}, 0.5 * 0.18),
     ],
 )
 def test_golden(fields, expected):
@@ -75,8 +78,9 @@ def test_unaligned_tokens_inherit_from_the_nearest_and_the_right_one_of_two():
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("unaligned", ["inherit", "ignore"])
-def test_total_is_the_sum_over_sentences_whatever_padding_holds(loss, unaligned, numpy_rng):
-    term = Term(loss=loss, unaligned=unaligned, smoothing=0.7)
+@pytest.mark.parametrize("step", ["writes", "reads"])
+def test_total_is_the_sum_over_sentences_whatever_padding_holds(loss, unaligned, step, numpy_rng):
+    term = Term(loss=loss, unaligned=unaligned, smoothing=0.7, step=step)
     target_lengths, source_lengths = [4, 2, 0, 3], [3, 5, 0, 2]
     inside = batch_of(np.ones((4, 4, 5)), target_lengths, source_lengths)
     inside = np.einsum("bt,bs->bts", inside["target_mask"], inside["source_mask"])
@@ -110,6 +114,6 @@ def test_every_field_changes_the_loss(numpy_rng):
     batch, base = batch_of([LINKS]), Term()
     total = base.total(output_of(weights), batch)
     changes = [{"loss": name} for name in LOSSES if name != base.loss]
-    for change in [*changes, {"unaligned": "ignore"}, {"smoothing": 1.0}]:
+    for change in [*changes, {"unaligned": "ignore"}, {"smoothing": 1.0}, {"step": "reads"}]:
         other = dataclasses.replace(base, **change).total(output_of(weights), batch)
         assert abs(other - total) > 1e-4

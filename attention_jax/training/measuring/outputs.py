@@ -8,6 +8,7 @@ import numpy as np
 from attention_jax.data.text.dictionary import read_dictionary
 from attention_jax.errors import ConfigError
 from attention_jax.evaluation.alignment import drop_ends, links_from_weights
+from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Hypothesis
 from attention_jax.types import SpecialIds
@@ -19,7 +20,8 @@ class OutputWriter:
     """Writes outputs as text.
 
     With `replace_unknown`, an unknown word is written as the source token that was attended to
-    most when it was chosen, the source's EOS left aside: as its translation, if the dictionary has
+    most when it was chosen, or when it was read if that is the step that was taught to align, the
+    source's EOS left aside: as its translation, if the dictionary has
     one, else as it is. It stays `<unk>` where all attention lay on EOS.
 
     Source:
@@ -28,13 +30,20 @@ class OutputWriter:
       Translation, on the replacement of unknown words.
     """
 
-    def __init__(self, config: SearchConfig, source_vocabulary: Any, target_vocabulary: Any):
+    def __init__(
+        self,
+        config: SearchConfig,
+        source_vocabulary: Any,
+        target_vocabulary: Any,
+        alignment_shift: int = 0,
+    ):
         """Reads the dictionary, if there is one.
 
         Args:
           config: Its `replace_unknown` and `unknown_dictionary` count.
           source_vocabulary: Of the sources.
           target_vocabulary: Of the outputs.
+          alignment_shift: The step after the one that writes a token whose attention links it.
 
         Raises:
           ConfigError: If unknown words are to be replaced and the vocabulary has none.
@@ -50,6 +59,7 @@ class OutputWriter:
         self._translations = read_dictionary(path) if path else {}
         self._replaces = config.replace_unknown
         self._source, self._target = source_vocabulary, target_vocabulary
+        self._shift = alignment_shift
 
     def __call__(self, hypothesis: Hypothesis, source: str) -> str:
         """Returns the text of an output.
@@ -74,7 +84,7 @@ class OutputWriter:
 
     def _replacements(self, hypothesis: Hypothesis, source: str) -> list[str | None]:
         """Returns what to write for each unknown word of the output, None to leave it."""
-        weights = drop_ends(np.asarray(hypothesis.weights))
+        weights = drop_ends(shifted(np.asarray(hypothesis.weights), self._shift))
         attended = {target: position for position, target in links_from_weights(weights)}
         symbols, surfaces = self._source.split(source), self._source.surfaces(source)
         replacements: list[str | None] = []

@@ -93,7 +93,9 @@ class Validation:
         self._measure = Measurement(model, objective, strategy, shardings)
         self._sample = split.sample(size) if size > 0 else split if size < 0 else None
         self._decode = Decoder(model, config.search, seed=config.seed)
-        self._text_of = OutputWriter(config.search, task.source_vocabulary, task.target_vocabulary)
+        self._text_of = OutputWriter(
+            config.search, task.source_vocabulary, task.target_vocabulary, objective.alignment_shift
+        )
 
     def __call__(self, params: Params) -> dict[str, float]:
         """Returns the loss and its like, and error rates or BLEU where examples are decoded."""

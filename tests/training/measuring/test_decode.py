@@ -73,6 +73,8 @@ def test_pharaoh_line_links_words_of_pieces():
     hypothesis = Hypothesis(np.array([5, 6, 7, 2]), -1.0, -1.0, weights)
     source, target = Pieces(["▁new", "er", "▁car"]), Pieces(["▁neu", "▁Wa", "gen"])
     assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), source, target) == "0-0 1-1"
+    # Read from the step after, whose row for the last piece lies wholly on EOS.
+    assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), source, target, 1) == "1-0 1-1"
 
 
 def test_pharaoh_line_of_nothing_is_empty():

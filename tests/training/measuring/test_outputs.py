@@ -50,6 +50,12 @@ def test_unknown_words_are_copied_from_the_source():
     assert writer(replace_unknown=True)(found, TEXT) == "das Smith Haus a3"
 
 
+def test_unknown_words_are_copied_from_where_they_were_read_if_that_step_aligns():
+    found = hypothesis(ids("das", "?", "Haus", "?"), [8, 0, 3, 1, 5])
+    write = OutputWriter(SearchConfig(replace_unknown=True), SOURCE, TARGET, alignment_shift=1)
+    assert write(found, TEXT) == "das Smith Haus a3"
+
+
 def test_copied_punctuation_keeps_its_joiners():
     found = hypothesis(ids("das", "?", "Haus", "?", "Haus"), [0, 4, 1, 6, 1])
     assert writer(replace_unknown=True)(found, TEXT) == "das, Haus.Haus"
