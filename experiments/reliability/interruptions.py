@@ -30,7 +30,8 @@ def killed(bench: Bench) -> Trials:
     """Kills one training again and again: while it starts, trains, saves and evaluates.
 
     A trial is a kill that happened. The last one is judged by the end of the run as well, which
-    depends on all of them.
+    depends on all of them; so is one that comes too late, when the run has already ended, and those
+    after it are of another run.
     """
     rng = bench.random("killed")
     workdir = bench.workdir("killed")
@@ -40,9 +41,13 @@ def killed(bench: Bench) -> Trials:
     for number, step in enumerate(steps):
         fault = Fault((signal.SIGKILL,), step=step, seconds=rng.uniform(0, longest.get(step, 0.1)))
         ended = bench.train(workdir, fault=fault)
-        # At the end of a training it may be over before it is killed, and nothing was tried then.
+        # With so much time it may be over before it is killed, and nothing was tried then.
         is_over = ended.code == 0 and step in longest
-        problem = None if is_over else ended.unless(-signal.SIGKILL)
+        if is_over:
+            problem = difference(workdir, bench.uninterrupted)
+            workdir = bench.workdir("killed")
+        else:
+            problem = ended.unless(-signal.SIGKILL)
         if number == kills - 1:
             problem = problem or bench.train(workdir).unless(0)
             problem = problem or difference(workdir, bench.uninterrupted)

@@ -39,27 +39,38 @@ def test_every_scenario_was_tried(short):
 
 
 @pytest.mark.parametrize("found", [None, "other parameters"])
-def test_only_trainings_that_were_killed_count_as_kills(found, monkeypatch):
-    faults = []
+@pytest.mark.parametrize("late", [0, STEPS])
+def test_only_trainings_that_were_killed_count_as_kills(late, found, monkeypatch):
+    """One that ends before it is killed is judged, and another is begun."""
+    faults, is_complete = [], False
 
-    def train(workdir, fault=None):
-        if fault is None:
-            return Ended(0, "")
-        faults.append(fault)
-        return Ended(0 if fault.step == STEPS else -signal.SIGKILL, "")
+    def workdir(name):
+        nonlocal is_complete
+        is_complete = False
+        return name
+
+    def train(path, fault=None):
+        nonlocal is_complete
+        if fault is not None:
+            faults.append(fault)
+        is_complete = is_complete or fault is None or fault.step == late
+        return Ended(0 if is_complete else -signal.SIGKILL, "")
 
     bench = types.SimpleNamespace(
-        is_short=False, random=lambda name: random.Random(f"0 {name}"), workdir=lambda name: name,
+        is_short=False, random=lambda name: random.Random(f"0 {name}"), workdir=workdir,
         train=train, uninterrupted="uninterrupted",
     )  # fmt: skip
     monkeypatch.setattr(interruptions, "difference", lambda run, other: found)
     trials = list(interruptions.killed(bench))
-    too_late = sum(fault.step == STEPS for fault in faults)
+    too_late = [fault.step for fault in faults if fault.step == late]
     assert len(faults) == 20 and too_late
-    assert len(trials) == 20 - too_late + (found is not None)
-    assert [trial for trial in trials if trial] == (
-        [] if found is None else [f"killed after step {STEPS}: other parameters"]
-    )
+    last = faults[-1].step
+    if found is None:
+        assert trials == [None] * (20 - len(too_late))
+    else:
+        judged = [*too_late, *([last] if last != late else [])]
+        lost = [f"killed after step {step}: other parameters" for step in judged]
+        assert [trial for trial in trials if trial] == lost
 
 
 def test_a_loss_is_shown_and_recorded(tmp_path):
