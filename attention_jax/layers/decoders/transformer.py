@@ -37,7 +37,8 @@ class Config(transformer.StackConfig):
         for the decoder's, counted from 0; None for the last but one, or the only one.
       alignment_head: The head of that layer which stands for it alone, counted from 0; None for
         the mean. With the objective `supervised_alignment` this head learns to align (Garg et al.
-        2019; there it sees the whole target in a second pass, here what was written so far).
+        2019; there it sees the whole target in a second pass, here what was written so far, and
+        the word itself with that objective's `step="reads"`).
     """
 
     name: str = setting("transformer")
