@@ -28,7 +28,7 @@ class EvaluationRequest:
       gold: Files of gold links.
       alignment_threshold: Links from forced attention of at least this weight are scored too.
       alignment_shift: The step after the one that writes a word whose attention links it: 1, 0, -1;
-        None for the one that each run was taught to align at, usually 0.
+        None for the one that the run was taught to align at, usually 0.
       reverse: Directory of a run of the opposite direction, to join alignments with; a run of
         both directions has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.

@@ -9,15 +9,18 @@ from attention_jax.data.lines import read_lines
 from attention_jax.data.tasks import TRANSLATION, Split, Task
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.errors import UserError
-from attention_jax.evaluation.attention_alignment import score_attention
+from attention_jax.evaluation.attention_alignment import probability_mass, score_attention
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.evaluation.symmetrized_attention import score_both_directions
 from attention_jax.inference import word_units
+from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.forced_decoding import ForcedAttention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.inference.other_runs import OtherRun
+from attention_jax.inference.translate import Translator
 from attention_jax.inference.word_units import split_words
 from attention_jax.objectives.supervised_alignment import Term
+from experiments.attention_record import gold_counts
 from tests.training.untrained import untrained_run, write_text
 
 
@@ -93,11 +96,46 @@ def test_attention_that_is_off_by_one_is_read_from_the_step_after(runs, monkeypa
             assert found[shift][name] == pytest.approx(0, abs=1e-6)
 
 
+def taught(run, step):
+    """The run as if links had taught a step."""
+    objectives = {**run.config.objectives, "supervised_alignment": Term(step=step)}
+    return dataclasses.replace(run, config=dataclasses.replace(run.config, objectives=objectives))
+
+
+@pytest.mark.parametrize("step", ["writes", "reads"])
+def test_alignments_of_translations_are_of_the_step_that_was_taught(runs, step):
+    run, split = runs[0]
+    translator = Translator(taught(run, step))
+    found = []
+    for one in translator.translate(split.sources[:8]):
+        best = one.hypotheses[0]  # an untrained model attends to the same at all steps
+        best = dataclasses.replace(best, weights=np.eye(*best.weights.shape) + 0.01)
+        found.append(dataclasses.replace(one, hypotheses=(best,)))
+    vocabularies = run.source_vocabulary, run.target_vocabulary
+    expected = {
+        shift: [pharaoh_line(one.hypotheses[0], one.source_ids, *vocabularies, shift)
+                for one in found]
+        for shift in (0, 1)
+    }  # fmt: skip
+    assert expected[0] != expected[1]
+    lines = [line.split(" ||| ")[1] for line in translator.format(found, alignments=True)]
+    assert lines == expected[step == "reads"]
+
+
+def test_the_comparison_counts_the_links_of_the_step_that_was_taught(runs):
+    run, split = runs[0]
+    gold = gold_of(split, range(6))
+    for step, shift in (("writes", 0), ("reads", 1)):
+        forward = compare_with_gold(run, split, gold, shift=shift).forward
+        counts = gold_counts(taught(run, step), split, gold)
+        mass = [probability_mass(forward[n].linking, gold.links[n].possible) for n in range(6)]
+        np.testing.assert_allclose(counts["probability_mass"][:, 0], mass)
+
+
 @pytest.mark.parametrize(("step", "expected"), [("writes", 0), ("reads", 1)])
 def test_links_are_read_from_the_step_that_was_taught(runs, step, expected):
     (run, split), _ = runs
-    objectives = {**run.config.objectives, "supervised_alignment": Term(step=step)}
-    run = dataclasses.replace(run, config=dataclasses.replace(run.config, objectives=objectives))
+    run = taught(run, step)
     gold = gold_of(split, [1, 2])
     assert compare_with_gold(run, split, gold).shift == expected
     assert compare_with_gold(run, split, gold, shift=-1).shift == -1
