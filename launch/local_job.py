@@ -127,6 +127,8 @@ class LocalJob:
         """Says how processes ended, unless it was said already: process 0's output was shown."""
         last = [_last_line(self._log(number)) for number in range(len(codes))]
         for number, code in enumerate(codes):
+            if code == children.INTERRUPTED:  # whoever pressed Ctrl-C knows
+                continue
             is_known = (code, last[number]) == (codes[0], last[0])
             says_why = code != children.RETRY or last[number].startswith("error: ")
             if code > 128 or (code and says_why and not is_known):

@@ -44,8 +44,8 @@ def run_experiment(
 
         def begin() -> bool:
             claim.enter_context(directory.claimed())
-            adopt_config(directory, config)
-            if is_complete(directory, config):
+            is_unchanged = adopt_config(directory, config)
+            if is_unchanged and is_complete(directory, config):
                 return False
             _record_start(directory, config)
             return True
@@ -74,8 +74,13 @@ def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
         draw_learning_curves(directory)
 
 
-def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> None:
+def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
     """Writes the config of a new run, or checks it against the one that the directory holds.
+
+    What may change is written by the training, once it is sure to continue.
+
+    Returns:
+      Whether the directory already held this config.
 
     Raises:
       RunDirectoryError: If a field differs on which updates that were made depend.
@@ -102,10 +107,9 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> None:
                 f"{directory.path} holds a run with another config: {named}; "
                 "choose another --workdir, or the config of the run"
             )
-        if not changed:
-            return
-        directory.add_to_run(finished=None)
+        return not changed
     directory.write_config(to_plain(config))
+    return False
 
 
 def is_complete(directory: RunDirectory, config: ExperimentConfig) -> bool:

@@ -1,5 +1,6 @@
 """Attention as pictures: source across, target down, so that what is monotone falls diagonally."""
 
+import bisect
 import dataclasses
 from collections.abc import Sequence
 
@@ -197,9 +198,10 @@ def _title(one: HeatMap, width: float) -> str:
     width = max(width, SHORTEST_TITLE)
     if text_width([title], TITLE_SIZE) <= width:
         return title
-    while title and text_width([title + "…"], TITLE_SIZE) > width:
-        title = title[:-1]
-    return title.rstrip() + "…"
+    too_long = bisect.bisect_right(
+        range(len(title)), width, key=lambda kept: text_width([title[:kept] + "…"], TITLE_SIZE)
+    )
+    return title[: max(too_long - 1, 0)].rstrip() + "…"
 
 
 def _add_axes(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:

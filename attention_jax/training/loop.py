@@ -15,7 +15,7 @@ import jax
 from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin, origin
-from attention_jax.training.config import ExperimentConfig, TrainingConfig
+from attention_jax.training.config import ExperimentConfig, TrainingConfig, to_plain
 from attention_jax.training.measuring.watch import Watch
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.meter import Meter
@@ -41,7 +41,8 @@ def train(
 
     Args:
       config: The experiment.
-      directory: Where it is; claimed by the caller, and holding this config.
+      directory: Where it is; claimed by the caller, and holding this config but for what may
+        change when it continues.
       checkpointer: Its checkpoints. If there are any, training continues after the newest.
       preemption: Asked after every step whether to save and leave.
       profiled: The steps of which the profiler writes a trace, if any.
@@ -54,6 +55,9 @@ def train(
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     parts = assemble(config, directory)
     _check(parts, directory)
+    # Only now: a continuation that is refused leaves the run as it was.
+    directory.write_config(to_plain(config))
+    directory.add_to_run(finished=None)
 
     # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
     checkpoint = checkpointer.restore(parts.like)

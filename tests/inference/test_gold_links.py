@@ -19,9 +19,8 @@ from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_wit
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.translate import Translator
 from attention_jax.inference.word_units import split_words
-from attention_jax.objectives.supervised_alignment import Term
 from experiments.attention_record import gold_counts
-from tests.training.untrained import untrained_run, write_text
+from tests.training.untrained import taught, untrained_run, write_text
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +93,6 @@ def test_attention_that_is_off_by_one_is_read_from_the_step_after(runs, monkeypa
     if shift >= 0:
         for name in ("aer", "aer_threshold", "saer"):
             assert found[shift][name] == pytest.approx(0, abs=1e-6)
-
-
-def taught(run, step):
-    """The run as if links had taught a step."""
-    objectives = {**run.config.objectives, "supervised_alignment": Term(step=step)}
-    return dataclasses.replace(run, config=dataclasses.replace(run.config, objectives=objectives))
 
 
 @pytest.mark.parametrize("step", ["writes", "reads"])

@@ -97,6 +97,8 @@ def test_signals_reach_every_process_once(waiting, tmp_path, number):
             log = (tmp_path / f"process_{process}.log").read_text()
             assert log == f"stopped {process}\n"
         assert out == "stopped 0\n"
+    else:
+        assert job.returncode == 130 and not err
     assert not any(map(_runs, pids))
 
 

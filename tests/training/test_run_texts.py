@@ -44,7 +44,8 @@ def test_other_training_text_is_refused_and_nothing_is_lost(trained):
         run_experiment(longer, workdir)
     with pytest.raises(DataError, match=OTHERS):
         task_of(load_run(workdir))
-    for path in ("results.json", "metrics.jsonl"):
+    assert json.loads((workdir / "run.json").read_text())["finished"]
+    for path in ("config.json", "results.json", "metrics.jsonl"):
         assert (workdir / path).read_bytes() == before[workdir / path]
     write_table(table, range(60))
     run_experiment(longer, workdir)

@@ -11,6 +11,7 @@ from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.data.tasks import Task, build_task
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.models import build_model
+from attention_jax.objectives.supervised_alignment import Term
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import build_strategy
@@ -64,3 +65,9 @@ def untrained_run(
     params = drawn(model, len(folder.name))
     run = TrainedRun(directory, config, *vocabularies, model, params, 0, strategy, shardings)
     return run, task
+
+
+def taught(run: TrainedRun, step: str) -> TrainedRun:
+    """Returns the run as if links had taught a step."""
+    objectives = {**run.config.objectives, "supervised_alignment": Term(step=step)}
+    return dataclasses.replace(run, config=dataclasses.replace(run.config, objectives=objectives))

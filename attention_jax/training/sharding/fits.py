@@ -1,7 +1,10 @@
 """Whether a training state fits its devices, asked before any of it is made."""
 
+import contextlib
 import math
 import os
+import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -9,6 +12,10 @@ import jax
 from attention_jax.errors import ConfigError
 
 _GB = 1e9
+_CONTAINER_LIMITS = (
+    pathlib.Path("/sys/fs/cgroup/memory.max"),
+    pathlib.Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 def check_fits(like: Any) -> None:
@@ -38,5 +45,18 @@ def memory_of_a_device() -> int | None:
     """Returns the bytes of a local device, of CPU devices their share; None where none says."""
     devices = jax.local_devices()
     if devices[0].platform == "cpu":
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // len(devices)
+        return memory_of_this_machine() // len(devices)
     return (devices[0].memory_stats() or {}).get("bytes_limit")
+
+
+def memory_of_this_machine(limits: Sequence[pathlib.Path] = _CONTAINER_LIMITS) -> int:
+    """Returns the bytes that the machine has, or that a container may take of them.
+
+    Args:
+      limits: Files in which Linux tells a container its limit: a number, or `max` for none.
+    """
+    known = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in limits:
+        with contextlib.suppress(OSError, ValueError):
+            known.append(int(path.read_text()))
+    return min(known)
