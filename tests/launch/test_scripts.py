@@ -74,9 +74,9 @@ def test_mistakes_in_a_job_are_one_line(arguments, environment, message):
         (75, 100, False),
         (137, 0, True),  # a task was killed for its memory, beside some that left with 75
         (137, 10, False),
-        (130, 0, False),
-        (2, 0, False),
-        (1, 0, False),
+        (200, 0, False),  # as task.sh ranks the codes 130, 1 and 2
+        (201, 0, False),
+        (202, 0, False),
     ],
 )
 def test_job_goes_back_to_the_queue_if_it_saved_or_was_killed(
@@ -95,8 +95,76 @@ def test_job_goes_back_to_the_queue_if_it_saved_or_was_killed(
         [PROGRAMS[0], "--config=c.py", "--workdir=w"], env=environment, cwd=ROOT,
         capture_output=True, text=True,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (code, "")
+    expected = {200: 130, 201: 1, 202: 2}.get(code, code)
+    assert (done.returncode, done.stderr) == (expected, "")
     asked = tmp_path / "asked"
     assert (asked.read_text() if asked.exists() else "") == ("requeue 7\n" if is_requeued else "")
     assert ("back to the queue" in done.stdout) == is_requeued
-    assert ("are allowed" in done.stdout) == (code > 2 and code != 130 and not is_requeued)
+    assert ("are allowed" in done.stdout) == (code in (75, 137) and not is_requeued)
+
+
+TASK = "launch/slurm/task.sh"
+
+
+def task_of_slurm(command, **environment):
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("SLURM_")}
+    return subprocess.run(
+        [TASK, "bash", "-c", command], env=inherited | environment, cwd=ROOT,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "rank"),
+    [(0, 0), (75, 75), (137, 137), (130, 200), (1, 201), (3, 201), (127, 201), (2, 202)],
+)
+def test_the_worst_code_of_a_job_is_the_highest(code, rank):
+    assert task_of_slurm(f"exit {code}").returncode == rank
+
+
+@pytest.mark.parametrize(
+    ("tasks", "node", "local", "gpus", "expected"),
+    [
+        ("8(x2)", 1, 3, 8, "3"),
+        ("2", 0, 1, 8, "4,5,6,7"),
+        ("1(x2)", 1, 0, 4, "0,1,2,3"),
+        ("4(x2),2", 1, 1, 4, "1"),
+        ("4(x2),2", 2, 1, 4, "2,3"),
+        ("8(x2)", 0, 0, 0, "none"),
+    ],
+)
+def test_tasks_share_the_gpus_of_their_node(tasks, node, local, gpus, expected):
+    done = task_of_slurm(
+        "echo ${JAX_LOCAL_DEVICE_IDS:-none}",
+        SLURM_NTASKS="16",
+        SLURM_STEP_TASKS_PER_NODE=tasks,
+        SLURM_NODEID=str(node),
+        SLURM_LOCALID=str(local),
+        SLURM_GPUS_ON_NODE=str(gpus),
+        CUDA_VISIBLE_DEVICES=",".join(map(str, range(gpus))),
+    )
+    assert (done.returncode, done.stdout) == (0, f"{expected}\n"), done.stderr
+
+
+def test_a_task_that_sees_only_its_own_gpus_takes_them_all():
+    done = task_of_slurm(
+        "echo $JAX_LOCAL_DEVICE_IDS",
+        SLURM_NTASKS="4",
+        SLURM_STEP_TASKS_PER_NODE="2(x2)",
+        SLURM_LOCALID="1",
+        SLURM_GPUS_ON_NODE="4",
+        CUDA_VISIBLE_DEVICES="2,3",
+    )
+    assert done.stdout == "0,1\n"
+
+
+def test_gpus_that_cannot_be_shared_are_a_mistake():
+    gpus = {"CUDA_VISIBLE_DEVICES": "0,1,2", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_NTASKS": "2"}
+    done = task_of_slurm("true", **gpus)
+    assert done.returncode == 202
+    assert done.stderr == "error: expected tasks that share the 3 GPUs of a node evenly, found 2\n"
+
+
+def test_a_task_ends_with_what_its_command_makes_of_a_signal():
+    done = task_of_slurm("trap 'exit 75' TERM; kill -TERM $PPID; kill -TERM $$; sleep 5")
+    assert done.returncode == 75

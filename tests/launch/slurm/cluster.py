@@ -2,7 +2,8 @@
 
 munged, slurmctld and slurmd run as children with keys, sockets, ports, spools and logs below that
 directory. Two partitions: jobs of `urgent` preempt those of `normal`, which are told so and
-requeued.
+requeued. What SLURM takes for two GPUs are device files of
+no device.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import os
 import secrets
 import shutil
 import socket
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -41,13 +43,14 @@ SlurmdUser=root
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
+GresTypes=gpu
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 {gpus} State=UNKNOWN
 PartitionName=normal Nodes={host} Default=YES PriorityTier=1 PreemptMode=REQUEUE GraceTime=120
 PartitionName=urgent Nodes={host} PriorityTier=2 PreemptMode=OFF
 """
@@ -60,9 +63,10 @@ class Unavailable(Exception):
 class Cluster:
     """Commands of a running SLURM."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]):
+    def __init__(self, folder: Path, environment: Mapping[str, str], has_gpus: bool):
         self.folder = folder
         self.environment = dict(environment)
+        self.has_gpus = has_gpus
 
     def __call__(self, *command: str, cwd: Path | None = None) -> str:
         """Runs a command, such as `squeue`, and returns what it prints."""
@@ -103,13 +107,16 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         socket.gethostbyname(host)
     ports = dict(zip(("controller_port", "node_port"), _free_ports(2), strict=True))
     folder.chmod(0o755)
-    (folder / "slurm.conf").write_text(_CONFIG.format(folder=folder, host=host, **ports))
+    has_gpus = _made_gpus(folder, host)
+    gpus = "Gres=gpu:2" if has_gpus else ""
+    config = _CONFIG.format(folder=folder, host=host, gpus=gpus, **ports)
+    (folder / "slurm.conf").write_text(config)
     environment = {
         **{name: text for name, text in os.environ.items() if not name.startswith("SLURM_")},
         "SLURM_CONF": str(folder / "slurm.conf"),
         "PATH": f"{os.environ.get('PATH', '')}:{_SYSTEM_PATH}",
     }
-    cluster = Cluster(folder, environment)
+    cluster = Cluster(folder, environment, has_gpus)
     children = []
     try:
         _start(cluster, children)
@@ -141,6 +148,17 @@ def _install() -> None:
         done = subprocess.run(["apt-get", "-qq", *command], env=environment, **quiet)
     if done.returncode:
         raise Unavailable(f"apt-get could not install {' and '.join(_PACKAGES)}")
+
+
+def _made_gpus(folder: Path, host: str) -> bool:
+    """Makes two GPUs of the node, as far as SLURM looks, where one may make device files."""
+    try:
+        for number in range(2):
+            os.mknod(folder / f"nvidia{number}", stat.S_IFCHR, os.makedev(195, number))
+    except OSError:
+        return False
+    (folder / "gres.conf").write_text(f"NodeName={host} Name=gpu File={folder}/nvidia[0-1]\n")
+    return True
 
 
 def _start(cluster: Cluster, children: list[subprocess.Popen]) -> None:

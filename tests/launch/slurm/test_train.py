@@ -87,3 +87,77 @@ def test_mistake_fails_the_job_and_does_not_requeue_it(slurm, repository, tmp_pa
     wait_for(lambda: slurm.job(number)["JobState"] == "FAILED", 120, slurm.logs)
     assert slurm.job(number)["ExitCode"] == "2:0"
     assert "error: --config: expected a file, found none" in log.read_text()
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """What runs in place of Python: tells what each task was given, and ends as its number says."""
+    path = tmp_path / "python"
+    path.write_text(
+        """#!/usr/bin/env bash
+echo "task $SLURM_PROCID of $SLURM_NTASKS: GPUs ${JAX_LOCAL_DEVICE_IDS:-any}" \\
+  "of ${CUDA_VISIBLE_DEVICES:-none}, ${ATTENTION_JAX_DISTRIBUTED:-alone}"
+codes=(${CODES:-0 0})
+exit "${codes[$SLURM_PROCID]}"
+"""
+    )
+    path.chmod(0o755)
+    return path
+
+
+def run_job(slurm, repository, stand_in, *options, codes="0 0"):
+    """Returns (what a job said, what SLURM knows of it) when it has ended or waits again."""
+    log = stand_in.parent / "job.log"
+    number = slurm(
+        "sbatch", "--parsable", *options, f"--output={log}",
+        f"--export=ALL,ATTENTION_JAX_PYTHON={stand_in},CODES={codes}", "launch/slurm/train.sbatch",
+        "--config=c.py", f"--workdir={stand_in.parent / 'run'}",
+        cwd=repository,
+    ).strip()  # fmt: skip
+    ended = ("COMPLETED", "FAILED")
+    is_requeued = f"job {number}: saved, and back to the queue"
+
+    def said() -> str:
+        return log.read_text() if log.exists() else ""
+
+    wait_for(
+        lambda: slurm.job(number)["JobState"] in ended or is_requeued in said(), 60, slurm.logs
+    )
+    job = slurm.job(number)
+    if job["JobState"] not in ended:
+        slurm("scancel", number)
+    return said(), job
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            ["--ntasks-per-node=2", "--gpus-per-node=2"],
+            ["task 0 of 2: GPUs 0 of 0,1, auto", "task 1 of 2: GPUs 1 of 0,1, auto"],
+        ),
+        (
+            ["--ntasks=2", "--gpus-per-task=1"],
+            ["task 0 of 2: GPUs 0 of 0, auto", "task 1 of 2: GPUs 0 of 1, auto"],
+        ),
+        (["--nodes=1", "--gpus-per-node=2"], ["task 0 of 1: GPUs any of 0,1, alone"]),
+    ],
+)
+def test_tasks_take_their_gpus_however_they_were_asked_for(
+    slurm, repository, stand_in, options, expected
+):
+    if not slurm.has_gpus:
+        pytest.skip("may not make device files, which SLURM takes for GPUs")
+    said, job = run_job(slurm, repository, stand_in, *options)
+    assert job["JobState"] == "COMPLETED", said
+    assert sorted(said.splitlines()[1:]) == expected
+
+
+@pytest.mark.parametrize(
+    ("codes", "ended"), [("75 2", "2:0"), ("1 75", "1:0"), ("75 75", None), ("0 75", None)]
+)
+def test_a_job_is_as_bad_as_its_worst_task(slurm, repository, stand_in, codes, ended):
+    said, job = run_job(slurm, repository, stand_in, "--ntasks=2", codes=codes)
+    assert ("saved, and back to the queue" in said) == (ended is None), said
+    if ended:
+        assert (job["JobState"], job["ExitCode"]) == ("FAILED", ended)
