@@ -28,6 +28,9 @@ _GPU_NODES = {
     "h200": "nvidia-h200-141gb",
 }
 _TPUS_OF_NODE, _GPUS_OF_NODE = 4, 8
+_MOST_OF_NODE = {"t4": 4}
+# Where GKE puts the driver's libraries, which images that are not NVIDIA's do not look into.
+_DRIVER = "/usr/local/nvidia/lib64"
 _COORDINATOR_PORT = 8476
 _MOUNT = "/runs"
 _MISTAKE = 2
@@ -48,6 +51,7 @@ class Request:
       per_node: Devices of a node; 0 for the usual number.
       bucket: Cloud Storage bucket that is mounted, or
       claim: the persistent volume claim that is.
+      data: Directory of the volume with files of data sets, if they are not to be downloaded.
       service_account: Of Kubernetes, which may use the bucket.
       arguments: Of launch.train, without --workdir.
       max_restarts: How often the set may be started again.
@@ -63,6 +67,7 @@ class Request:
     per_node: int = 0
     bucket: str | None = None
     claim: str | None = None
+    data: str | None = None
     service_account: str | None = None
     max_restarts: int = 100
     spot: bool = False
@@ -100,7 +105,7 @@ class Request:
     @property
     def devices_of_node(self) -> int:
         """Devices of one node."""
-        usual = _TPUS_OF_NODE if self.is_tpu else _GPUS_OF_NODE
+        usual = _TPUS_OF_NODE if self.is_tpu else _MOST_OF_NODE.get(self.kind, _GPUS_OF_NODE)
         return self.per_node or min(usual, self.devices)
 
     @property
@@ -199,6 +204,17 @@ def _container(request: Request) -> dict[str, Any]:
 
 
 def _environment(request: Request) -> list[dict[str, Any]]:
+    # Named, so that a process that cannot use its devices ends, instead of training on a CPU.
+    values = {"JAX_PLATFORMS": "tpu,cpu" if request.is_tpu else "cuda,cpu"}
+    if not request.is_tpu:
+        values["LD_LIBRARY_PATH"] = _DRIVER
+    if request.data:
+        values["ATTENTION_JAX_DATA"] = f"{_MOUNT}/{request.data.strip('/')}"
+    environment = [{"name": name, "value": value} for name, value in values.items()]
+    return [*environment, *_meeting(request)]
+
+
+def _meeting(request: Request) -> list[dict[str, Any]]:
     """Returns how the pods find one another: GKE tells those of TPUs, others are told here."""
     if request.nodes * request.slices == 1:
         return []

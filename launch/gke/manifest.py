@@ -10,9 +10,11 @@ usage: python -m launch.gke.manifest --config=FILE[:ARGUMENT] --name=NAME --imag
   --topology         a TPU slice (v4:2x2x2, v5e:4x4, v5p:2x2x2, v6e:4x4), or GPUs (t4, l4, a100-40g,
                      a100-80g, h100, h200, as in h100:16)
   --slices=N         so many TPU slices (1)
-  --per_node=N       devices of a node (4 TPUs or 8 GPUs, or all if there are fewer)
+  --per_node=N       devices of a node (4 TPUs or T4s, 8 other GPUs, or all if fewer)
   --bucket           a bucket of Cloud Storage that holds the runs, mounted by Cloud Storage FUSE
   --claim            or a persistent volume claim that many nodes may write, such as Filestore's
+  --data             a directory of the volume with the files of data sets (ATTENTION_JAX_DATA);
+                     otherwise each pod downloads them, at every start
   --service_account  of Kubernetes, with access to the bucket
   --max_restarts=N   how often a training that fails or is preempted is started again (100)
   --spot             on spot nodes
@@ -29,7 +31,7 @@ from absl import flags
 
 from launch import cli
 
-for name in ("name", "image", "topology", "bucket", "claim", "service_account", "out"):
+for name in ("name", "image", "topology", "bucket", "claim", "data", "service_account", "out"):
     flags.DEFINE_string(name, None, "See above.")
 flags.DEFINE_integer("slices", 1, "TPU slices.", lower_bound=1)
 flags.DEFINE_integer("per_node", 0, "Devices of a node.", lower_bound=0)

@@ -11,6 +11,7 @@ from attention_jax.errors import UserError
 from attention_jax.training.aot.targets import parse_target
 from attention_jax.training.config import from_config_dict
 from attention_jax.training.files import write_text
+from attention_jax.training.sharding.mesh import mesh_sizes
 from launch import cli
 from launch.gke.jobset import Request, jobset
 
@@ -21,9 +22,11 @@ def requested() -> Request:
     Raises:
       UserError: If something is missing or makes no sense.
     """
-    from_config_dict(flags.FLAGS["config"].value)
+    config = from_config_dict(flags.FLAGS["config"].value)
     target = parse_target(cli.require("topology"), cli.value("slices"))
-    names = ("bucket", "claim", "service_account", "per_node", "max_restarts", "spot")
+    sharding = config.sharding
+    mesh_sizes(target.devices, (sharding.data, sharding.fsdp, sharding.tensor))
+    names = ("bucket", "claim", "data", "service_account", "per_node", "max_restarts", "spot")
     return Request(
         name=cli.require("name"),
         image=cli.require("image"),

@@ -32,6 +32,10 @@ def parts(manifest):
     return replicated, job, pod, container
 
 
+def environment_of(container):
+    return {each["name"]: each.get("value") for each in container["env"]}
+
+
 @pytest.mark.parametrize(
     "request_",
     [TPU, GPU, {**TPU, "shape": (2, 2), "slices": 1, "service_account": "trainer"}],
@@ -76,7 +80,10 @@ def test_tpu_slices_are_jobs_with_a_pod_for_each_host():
         "cloud.google.com/gke-tpu-topology": "4x4",
     }
     assert container["resources"]["limits"] == {"google.com/tpu": 4}
-    assert container["env"] == [{"name": "ATTENTION_JAX_DISTRIBUTED", "value": "auto"}]
+    assert environment_of(container) == {
+        "JAX_PLATFORMS": "tpu,cpu",
+        "ATTENTION_JAX_DISTRIBUTED": "auto",
+    }
     assert container["args"] == ["--config=c.py", "--workdir=/runs/pod"]
     assert pod["volumes"][0]["csi"]["volumeAttributes"]["bucketName"] == "runs"
     assert "exclusive-topology" in str(manifest["metadata"]["annotations"])
@@ -96,7 +103,23 @@ def test_gpu_nodes_are_told_of_one_another():
 
 def test_one_process_is_told_of_no_others():
     *_, container = parts(jobset(Request(**{**GPU, "shape": (8,)})))
-    assert container["env"] == []
+    assert environment_of(container) == {
+        "JAX_PLATFORMS": "cuda,cpu",  # or it would train on a CPU where it finds no driver
+        "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64",
+    }
+
+
+def test_data_sets_may_be_on_the_volume():
+    *_, container = parts(jobset(Request(**TPU, data="/corpora/")))
+    assert environment_of(container)["ATTENTION_JAX_DATA"] == "/runs/corpora"
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "nodes"), [("t4", 8, 2), ("l4", 8, 1), ("h100", 4, 1), ("v5e", 8, 2)]
+)
+def test_nodes_have_their_usual_number_of_devices(kind, number, nodes):
+    asked = Request(**{**TPU, "kind": kind, "shape": (number,), "slices": 1})
+    assert asked.nodes == nodes
 
 
 def test_mistakes_of_users_end_the_set_and_all_else_starts_it_again():
@@ -149,6 +172,10 @@ def test_command_writes_the_manifest(launch, tmp_path):
         (["--bucket=b"], "--topology: expected a value"),
         (["--topology=v5e:4x4"], "--bucket, --claim: expected one of them, found neither"),
         (["--topology=v5e:4x4", "--bucket=b", "--config.sed=3"], "--config.sed: no such field"),
+        (
+            ["--topology=v5e:4x4", "--bucket=b", "--config.sharding.fsdp=3"],
+            "config.sharding: expected sizes that divide the number of devices (16), found",
+        ),
         (["--topology=v5e:4x4", "--bucket=b", "--out=/none/x.yaml"], "--out: /none/x.yaml cannot"),
     ],
 )
