@@ -57,6 +57,21 @@ def training_lines(data_config: DataConfig) -> TextLines | None:
     return TextLines(config.train.source, *builder.training_lines(config))
 
 
+def count_unusable(data_config: DataConfig) -> int:
+    """Returns how many pairs of the user's own training text are left out; 0 for other data.
+
+    These have an empty side, or one that no sentence is as long as. They were left out when the
+    text was prepared, which a later run on the same text does not see.
+
+    Raises:
+      DataError: If the text cannot be read.
+    """
+    if not isinstance(data_config, ParallelConfig):
+        return 0
+    builder = _builder_module(data_config)
+    return builder.count_unusable(_corpus(builder, data_config, "train"))
+
+
 def _builder_module(data_config: DataConfig):
     name = data_config.name
     return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")

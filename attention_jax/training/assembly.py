@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
+from attention_jax.data.corpora import count_unusable
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.tasks import Task, build_task
 from attention_jax.data.text.storage import has_vocabularies
@@ -18,11 +19,17 @@ from attention_jax.training.checkpoints.weights import starting_from
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.links import training_links
 from attention_jax.training.measuring.validation import Validation
+from attention_jax.training.measuring.watch import check_mode
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import Strategy, build_strategy, local_shards, process_share
 from attention_jax.training.updates.optimizers import build_optimizer
-from attention_jax.training.updates.schedules import PlateauState, Schedule, build_schedule
+from attention_jax.training.updates.schedules import (
+    Plateau,
+    PlateauState,
+    Schedule,
+    build_schedule,
+)
 from attention_jax.training.updates.state import TrainState, start_state
 from attention_jax.training.updates.step import TrainStep, make_train_step
 
@@ -35,6 +42,7 @@ class Assembly:
       strategy: How several devices compute it.
       task: The data set.
       batches: Its training batches, endless.
+      unusable: Pairs of the user's training text that were left out.
       total_steps: Length of training in updates.
       objective: The loss.
       schedule: The learning rate.
@@ -47,6 +55,7 @@ class Assembly:
     strategy: Strategy
     task: Task
     batches: TrainIterator
+    unusable: int
     total_steps: int
     objective: Objective
     schedule: Schedule
@@ -92,6 +101,7 @@ def assemble(
     total_steps = config.training.total_steps(batches.batches_per_epoch)
 
     # ---- Model, loss, update rule ---------------------------------------------------------------
+    _check_vocabularies(config, task)
     model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
     objective.check(model)
     optimizer = build_optimizer(config.optimizer)
@@ -132,8 +142,8 @@ def assemble(
     validation = Validation(config, task, model, objective, strategy, shardings)
     _check_metrics(config, schedule, validation.metric_names(like.params))
     return Assembly(
-        strategy, task, batches, total_steps, objective, schedule, start, like, train_step,
-        validation,
+        strategy, task, batches, count_unusable(config.data), total_steps, objective, schedule,
+        start, like, train_step, validation,
     )
 
 
@@ -142,12 +152,25 @@ def _to_standard_error(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+def _check_vocabularies(config: ExperimentConfig, task: Task) -> None:
+    """Raises ConfigError if two vocabularies are to share one table, whatever their sizes."""
+    ties_both = getattr(config.model, "tie_embeddings", None) == "all"
+    if ties_both and task.source_vocabulary is not task.target_vocabulary:
+        raise ConfigError(
+            "config.model.tie_embeddings: expected a joint vocabulary for 'all' "
+            "(config.data.subwords.joint=True), found one for each side"
+        )
+
+
 def _check_metrics(config: ExperimentConfig, schedule: Schedule, names: list[str]) -> None:
-    """Raises ConfigError now, not at the first validation, if a metric is not measured."""
+    """Raises ConfigError now, not at a validation, if a metric is not measured or misread."""
     if config.training.metric not in names:
         raise ConfigError(
             f"config.training.metric: expected one of {', '.join(names)}, found "
             f"{config.training.metric!r} (error rates and BLEU need "
             "config.evaluation.num_validation_examples)"
         )
+    check_mode(config.training.metric, config.training.mode, "config.training.mode")
     schedule.observe(PlateauState.start(), dict.fromkeys(names, 0.0))
+    if isinstance(config.schedule, Plateau):
+        check_mode(config.schedule.metric, config.schedule.mode, "config.schedule.mode")

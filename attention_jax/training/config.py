@@ -45,7 +45,7 @@ class TrainingConfig:
       keep_best: Checkpoints with the best metric to keep.
       metric: Validation metric that decides which checkpoint is best, and when to stop. With
         averaging `checkpoints`, the best one is kept but not evaluated.
-      mode: Whether a good metric is low or high.
+      mode: Whether a good metric is low (`min`) or high (`max`, as for BLEU).
       patience: Validations without improvement after which training stops; 0 never stops early,
         and is the only choice with averaging `checkpoints`.
       max_gradient_ratio: An update is skipped where the norm of its gradient is more than so many

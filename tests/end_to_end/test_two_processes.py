@@ -58,14 +58,20 @@ SHARDINGS = {
 
 
 @pytest.mark.parametrize("sharding", SHARDINGS.values(), ids=SHARDINGS)
-def test_other_strategies_have_the_losses_of_one_process(repository, runs, tmp_path, sharding):
-    launch(
-        repository, "launch/local.sh", "2", sys.executable, "-m", "launch.train", *ARGUMENTS,
-        *(f"--config.sharding.{value}" for value in sharding),
+def test_what_two_split_has_the_losses_of_one_which_can_continue_it(
+    repository, runs, tmp_path, sharding
+):
+    train = [
+        sys.executable, "-m", "launch.train", *ARGUMENTS,
         f"--workdir={tmp_path}", "--config.evaluation.splits=()",
-    )  # fmt: skip
+    ]  # fmt: skip
+    split = [f"--config.sharding.{value}" for value in sharding]
+    launch(repository, "launch/local.sh", "2", *train, *split, "--config.training.num_steps=10")
+    assert {line["step"] for line in lines(tmp_path)} == {10}
+    launch(repository, *train)
     one, two = ({(x["step"], x["split"]): x for x in lines(run)} for run in (runs[0], tmp_path))
     assert {split for _, split in two} == {"train", "validation"} and two.keys() <= one.keys()
+    assert max(two) == (20, "validation")
     for place, second in two.items():
         assert second["loss"] == pytest.approx(one[place]["loss"], abs=1e-6)
 

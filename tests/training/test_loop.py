@@ -19,6 +19,7 @@ from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.updates.schedules import Plateau
 from launch import cli
 from tests.training.tiny import tiny_config
 
@@ -120,7 +121,7 @@ def test_run_refuses_another_config(plain_run):
 
 def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
     config = tiny_config(
-        num_steps=500, evaluate_every_steps=2, patience=2, metric="accuracy", mode="min",
+        num_steps=500, evaluate_every_steps=2, patience=2, metric="loss/nll", mode="max",
     )  # fmt: skip
     run_experiment(config, tmp_path / "run")
     steps = _steps(tmp_path / "run", "validation")
@@ -218,6 +219,14 @@ def test_diverging_run_stops_and_keeps_its_checkpoint(tmp_path):
 def test_unknown_metric_is_refused_before_training(tmp_path):
     with pytest.raises(ConfigError, match="config.training.metric: expected one of loss"):
         run_experiment(tiny_config(metric="blue"), tmp_path / "run")
+
+
+def test_the_worst_of_a_metric_is_not_kept(tmp_path):
+    with pytest.raises(ConfigError, match="config.training.mode: expected 'max' for 'accuracy'"):
+        run_experiment(tiny_config(metric="accuracy"), tmp_path / "run")
+    config = dataclasses.replace(tiny_config(), schedule=Plateau(metric="accuracy"))
+    with pytest.raises(ConfigError, match="config.schedule.mode: expected 'max' for 'accuracy'"):
+        run_experiment(config, tmp_path / "run")
 
 
 def test_train_step_compiles_once_for_each_bucket(tmp_path):

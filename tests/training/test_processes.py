@@ -14,6 +14,8 @@ from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import DataError, UserError
 from attention_jax.training import processes
+from launch.children import start
+from launch.local_job import free_port
 
 PREFIX = "ATTENTION_JAX_"
 PLACE = {"COORDINATOR": "host:1234", "NUM_PROCESSES": "4", "PROCESS_ID": "3"}
@@ -64,6 +66,34 @@ def test_word_links_are_found_once_and_read_by_all(pair):
 def test_a_signal_to_one_stops_both_at_the_same_step(pair):
     first, second = (found["preemption"] for found in pair)
     assert first == second and first["code"] == 75 and first["step"] >= 7
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_process_that_is_frozen_is_noticed(tmp_path, victim):
+    environment = {
+        f"{PREFIX}COORDINATOR": f"127.0.0.1:{free_port()}",
+        f"{PREFIX}NUM_PROCESSES": "2",
+        f"{PREFIX}HEARTBEAT_SECONDS": "3",
+    }
+    logs = [tmp_path / f"process_{number}.log" for number in range(2)]
+    pair = [
+        start(
+            [sys.executable, "-m", "tests.training.frozen", str(victim)],
+            environment={**environment, f"{PREFIX}PROCESS_ID": str(number)},
+            log=log,
+        )
+        for number, log in enumerate(logs)
+    ]
+    try:
+        # Were it not noticed, it would be waited for without an end.
+        assert pair[1 - victim].wait(timeout=100) == 75, logs[1 - victim].read_text()
+        said = logs[1 - victim].read_text()
+        assert "joined" in said and "the same command continues" in said
+        assert pair[victim].poll() is None
+    finally:
+        for each in pair:
+            each.kill()
+            each.wait()
 
 
 def test_alone_nothing_is_exchanged():

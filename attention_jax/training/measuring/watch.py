@@ -4,7 +4,33 @@ import dataclasses
 import math
 from typing import Self
 
+from attention_jax.errors import ConfigError
 from attention_jax.training.config import TrainingConfig
+
+_BETTER_BY = {
+    "max": ("accuracy", "bleu", "chrf"),
+    "min": ("loss", "nll", "perplexity", "per", "per_no_stress", "wer", "wer_no_stress"),
+}
+
+
+def check_mode(metric: str, mode: str, where: str) -> None:
+    """Refuses to look for the worst value of a metric whose good ones are known.
+
+    Args:
+      metric: Its name.
+      mode: Whether a good one is said to be low (`min`) or high (`max`).
+      where: Path of the mode in the config.
+
+    Raises:
+      ConfigError: If it is the other way round.
+    """
+    for better, metrics in _BETTER_BY.items():
+        if metric in metrics and mode != better:
+            level = {"max": "higher", "min": "lower"}[better]
+            raise ConfigError(
+                f"{where}: expected {better!r} for {metric!r}, which is better the {level} it is, "
+                f"found {mode!r}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attention_jax.data.buckets import Bucket
+from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.training.assembly import Assembly
 from attention_jax.training.reporting.progress import format_seconds
 from attention_jax.training.sharding.held import held_line
@@ -31,7 +32,7 @@ def opening_lines(
     """
     task, total = parts.task, parts.total_steps
     yield (
-        f"{len(task.split('train')):,} training examples, vocabularies of "
+        f"{len(task.split('train')) - parts.batches.dropped:,} training examples, vocabularies of "
         f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
         f"{parameters:,} parameters, {total:,} steps"
     )
@@ -40,9 +41,25 @@ def opening_lines(
         yield f"continuing after step {step} ({format_seconds(seconds)} so far)"
     if step >= total:
         return
+    yield from _left_out(parts)
     yield from _long_warmup(parts.schedule)
     first = min((step // log_every_steps + 1) * log_every_steps, total)
     yield f"compiling the update for {_shapes(parts.batches.buckets)}; step {first} is shown next"
+
+
+def _left_out(parts: Assembly) -> Iterator[str]:
+    """Yields notices of training pairs that are not used."""
+    pairs, too_long = len(parts.task.split("train")), parts.batches.dropped
+    if parts.unusable:
+        yield (
+            f"notice: left out {parts.unusable:,} pairs of the training text with an empty side or "
+            f"one of more than {MAX_LINE_CHARACTERS:,} characters"
+        )
+    if too_long:
+        yield (
+            f"notice: left out {too_long:,} of {pairs:,} training pairs with more tokens than "
+            "config.data.max_source_length or max_target_length"
+        )
 
 
 def _long_warmup(schedule: Schedule) -> Iterator[str]:

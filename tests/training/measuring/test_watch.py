@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from attention_jax.errors import ConfigError
 from attention_jax.training.config import TrainingConfig
-from attention_jax.training.measuring.watch import Watch
+from attention_jax.training.measuring.watch import Watch, check_mode
 
 
 def _observe(values, **settings) -> Watch:
@@ -37,3 +38,17 @@ def test_after_takes_nan_for_no_improvement():
     watch = _observe([math.nan, 2.0, math.nan])
     assert (watch.best, watch.best_step, watch.waited) == (2.0, 2, 1)
     assert _observe([math.nan, math.nan], patience=2).stopped
+
+
+@pytest.mark.parametrize(("metric", "mode"), [("bleu", "max"), ("nll", "min"), ("any", "max")])
+def test_metrics_are_looked_for_where_they_are_good(metric, mode):
+    check_mode(metric, mode, "config.training.mode")
+
+
+@pytest.mark.parametrize(
+    ("metric", "found", "expected"),
+    [("bleu", "min", "'max' .* the higher"), ("wer", "max", "'min' .* the lower")],
+)
+def test_the_worst_value_is_not_looked_for(metric, found, expected):
+    with pytest.raises(ConfigError, match=f"training.mode: expected {expected} .*'{found}'"):
+        check_mode(metric, found, "config.training.mode")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.training.assembly import assemble
 from attention_jax.training.reporting.opening import opening_lines
 from attention_jax.training.run_directory import RunDirectory
@@ -56,6 +57,33 @@ def test_opening_says_what_is_compiled(lines):
         "(examples x source x target tokens); step 5 is shown next"
     )
     assert "for 1 batch shape, 16 x " in lines()[0][1]
+
+
+def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    usable = [f"number {each}\tNummer {each}" for each in range(40)]
+    bad = ["nothing\t", "\tnichts", f"{'x' * 20_000}\tx"]
+    table = tmp_path / "text.tsv"
+    table.write_text("\n".join([*usable, *bad, f"{'long ' * 90}\tlang"]) + "\n")
+    data = ParallelConfig(
+        train_table=str(table), validation_table=str(tmp_path / "other.tsv"),
+        test_table=str(tmp_path / "other.tsv"), batch_size=16,
+        subwords=SubwordsConfig(kind="words"),
+    )  # fmt: skip
+    (tmp_path / "other.tsv").write_text("number 1\tNummer 1\n")
+    config = dataclasses.replace(tiny_config(), data=data)
+    for name in ("first", "with prepared text"):
+        parts = assemble(config, RunDirectory(tmp_path / name))
+        first, _, *notices, _ = opening_lines(
+            parts, 99, _HELD, step=0, seconds=0.0, log_every_steps=5
+        )
+        assert first.startswith("40 training examples, ")
+        assert notices == [
+            "notice: left out 3 pairs of the training text with an empty side or one of more than "
+            "10,000 characters",
+            "notice: left out 1 of 41 training pairs with more tokens than "
+            "config.data.max_source_length or max_target_length",
+        ]
 
 
 @pytest.mark.parametrize(("step", "shown"), [(0, 5), (4, 5), (5, 10), (11, 12)])

@@ -114,6 +114,11 @@ def training_lines(config: ParallelText) -> tuple[list[int], int]:
     return numbers, len(pairs)
 
 
+def count_unusable(corpus: Corpus) -> int:
+    """Returns how many training pairs are left out for an empty or an over-long line."""
+    return sum(_problem(pair) is not None for pair in corpus.pairs())
+
+
 def usable_pairs(corpus: Corpus) -> list[Pair]:
     """Returns the training pairs, leaving out, with a notice, empty and over-long lines."""
     pairs = corpus.pairs()
