@@ -8,6 +8,9 @@ from absl import flags
 
 from attention_jax.errors import UserError
 from attention_jax.inference.evaluate import format_results
+from attention_jax.inference.pictures import draw_translations
+from attention_jax.inference.trained import TrainedRun, load_run
+from attention_jax.inference.translate import Translator
 from attention_jax.training.files import write_text
 from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import RunDirectory
@@ -15,14 +18,17 @@ from experiments.records import keep_record, read_record
 from launch import cli
 
 USAGE = """
-Writes the part of the README that reports the main example, from the record of its run.
+Writes the part of the README that reports the main example, from the record of its run, and draws
+its picture.
 
 usage: python -m experiments.readme [--run=runs/quickstart]
 
   --run  a finished run of configs/quickstart.py, whose record replaces the one in
-         docs/results/quickstart first
+         docs/results/quickstart first; the picture is of what it attends to
 """
 RECORD = Path("docs/results/quickstart")
+PICTURE = Path("docs/images/alignments.png")
+WORDS = ("thoughtfully", "knightsbridge")
 METRICS = {
     "per_no_stress": "phoneme error rate, without stress",
     "wer_no_stress": "word error rate, without stress",
@@ -41,9 +47,15 @@ def main() -> None:
     """Keeps the record of a run, if one is named, and fills the README."""
     if flags.FLAGS.run:
         keep_record(Path(flags.FLAGS.run), RECORD)
+        draw_words(load_run(flags.FLAGS.run), PICTURE)
     readme = Path("README.md")
     section = quickstart_section(read_record(RECORD), printed(RECORD))
     write_text(readme, replace_section(readme.read_text(), "quickstart", section))
+
+
+def draw_words(run: TrainedRun, path: Path) -> None:
+    """Draws which letters of some words a run reads each phoneme from."""
+    draw_translations(run, list(Translator(run).translate(WORDS)), path)
 
 
 def printed(record: Path) -> str:

@@ -367,7 +367,11 @@ def _check_override(values: ConfigDict, name: str, path: str, text: str | None) 
         kind, group = group.get_type(part), group[part]
     if isinstance(group, ConfigDict):
         fields = ", ".join(sorted(group.keys()))
-        raise ConfigError(f"--{where}: expected one of its fields ({fields}), found the group")
+        has_name = text and "name" in group.keys()
+        hint = f"; --{where}.name={text} chooses another" if has_name else ""
+        raise ConfigError(
+            f"--{where}: expected one of its fields ({fields}), found the group{hint}"
+        )
     if text is not None and not _fits(kind, text):
         raise ConfigError(f"--{where}: expected {kind.__name__}, found {text!r}")
 

@@ -26,7 +26,7 @@ def dot_scores(
       Unnormalised scores.
 
     Source:
-      Luong et al. (2015), section 3.1, eq. 8, first case.
+      Luong et al. (2015), section 3.1, below eq. 7, first case.
 
     Deviations:
       None.
@@ -75,7 +75,7 @@ def general_scores(
       Unnormalised scores.
 
     Source:
-      Luong et al. (2015), section 3.1, eq. 8, second case.
+      Luong et al. (2015), section 3.1, below eq. 7, second case.
 
     Deviations:
       None. Mechanisms call `project_general_keys` once and `dot_scores` at every step.
@@ -113,7 +113,7 @@ def concat_scores(
       ValueError: If the kernel's rows are not as many as query and key are deep together.
 
     Source:
-      Luong et al. (2015), section 3.1, eq. 8, third case.
+      Luong et al. (2015), section 3.1, below eq. 7, third case.
 
     Deviations:
       The concatenation is never formed: [W_q; W_k] applied to it is W_q query + W_k key.
@@ -142,7 +142,7 @@ def location_scores(
       Unnormalised scores.
 
     Source:
-      Luong et al. (2015), section 3.1, eq. 9.
+      Luong et al. (2015), section 3.1, eq. 8.
 
     Deviations:
       Slots beyond the `M`-th, for which there is no column, score -1e9 and get no weight.

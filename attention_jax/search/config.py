@@ -41,6 +41,7 @@ class SearchConfig:
       temperature: Divides the logits before sampling; `sample` only.
       top_k: Samples among this many most probable tokens only, 0 for all; `sample` only.
       top_p: Samples among the fewest tokens that together have this probability; `sample` only.
+      seed: Draws other outputs where it is another, of the same run; `sample` only.
       forbid_unknown: Whether the unknown word may not be generated.
       no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
         Where no token is left, the output ends, even before its shortest length.
@@ -64,6 +65,7 @@ class SearchConfig:
     temperature: float = setting(1.0, above=0)
     top_k: int = setting(0, at_least=0)
     top_p: float = setting(1.0, above=0, at_most=1)
+    seed: int = setting(0, at_least=0)
     forbid_unknown: bool = setting(False)
     no_repeat_ngram_size: int = setting(0, at_least=0)
     replace_unknown: bool = setting(False)

@@ -34,7 +34,7 @@ def search(
       source_lengths: Source tokens with EOS, for the limits; 0 for filler rows.
       max_length: L, the longest output that the arrays have room for, EOS included; see
         `SearchConfig.longest`.
-      rng: Key of the randomness; needed by `sample` only.
+      rng: Key of the randomness, with `config.seed`; needed by `sample` only.
 
     Returns:
       The `config.num_hypotheses` best hypotheses of each source.
@@ -48,4 +48,5 @@ def search(
         return greedy_search(step, state, config, source_lengths, max_length)
     if rng is None:
         raise ValueError("search by sampling needs rng")
+    rng = jax.random.fold_in(rng, config.seed)
     return sample_search(step, state, config, source_lengths, max_length, rng)

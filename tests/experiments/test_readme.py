@@ -1,10 +1,12 @@
 """The README's numbers are those of the record."""
 
 import pytest
+from matplotlib.image import imread
 
 from attention_jax.errors import UserError
 from experiments import readme
 from experiments.records import read_record
+from tests.training.untrained import untrained_run, write_text
 
 
 def test_readme_says_what_the_record_says(repository, monkeypatch):
@@ -14,6 +16,12 @@ def test_readme_says_what_the_record_says(repository, monkeypatch):
         read_record(readme.RECORD), readme.printed(readme.RECORD)
     )
     assert readme.replace_section(text, "quickstart", section) == text
+
+
+def test_the_picture_is_of_a_run(tmp_path):
+    run, _ = untrained_run(tmp_path / "run", *write_text(tmp_path))
+    readme.draw_words(run, tmp_path / "words.png")
+    assert imread(tmp_path / "words.png").shape[1] > 500
 
 
 def test_replace_section_replaces_what_is_between_the_marks():

@@ -63,6 +63,7 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
         ("--config.seed.x=1", "config.seed is a single value"),
         ("--config.objectives.nlll.weight=1", "did you mean 'nll'?"),
         ("--config.model=x", "--config.model: expected one of its fields"),
+        ("--config.optimizer=sgd", "found the group; --config.optimizer.name=sgd chooses another"),
         ("--config.seed=abc", "--config.seed: expected int, found 'abc'"),
         ("--config.seed=1.5", "--config.seed: expected int, found '1.5'"),
         ("--config.optimizer.learning_rate=fast", "expected float, found 'fast'"),

@@ -78,6 +78,7 @@ CHANGES = {
     "temperature": ("sample", 0.1),
     "top_k": ("sample", 1),
     "top_p": ("sample", 0.1),
+    "seed": ("sample", 1),
     "forbid_unknown": ("beam", True),
     "coverage_penalty": ("beam", "gnmt"),
     "coverage_beta": ("summary", 0.7),

@@ -16,7 +16,7 @@ from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import additive_scores
 from attention_jax.types import Array, Memory, Params, State
 
-PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (concat)"
+PAPER = "Luong, Pham and Manning (2015), section 3.1, below eq. 7 (concat)"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import dot_scores, project_general_keys
 from attention_jax.types import Array, Memory, Params, State
 
-PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (general)"
+PAPER = "Luong, Pham and Manning (2015), section 3.1, below eq. 7 (general)"
 
 
 @dataclasses.dataclass(frozen=True)

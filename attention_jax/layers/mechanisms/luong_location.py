@@ -15,7 +15,7 @@ from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import location_scores
 from attention_jax.types import Array, Memory, Params, State
 
-PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 9"
+PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (location)"
 
 
 @dataclasses.dataclass(frozen=True)
