@@ -151,10 +151,12 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
     """Counts how well the attention to known targets agrees with gold links."""
     comparison = compare_with_gold(run, split, gold)
     attention, numbers = comparison.forward, sorted(gold.links)
-    pairs = [(attention[number].linking, gold.links[number]) for number in numbers]
+    linking = [(attention[number].linking.weights, gold.links[number]) for number in numbers]
+    # These have shifts of their own, and are of the attention as it is.
+    pairs = [(attention[number].weights, gold.links[number]) for number in numbers]
     counts = {
-        "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in pairs],
-        "saer": [_row(count_weights(w, links)) for w, links in pairs],
+        "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in linking],
+        "saer": [_row(count_weights(w, links)) for w, links in linking],
         "probability_mass": [_mean_of(probability_mass, w, links.possible) for w, links in pairs],
     }
     for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):

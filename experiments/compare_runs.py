@@ -29,7 +29,7 @@ for example:
 """
 _GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
 _TABLES = (
-    ("bleu", "repeated", "excess", "missing"),
+    ("bleu", "chrf", "repeated", "excess", "missing"),
     ("aer", "saer", "match", "probability_mass", "match_before", "match_after"),
     ("unattended", "overattended", "deviation"),
 )

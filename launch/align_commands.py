@@ -84,7 +84,12 @@ def score() -> None:
     """Prints precision, recall and AER."""
     from attention_jax.data.lines import read_lines
     from attention_jax.evaluation.aer import count_links
-    from attention_jax.evaluation.pharaoh import is_numbered, parse_gold
+    from attention_jax.evaluation.pharaoh import (
+        is_numbered,
+        marked_links,
+        may_count_from_one,
+        parse_gold,
+    )
 
     gold, hypothesis = cli.require("gold"), cli.require("hypothesis")
     lengths = _lengths()
@@ -96,6 +101,9 @@ def score() -> None:
     needed = max(golds) + 1
     if len(links) < needed or (len(links) > needed and not is_numbered(lines)):
         raise DataError(f"{hypothesis}: expected {needed} lines as in {gold}, found {len(links)}")
+    for name, found in (("gold", golds.values()), ("hypothesis", map(marked_links, links))):
+        if _value(f"{name}_base") == 0 and may_count_from_one(found):
+            cli.note(f"{cli.value(name)}: no link names word 0: counted from 1? --{name}_base=1")
     counts = count_links([links[pair] for pair in golds], list(golds.values()))
     for name, value in (
         ("precision", f"{counts.precision:.1f}"),

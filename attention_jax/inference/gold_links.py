@@ -129,7 +129,7 @@ class GoldComparison:
         return scores
 
     def _with_links(self, attention: Sequence[WordAttention]) -> list[Matrix]:
-        return [attention[number].linking for number in sorted(self.links)]
+        return [attention[number].linking.weights for number in sorted(self.links)]
 
 
 def compare_with_gold(
@@ -148,14 +148,13 @@ def compare_with_gold(
       reverse: A run of the opposite direction.
       shift: Links are read from the attention of so many steps after the one that writes a word;
         with 1 the step that is fed with it, and that of EOS for the last word. None for the one
-        that the run was taught to align at.
+        that each run was taught to align at.
 
     Raises:
       UserError: If a model has no attention to words, words are not those of the text, a link
         lies outside of them, or the other run is not of the opposite direction.
     """
     _check_aligning(run, "--alignment")
-    shift = run.alignment_shift if shift is None else shift
     words = split_words(split, gold.source_words, gold.target_words, required=gold.links)
     for number, links in gold.links.items():
         _check_inside(links, words, number)
@@ -163,10 +162,11 @@ def compare_with_gold(
     if reverse is not None:
         _check_aligning(reverse.run, "--reverse")
         opposite = reverse.opposite_split(split)
-        backward = forced_words(reverse.run, opposite, words.swapped(), shift)
-    return GoldComparison(
-        gold.links, words, forced_words(run, split, words, shift), backward, shift
-    )
+        steps = reverse.run.alignment_shift if shift is None else shift
+        backward = forced_words(reverse.run, opposite, words.swapped(), steps)
+    steps = run.alignment_shift if shift is None else shift
+    forward = forced_words(run, split, words, steps)
+    return GoldComparison(gold.links, words, forward, backward, steps)
 
 
 def _check_aligning(run: TrainedRun, flag: str) -> None:

@@ -16,7 +16,8 @@ from attention_jax.types import BidirectionalModel
 def reverse_run(run: TrainedRun) -> TrainedRun:
     """Returns the run of the reverse model, with its share of the parameters.
 
-    Of the objectives, those remain that are of a single direction.
+    Of the objectives, those remain that taught it: not those of both directions, nor those of
+    attention, which are of the forward model's.
 
     Raises:
       UserError: If the run's model goes from source to target only.
@@ -27,11 +28,11 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
             f"config.model.name='bidirectional', found {run.config.model.name!r}"
         )
     terms = run.config.objectives.items()
-    single = {name: term for name, term in terms if not term.needs_reverse}
+    own = {name: t for name, t in terms if not t.needs_reverse and not t.needs_alignment}
     params = run.shardings.params["reverse"]
     return dataclasses.replace(
         run,
-        config=dataclasses.replace(run.config, objectives=single),
+        config=dataclasses.replace(run.config, objectives=own),
         source_vocabulary=run.target_vocabulary,
         target_vocabulary=run.source_vocabulary,
         model=run.model.reverse,

@@ -107,7 +107,10 @@ def _between_words(
     outputs, references = {}, {}
     for number, one in enumerate(runs):
         known = gold is not None and number == 0
-        attention = gold.forward if known else forced_words(one.run, one.split, words)
+        if known:
+            attention = gold.forward
+        else:
+            attention = forced_words(one.run, one.split, words, one.run.alignment_shift)
         forced = ForcedView.forward(references_name(one.name), attention, one.run.params)
         outputs[one.name] = [
             # So that outputs, too, can be sorted by how well the run aligns the pair.

@@ -68,21 +68,25 @@ class ForcedView:
     def forward(
         cls, name: str, attention: Sequence[WordAttention], params: Params
     ) -> "list[ForcedView]":
-        """Makes a view of the attention of a run, and one of each head where there are several."""
+        """Makes a view of the attention of a run, and one of each head where there are several.
+
+        Each word's row is of the step that links it.
+        """
         heads = len(attention[0].heads) if attention else 0
-        named = {name: [each.weights for each in attention]}
+        named = {name: [each.linking.weights for each in attention]}
         for number, head in enumerate(cross_head_names(params, heads) if heads else ()):
-            named[f"{name}, {head}"] = [each.heads[number] for each in attention]
+            named[f"{name}, {head}"] = [each.linking.heads[number] for each in attention]
         return [cls(*view, [*map(links_from_weights, view[1])]) for view in named.items()]
 
     @classmethod
     def reverse(cls, name: str, attention: Sequence[WordAttention]) -> "ForcedView":
         """Turns the attention of a run of the opposite direction into a view."""
         links = [
-            sorted((source, target) for target, source in links_from_weights(each.weights))
+            sorted((source, target) for target, source in links_from_weights(each.linking.weights))
             for each in attention
         ]
-        return cls(name, [each.weights.T for each in attention], links, is_forward=False)
+        turned = [each.linking.weights.T for each in attention]
+        return cls(name, turned, links, is_forward=False)
 
     def aer(self, index: int, golds: Mapping[int, MarkedLinks]) -> dict[str, float]:
         """Returns the alignment error rate of a pair's reference, if it has gold links."""

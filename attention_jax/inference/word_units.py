@@ -45,18 +45,17 @@ class WordAttention:
     Attributes:
       weights: A row for each target word, a column for each source word.
       heads: The same of each head; empty where the mechanism has one.
-      shifted: As `weights`, of the step after each token or before it; None where none is asked
-        for.
+      shifted: The same of the step after each token or before it; None where none is asked for.
     """
 
     weights: Matrix
     heads: Sequence[Matrix]
-    shifted: Matrix | None = None
+    shifted: "WordAttention | None" = None
 
     @property
-    def linking(self) -> Matrix:
-        """The rows that link the words: those of the steps that are asked for."""
-        return self.weights if self.shifted is None else self.shifted
+    def linking(self) -> "WordAttention":
+        """The attention that links the words: that of the steps that are asked for."""
+        return self if self.shifted is None else self.shifted
 
 
 def split_words(
@@ -141,8 +140,11 @@ def forced_words(
         merged = _merged(forced, *tokens)
         if shift:
             # Of tokens, EOS among them: the row of its step is that of the last word's last token.
-            rows = between_words(shifted(forced.weights, shift), *tokens)
-            merged = dataclasses.replace(merged, shifted=rows)
+            heads = forced.heads
+            if heads is not None:
+                heads = np.stack([shifted(head, shift) for head in heads])
+            other = ForcedAttention(shifted(forced.weights, shift), heads)
+            merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))
         found.append(merged)
     return found
 

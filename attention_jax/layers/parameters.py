@@ -7,6 +7,8 @@ A role is one of
   embedding         one row for each symbol
   attention_kernel  a matrix inside an attention score
   attention_vector  the vector that ends an additive score
+  coverage_kernel   a matrix inside an attention score, of what has been attended to; nearly zero at
+                    first, for it has a row or three where other matrices have hundreds
   head_output       matrices that join heads: heads x depth of a head x depth
   mixing            a vector that mixes heads into one another
   scale             ones, a gain
@@ -179,6 +181,7 @@ _DEFAULT = {
     "embedding": _normal(0.1),
     "attention_kernel": _lecun,
     "attention_vector": _lecun,
+    "coverage_kernel": _normal(0.01),
     "head_output": _lecun_heads,
     "mixing": _normal(0.1),
 }
@@ -190,6 +193,7 @@ _TABLES = {
         "embedding": _normal(0.01),
         "attention_kernel": _normal(0.001),
         "attention_vector": _zeros,
+        "coverage_kernel": _normal(0.001),
         "head_output": _normal(0.01),
         "mixing": _normal(0.01),
     },

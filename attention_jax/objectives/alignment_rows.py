@@ -12,7 +12,8 @@ def inherit(
 ) -> Bool[Array, "B T S"]:
     """Gives every real target token without a link those of the nearest token that has some.
 
-    Of two neighbours at the same distance, the right one.
+    Of two neighbours at the same distance, the right one. A sentence none of whose words has a link
+    keeps its links as they are: nobody knows how it is aligned, and EOS is no word to learn from.
 
     Source:
       Devlin et al. (2014), on affiliation, as used by Liu et al. (2016).
@@ -28,7 +29,9 @@ def inherit(
     cost = jnp.where(has_link[:, None, :], cost, 2 * links.shape[-2] + 2)
     nearest = jnp.argmin(cost, axis=-1)
     inherited = jnp.take_along_axis(links, nearest[..., None], axis=-2)
-    return inherited & target_mask[..., None]
+    is_word = jnp.roll(target_mask, -1, axis=-1).at[..., -1].set(False)  # EOS comes last
+    is_aligned = jnp.any(has_link & is_word, axis=-1)
+    return jnp.where(is_aligned[:, None, None], inherited, links) & target_mask[..., None]
 
 
 def smooth(

@@ -71,8 +71,8 @@ class Term:
       loss: How weights and expectation are compared; `cross_entropy` is the papers' best.
         `multiplication` is written over a whole sentence, as in the paper.
       unaligned: What a target token without a link should attend to: what the nearest token with
-        links does (`inherit`); what the nearest word with links does (`inherit_by_word`), where
-        there is one; or nothing is asked of it (`ignore`).
+        links does (`inherit`); what the nearest word with links does (`inherit_by_word`); or
+        nothing is asked of it (`ignore`). Of a sentence without links, nothing is asked.
       smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
       step: Which step a target token's links teach: the one that `writes` it, as in the papers,
         or the next, which `reads` it. The first has to guess what it is about to write, the second
@@ -85,7 +85,8 @@ class Term:
 
     Deviations:
       Liu et al. count neighbours in words. `inherit` counts in tokens, EOS among them, from which
-      a last word without a link inherits; `inherit_by_word` is theirs. Chen et al. (2020) teach a
+      last words without a link inherit; `inherit_by_word` is theirs. The sum is divided by all
+      target tokens, also by those of which nothing is asked. Chen et al. (2020) teach a
       module beside a finished model; with `reads` it is the attention that translates.
     """
 

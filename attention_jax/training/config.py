@@ -43,8 +43,9 @@ class TrainingConfig:
         so is the last one; 0 saves no others.
       keep_latest: Newest checkpoints to keep.
       keep_best: Checkpoints with the best metric to keep.
-      metric: Validation metric that decides which checkpoint is best, and when to stop. With
-        averaging `checkpoints`, the best one is kept but not evaluated.
+      metric: Validation metric that decides which checkpoint is best, and when to stop. Steps
+        count once every objective is switched on and no part is to be frozen or released any more.
+        With averaging `checkpoints`, the best one is kept but not evaluated.
       mode: Whether a good metric is low (`min`) or high (`max`, as for BLEU).
       patience: Validations without improvement after which training stops; 0 never stops early,
         and is the only choice with averaging `checkpoints`.

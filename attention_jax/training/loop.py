@@ -16,7 +16,7 @@ from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin, origin
 from attention_jax.training.config import ExperimentConfig, TrainingConfig, to_plain
-from attention_jax.training.measuring.watch import Watch
+from attention_jax.training.measuring.watch import Watch, settled_step
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.meter import Meter
 from attention_jax.training.reporting.profiling import ProfileSteps
@@ -72,7 +72,7 @@ def train(
     held = describe_held(parts.strategy, state)
     directory.add_to_run(sharding=held)
 
-    meter = _meter(settings, state)
+    meter, settled = _meter(settings, state), settled_step(config)
     with RunLog(directory, settings, parts, step=done, profiled=profiled) as log:
         log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
@@ -91,8 +91,9 @@ def train(
             if last or _is_multiple(step, settings.evaluate_every_steps):
                 log.training(meter.flush(end=last))
                 values = log.timed("evaluation", parts.validation, _evaluated(state))
-                metric = values.get(settings.metric, math.nan)
-                watch = watch.after(metric, step, settings)
+                if last or step > settled:
+                    metric = values.get(settings.metric, math.nan)
+                    watch = watch.after(metric, step, settings)
                 state = _with_plateau(state, parts, values)
                 log.validation(step, values, best=watch.best_step == step)
 

@@ -121,8 +121,25 @@ def test_the_comparison_counts_the_links_of_the_step_that_was_taught(runs):
     for step, shift in (("writes", 0), ("reads", 1)):
         forward = compare_with_gold(run, split, gold, shift=shift).forward
         counts = gold_counts(taught(run, step), split, gold)
-        mass = [probability_mass(forward[n].linking, gold.links[n].possible) for n in range(6)]
+        errors = score_attention(
+            [forward[n].linking.weights for n in range(6)], [gold.links[n] for n in range(6)]
+        )
+        links, sure, *hits = counts["aer"].sum(axis=0)
+        assert 100 * (1 - sum(hits) / (links + sure)) == pytest.approx(errors["aer"])
+        # Of the attention as it is, for it has shifts of its own.
+        mass = [probability_mass(forward[n].weights, gold.links[n].possible) for n in range(6)]
         np.testing.assert_allclose(counts["probability_mass"][:, 0], mass)
+
+
+def test_each_direction_is_read_where_it_was_taught(runs):
+    (run, split), reverse = runs
+    gold = gold_of(split, range(6))
+    here = taught(run, "reads")
+    back = dataclasses.replace(reverse, run=taught(reverse.run, "reads"))
+    for forward, backward in ((here, reverse), (run, back)):
+        found = compare_with_gold(forward, split, gold, backward)
+        assert (found.forward[0].shifted is None) == (forward is run)
+        assert (found.reverse[0].shifted is None) == (backward is reverse)
 
 
 @pytest.mark.parametrize(("step", "expected"), [("writes", 0), ("reads", 1)])

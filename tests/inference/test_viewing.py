@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import dataclasses
 import json
 import re
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 from attention_jax.data.tasks import build_task
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.inference import viewing
 from attention_jax.inference.evaluate import Evaluation, Outputs
@@ -17,8 +20,9 @@ from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.heads import Head
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
+from attention_jax.inference.word_units import forced_words
 from attention_jax.training.measuring.decode import Decoder
-from tests.training.untrained import untrained_run, write_text
+from tests.training.untrained import taught, untrained_run, write_text
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +92,29 @@ def test_gold_links_bring_references_and_the_opposite_direction(world):
     )
     np.testing.assert_allclose(
         weights(data, 4, "heads, references, head 1"), compared.forward[4].heads[1], atol=0.01
+    )
+
+
+def test_references_are_shown_at_the_step_that_links(world):
+    shown, other, _ = world
+    gold = GoldLinks({4: marked_links([(0, 0)], [(1, 1)])})
+    compared = compare_with_gold(shown.run, shown.split, gold, shift=1)
+    other = dataclasses.replace(other, run=taught(other.run, "reads"))
+    write_run_viewer(shown, against=[other], gold=compared)
+    data = page(shown)
+    linking = compared.forward[4].linking
+    expected = {
+        "heads, references": linking.weights,
+        "heads, references, head 1": linking.heads[1],
+        "pieces, references": forced_words(other.run, other.split, compared.words, 1)[4]
+        .linking.weights,
+    }
+    for view, matrix in expected.items():
+        np.testing.assert_allclose(weights(data, 4, view), matrix, atol=0.01)
+    scored = data["sentences"][4]["views"][data["views"].index("heads, references")]["scores"]
+    links = links_from_weights(linking.weights)
+    assert scored["reference AER"] == pytest.approx(
+        count_links([links], [gold.links[4]]).aer, abs=0.1
     )
 
 

@@ -121,6 +121,14 @@ def test_score_takes_bases_transposed_links_and_some_lines_only(launch, files):
     assert result.out.split()[1::2] == ["66.7", "50.0", "40.0", "3"]
 
 
+def test_score_says_where_words_seem_to_be_counted_from_one(launch, files):
+    paths = files(gold=["1-1 2-2"], hypothesis=["1-1 2-2"])
+    result = launch("align", "score", *paths)
+    assert "no link names word 0: counted from 1? --hypothesis_base=1" in result.err
+    assert result.err.count("\n") == 1 and result.code == 0
+    assert not launch("align", "score", *paths, "--hypothesis_base=1").err
+
+
 def test_score_reproduces_a_published_number(launch, data_root):
     folder = data_root / "hansards_aer"
     if not folder.is_dir():

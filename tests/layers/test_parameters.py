@@ -16,6 +16,7 @@ ROLES = (
     "attention_vector",
     "bias",
     "forget_bias",
+    "coverage_kernel",
 )
 
 
@@ -26,9 +27,9 @@ def start(initialization, role, shape=(40, 160)):
 @pytest.mark.parametrize(
     ("name", "deviations"),
     [
-        ("default", (40**-0.5, 40**-0.5, 0.1, 40**-0.5, 40**-0.5, 0, 0)),
-        ("bahdanau2015", (0.01, 40**-0.5, 0.01, 0.001, 0, 0, 0)),
-        ("uniform", (0.1 / 3**0.5,) * 7),
+        ("default", (40**-0.5, 40**-0.5, 0.1, 40**-0.5, 40**-0.5, 0, 0, 0.01)),
+        ("bahdanau2015", (0.01, 40**-0.5, 0.01, 0.001, 0, 0, 0, 0.001)),
+        ("uniform", (0.1 / 3**0.5,) * 8),
     ],
 )
 def test_roles_start_with_their_deviation(name, deviations):

@@ -76,6 +76,16 @@ def test_unaligned_tokens_inherit_from_the_nearest_and_the_right_one_of_two():
     assert not nothing.any()
 
 
+def test_words_of_a_sentence_without_links_learn_nothing_from_its_end():
+    links = np.zeros((2, 4, 4), bool)
+    links[:, 2, 3] = True  # EOS, of outputs of two words, whose third row it is
+    links[1, 0, 1] = True
+    mask = jnp.asarray([[True, True, True, False]] * 2)
+    found = np.asarray(inherit(jnp.asarray(links), mask))
+    np.testing.assert_array_equal(found[0], links[0])
+    assert found[1].any(axis=-1).tolist() == [True, True, True, False]
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("unaligned", ["inherit", "ignore"])
 @pytest.mark.parametrize("step", ["writes", "reads"])

@@ -12,6 +12,8 @@ import pytest
 from attention_jax.errors import ConfigError, RunDirectoryError, UserError
 from attention_jax.inference.run import adopt_config, open_checkpoints, run_experiment
 from attention_jax.inference.trained import load_run
+from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
+from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
@@ -219,6 +221,18 @@ def test_diverging_run_stops_and_keeps_its_checkpoint(tmp_path):
 def test_unknown_metric_is_refused_before_training(tmp_path):
     with pytest.raises(ConfigError, match="config.training.metric: expected one of loss"):
         run_experiment(tiny_config(metric="blue"), tmp_path / "run")
+
+
+def test_no_step_is_best_before_an_objective_is_switched_on(tmp_path):
+    late = CoveragePenalty(weight=50.0, schedule=WeightSchedule(start_steps=4))
+    config = tiny_config(num_steps=10, evaluate_every_steps=2, metric="loss/nll", mode="max")
+    config = dataclasses.replace(config, objectives={**config.objectives, "coverage_penalty": late})
+    # By `mode` the first steps are the best, with the least training.
+    run_experiment(config, tmp_path / "run")
+    assert load_run(tmp_path / "run").step == 6
+    said = [line for line in read_metrics(tmp_path / "run/metrics.jsonl")
+            if line["split"] == "validation"]  # fmt: skip
+    assert [line["step"] for line in said] == [2, 4, 6, 8, 10]
 
 
 def test_the_worst_of_a_metric_is_not_kept(tmp_path):

@@ -41,7 +41,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     parameters = {
         "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
         "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "coverage_kernel": Parameter((1, depth), "attention_kernel"),
+        "coverage_kernel": Parameter((1, depth), "coverage_kernel"),
         "bias": Parameter((depth,), "bias"),
         "vector": Parameter((depth,), "attention_vector"),
     }

@@ -46,7 +46,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     parameters = {
         "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
         "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "coverage_kernel": Parameter((covered, depth), "attention_kernel"),
+        "coverage_kernel": Parameter((covered, depth), "coverage_kernel"),
         "vector": Parameter((depth,), "attention_vector"),
         "coverage_recurrent": Parameter((covered, width), "recurrent"),
         "coverage_weight": Parameter((width,), "attention_vector"),

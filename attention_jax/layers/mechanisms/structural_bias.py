@@ -68,9 +68,9 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         "vector": Parameter((depth,), "attention_vector"),
     }
     if config.position:
-        parameters["position_kernel"] = Parameter((3, depth), "attention_kernel")
+        parameters["position_kernel"] = Parameter((3, depth), "coverage_kernel")
     for name in names:
-        parameters[f"{name}_kernel"] = Parameter((window, depth), "attention_kernel")
+        parameters[f"{name}_kernel"] = Parameter((window, depth), "coverage_kernel")
 
     # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:

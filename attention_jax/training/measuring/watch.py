@@ -5,7 +5,7 @@ import math
 from typing import Self
 
 from attention_jax.errors import ConfigError
-from attention_jax.training.config import TrainingConfig
+from attention_jax.training.config import ExperimentConfig, TrainingConfig
 
 _BETTER_BY = {
     "max": ("accuracy", "bleu", "chrf"),
@@ -31,6 +31,16 @@ def check_mode(metric: str, mode: str, where: str) -> None:
                 f"{where}: expected {better!r} for {metric!r}, which is better the {level} it is, "
                 f"found {mode!r}"
             )
+
+
+def settled_step(config: ExperimentConfig) -> int:
+    """Returns the step after which nothing is switched on or released any more.
+
+    A step before is not compared with others: it would be the best for want of what was to come.
+    """
+    freezing = config.training.freezing
+    frozen = freezing.start_steps + freezing.num_steps
+    return max([frozen, *(term.schedule.start_steps for term in config.objectives.values())])
 
 
 @dataclasses.dataclass(frozen=True)

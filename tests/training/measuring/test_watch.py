@@ -1,12 +1,17 @@
 """Watching a validation metric: the best step, and patience."""
 
+import dataclasses
 import math
 
 import pytest
 
 from attention_jax.errors import ConfigError
+from attention_jax.objectives.coverage_loss import Term as CoverageLoss
+from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.training.config import TrainingConfig
-from attention_jax.training.measuring.watch import Watch, check_mode
+from attention_jax.training.measuring.watch import Watch, check_mode, settled_step
+from attention_jax.training.updates.freezing import Freezing
+from tests.training.tiny import tiny_config
 
 
 def _observe(values, **settings) -> Watch:
@@ -52,3 +57,14 @@ def test_metrics_are_looked_for_where_they_are_good(metric, mode):
 def test_the_worst_value_is_not_looked_for(metric, found, expected):
     with pytest.raises(ConfigError, match=f"training.mode: expected {expected} .*'{found}'"):
         check_mode(metric, found, "config.training.mode")
+
+
+def test_steps_count_when_everything_is_switched_on_and_released():
+    config = tiny_config()
+    assert settled_step(config) == 0
+    late = CoverageLoss(schedule=WeightSchedule(start_steps=300))
+    with_objective = dataclasses.replace(config, objectives={**config.objectives, "late": late})
+    assert settled_step(with_objective) == 300
+    freezing = Freezing(parameters=("decoder",), start_steps=100, num_steps=250)
+    training = dataclasses.replace(config.training, freezing=freezing)
+    assert settled_step(dataclasses.replace(with_objective, training=training)) == 350
