@@ -5,7 +5,7 @@ change back: `--config.model.decoder.norm=layer`, `.activation=relu`, `.norm_ord
 
 Command:  python -m launch.train --config=configs/transformer_lm.py:multi30k --workdir=runs/lm
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
-          echo | python -m launch.translate --workdir=runs/lm --search.method=sample
+          echo any | python -m launch.translate --workdir=runs/lm --search.method=sample
 Expected: perplexity of validation and test in results.json
 Time:     about half an hour on two CPU cores for multi30k
 """

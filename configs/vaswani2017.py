@@ -57,6 +57,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         return _as_in_the_paper(config, *_PAPER[argument])
     if argument == "smoke":
         config.model = transformer(num_layers=2, depth=32, width=64, num_heads=2, dropout=0.0)
+        config.model.tie_embeddings = "target"
         return common.make_smoke(config)
     config.data.batch_size = 128 if argument != "cmudict" else 256
     return common.finish(config, argument)

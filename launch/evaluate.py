@@ -6,9 +6,11 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --split          train, validation or test; several with commas (default: as in the config)
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
   --against        other runs, with commas between, to compare with by paired bootstrap and in the
-                   viewer; DIRECTORY@STEP for a checkpoint of one. Shows the 95 % interval of the
-                   resampled difference, and p: how often resampling alone, without a difference,
-                   gives one as large. Where few sentences decide, the two can disagree
+                   viewer; DIRECTORY@STEP for a checkpoint of one. Each is searched as its config
+                   says; --search.FIELD is for the run itself, which may be compared with itself.
+                   Shows the 95 % interval of the resampled difference, and p: how often
+                   resampling alone, without a difference, gives one as large. Where few sentences
+                   decide, the two can disagree
   --dropped_words  aligns sources with outputs for words left untranslated; half a minute
   --heads          measures every head (from 0): what it attends to, AER, what is lost without it
   --alignment      a file of gold links for one split: attention while its references are written

@@ -11,7 +11,7 @@ usage: python -m launch.train --config=FILE[:ARGUMENT] --workdir=DIRECTORY [--co
 for example:
   python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
   python -m launch.train --config=configs/bahdanau2015.py:multi30k --workdir=runs/multi30k \
-      --config.optimizer.learning_rate=1e-3 --config.training.num_steps=20000
+      --config.optimizer.learning_rate=1e-3 --config.training.num_epochs=20
   python -m launch.train --config=configs/luong2015.py:parallel --workdir=runs/mine \
       --config.data.train_source=train.en --config.data.train_target=train.de
 

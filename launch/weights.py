@@ -12,8 +12,9 @@ for example:
       --config.training.initial_weights=transformer.safetensors
 
 Tensors are named by their places in the model, such as encoder.layer_0.feed_forward.hidden; see
-docs/weights.md. The file's metadata holds the config of the run. Mistakes are answered with one
-line and code 2.
+docs/weights.md. The file's metadata holds the config of the run and a hash of its vocabularies: a
+training that starts from it needs the same ones (copy vocab/ into its --workdir first). Mistakes
+are answered with one line and code 2.
 """
 
 from absl import flags
@@ -30,11 +31,13 @@ def main() -> None:
     workdir, output = cli.require("workdir"), cli.require("output")
     cli.output_path("output")
     from attention_jax.inference.trained import load_run
+    from attention_jax.training.checkpoints.origin import hash_files
     from attention_jax.training.checkpoints.weights import save_weights
     from attention_jax.training.config import to_plain
 
     run = load_run(workdir, step=cli.value("step"))
-    save_weights(run.params, output, to_plain(run.config))
+    vocabularies = hash_files(run.directory.vocabularies)
+    save_weights(run.params, output, to_plain(run.config), vocabularies)
     print(f"step {run.step} of {workdir} is in {output}")
 
 

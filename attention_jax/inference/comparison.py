@@ -70,3 +70,10 @@ def format_comparison(name: str, split: str, metrics: Mapping[str, Mapping[str, 
             f"p {found['p_value']:.3f}"
         )
     return "\n".join(lines)
+
+
+def other_search(run: TrainedRun, other: TrainedRun) -> list[str]:
+    """Returns a line that names what differs in how two runs are searched, if anything does."""
+    here, there = plain(run.config.search), plain(other.config.search)
+    found = [f"{name} {here[name]} - {there[name]}" for name in here if here[name] != there[name]]
+    return [f"  searched otherwise: {', '.join(found)}"] if found else []

@@ -9,6 +9,7 @@ from attention_jax.inference.comparison import (
     compare_outputs,
     describe_comparison,
     format_comparison,
+    other_search,
 )
 from attention_jax.inference.evaluate import Evaluation, Outputs, format_results
 from attention_jax.inference.gold_links import GoldComparison, GoldFiles, compare_with_gold
@@ -92,6 +93,8 @@ def evaluate_as_asked(
       UserError: If something that is asked for does not fit the run.
     """
     splits = request.check(task, run.config.evaluation.splits)
+    if not getattr(run.model, "reads_source", True):
+        return _measured(run, task, splits, request)
     links = request.gold.read(splits, note)
     opponents = [OtherRun.load("--against", place) for place in request.against]
     for split in splits:
@@ -125,6 +128,21 @@ def evaluate_as_asked(
     return [*printed, format_results(run.directory, [split.name for split in splits])]
 
 
+def _measured(
+    run: TrainedRun, task: Task, splits: Sequence[Split], request: EvaluationRequest
+) -> list[str]:
+    """Evaluates a model that reads no source: it has no outputs to compare or to draw."""
+    for flag in ("against", "reverse", "heads", "dropped_words"):
+        if getattr(request, flag):
+            raise UserError(f"--{flag}: expected a model that reads a source, found none")
+    if request.gold.links:
+        raise UserError("--alignment: expected a model that reads a source, found none")
+    evaluation = Evaluation(run, task)
+    for split in splits:
+        evaluation.measure(split.name)
+    return [format_results(run.directory, [split.name for split in splits])]
+
+
 def _reverse(run: TrainedRun, task: Task, request: EvaluationRequest) -> OtherRun | None:
     """Returns the run of the opposite direction: the one that is named, or the run's own half."""
     if request.reverse:
@@ -149,6 +167,7 @@ def _compare(
         metrics = compare_outputs(kind, split, outputs.texts, its.texts)
         found.append(describe_comparison(run, opponent.run, split, metrics))
         lines.append(format_comparison(opponent.place, split.name, metrics))
+        lines += other_search(run, opponent.run)
     run.directory.write_comparisons(split.name, found)
     return lines
 

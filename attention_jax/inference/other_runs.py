@@ -29,12 +29,16 @@ class OtherRun:
         """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
 
         Raises:
-          UserError: As `load_run` and `task_of`, with the flag's name before it.
+          UserError: As `load_run` and `task_of`, with the flag's name before it; or if the model
+            reads no source.
         """
         try:
             path, _, step = place.rpartition("@")
             is_step = bool(path) and step.isdecimal()
-            run = load_run(path, step=int(step)) if is_step else load_run(place)
+            step = int(step) if is_step else None
+            run = load_run(path if is_step else place, step=step)
+            if not getattr(run.model, "reads_source", True):
+                raise UserError(f"{place}: expected a model that reads a source, found none")
             return cls(flag, place, run, task_of(run))
         except UserError as error:
             raise UserError(f"{flag}: {error}") from None

@@ -65,13 +65,10 @@ def draw_translations(
     Raises:
       UserError: If there is nothing to draw or the file cannot be written.
     """
-    maps = [
-        _heat_map(run, one.source_ids, one.hypotheses[0], one.source)
-        for one in translations
-        if one.hypotheses
-    ][:_MOST_DRAWN]
-    if not maps or not getattr(run.model, "is_aligning", True):
+    drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
+    if not drawn or not getattr(run.model, "is_aligning", True):
         raise UserError("--plot: expected lines with attention to draw, found none")
+    maps = [_heat_map(run, one.source_ids, one.hypotheses[0], one.source) for one in drawn]
     try:
         with replacing(path) as temporary:
             save_figure(_grid(maps), temporary)

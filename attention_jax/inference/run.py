@@ -16,6 +16,7 @@ from attention_jax.training.config import (
     to_plain,
 )
 from attention_jax.training.loop import train
+from attention_jax.training.measuring.watch import watched_fields
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.writers import require_packages
@@ -59,7 +60,7 @@ def run_experiment(
         elif directory.writes:
             print(f"This run is complete: {directory.path}")
         if directory.writes:
-            print(format_results(directory))
+            print(format_results(directory, config.evaluation.splits))
 
 
 def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
@@ -96,7 +97,7 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
         refused = [
             f"{path} is {before!r} there, {after!r} now"
             for path, (before, after) in changed.items()
-            if not may_change(path)
+            if not may_change(path, watched_fields(config.training.metric))
             and (path.endswith(".name") or not path.startswith(tuple(renamed)))
         ]
         if refused:

@@ -7,7 +7,7 @@ import numpy as np
 
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.data.tasks import prepare_text, sources_only
-from attention_jax.errors import ConfigError, DataError
+from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.training.measuring.decode import Decoder, Hypothesis
@@ -97,7 +97,12 @@ class Translator:
         Args:
           translations: What `translate` returned.
           alignments: Whether each line ends in its alignment.
+
+        Raises:
+          UserError: If alignments are asked of a model without attention to the source.
         """
+        if alignments and not getattr(self._run.model, "is_aligning", True):
+            raise UserError("--alignments: expected a model that attends to its source, found none")
         for number, translation in enumerate(translations):
             hypotheses = translation.hypotheses[: max(self._nbest, 1)]
             if not hypotheses and not self._nbest:

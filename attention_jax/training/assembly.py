@@ -123,7 +123,9 @@ def assemble(
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(fresh, out_shardings=shardings)
     if config.training.initial_weights:
-        start = starting_from(start, config.training.initial_weights, like)
+        start = starting_from(
+            start, config.training.initial_weights, like, directory.vocabularies
+        )
 
     # ---- What is compiled -----------------------------------------------------------------------
     parts = config.training.accumulate_steps

@@ -6,7 +6,7 @@ A file in `configs/` returns a ConfigDict; `from_config_dict` checks it and turn
 
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_collections import ConfigDict, config_dict
@@ -160,6 +160,14 @@ class ExperimentConfig:
     evaluation: EvaluationConfig = setting(EvaluationConfig())
     seed: int = setting(0, at_least=0, at_most=2**32 - 1)
 
+    def __post_init__(self):
+        watches = isinstance(self.schedule, schedules.Plateau)
+        if watches and not self.training.evaluate_every_steps:
+            raise ValueError(
+                "training.evaluate_every_steps: expected more than 0 with the schedule 'plateau', "
+                "which waits for validations, found 0"
+            )
+
 
 def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
     """Checks a config and turns it into dataclasses.
@@ -233,12 +241,21 @@ def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def may_change(path: str) -> bool:
+def may_change(path: str, watched: Sequence[str] = ()) -> bool:
     """Returns whether a run may be continued with another value of the field.
 
     Longer training stretches a schedule that depends on its length from then on.
+
+    Args:
+      path: Of the field, without `config`.
+      watched: Groups and fields of which more depends in this run than in others, since they
+        decide what the metric measures that it watches.
     """
-    return any(path == allowed or path.startswith(allowed + ".") for allowed in _MAY_CHANGE)
+    return _is_of(path, _MAY_CHANGE) and not _is_of(path, watched)
+
+
+def _is_of(path: str, groups: Sequence[str]) -> bool:
+    return any(path == group or path.startswith(group + ".") for group in groups)
 
 
 def _plain_mapping(values: Any) -> Any:

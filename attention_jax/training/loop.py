@@ -65,7 +65,8 @@ def train(
         state, done, watch = parts.start(init_rng), 0, Watch()
     else:
         check_origin(checkpointer, checkpoint, config, directory)
-        state, done, watch = checkpoint.state, checkpoint.step, Watch(**checkpoint.host)
+        state, done = checkpoint.state, checkpoint.step
+        watch = Watch(**checkpoint.host).resumed(settings)
         parts.batches.restore(checkpoint.data)
     began = time.monotonic()
     started = began - watch.seconds

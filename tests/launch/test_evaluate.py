@@ -74,6 +74,7 @@ def test_evaluate_compares_with_another_run(launch, copy, trained):
                     "--search.method=greedy")  # fmt: skip
     assert result.code == 0, result.err
     assert f"test against {trained}, difference with 95 % interval:" in result.out
+    assert "  searched otherwise: method greedy - beam\n" in result.out
     (comparison,) = json.loads((copy / "comparison.test.json").read_text())
     assert comparison["search"]["method"] == "greedy"
     assert comparison["against_search"]["method"] == "beam"

@@ -19,6 +19,7 @@ from attention_jax.training.config import (
     template,
     to_plain,
 )
+from attention_jax.training.measuring.watch import watched_fields
 
 
 def _values(**groups) -> ConfigDict:
@@ -156,6 +157,28 @@ def test_changed_fields_lists_paths_with_both_values():
 )
 def test_may_change_allows_what_no_update_depends_on(path, allowed):
     assert may_change(path) == allowed
+
+
+@pytest.mark.parametrize(
+    ("metric", "path", "allowed"),
+    [
+        ("bleu", "search.beam_size", False),
+        ("bleu", "evaluation.num_validation_examples", False),
+        ("bleu", "evaluation.splits", True),
+        ("nll", "search.beam_size", True),
+        ("nll", "evaluation.num_validation_examples", True),
+    ],
+)
+def test_what_a_decoded_metric_measures_may_not_change(metric, path, allowed):
+    assert may_change(path, watched_fields(metric)) == allowed
+
+
+def test_a_plateau_needs_validations():
+    training = {"num_steps": 10, "evaluate_every_steps": 0}
+    values = _values(schedule={"name": "plateau"}, training=training)
+    message = "config.training.evaluate_every_steps: expected more than 0"
+    with pytest.raises(ConfigError, match=message):
+        from_config_dict(values)
 
 
 def _forms(name: str) -> list[str]:

@@ -20,15 +20,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from attention_jax.errors import UserError
+from attention_jax.training.checkpoints.origin import hash_files
 from attention_jax.training.files import replacing
 from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 
-_CONFIG = "config"
+_CONFIG, _VOCABULARIES = "config", "vocabularies"
 
 
 def save_weights(
-    params: Params, path: str | os.PathLike, config: Mapping[str, Any] | None = None
+    params: Params,
+    path: str | os.PathLike,
+    config: Mapping[str, Any] | None = None,
+    vocabularies: str | None = None,
 ) -> None:
     """Writes parameters to a file.
 
@@ -36,12 +40,15 @@ def save_weights(
       params: The parameters.
       path: The file, replaced at once when all is written.
       config: The config of the model, kept as JSON in the file's metadata.
+      vocabularies: A hash of the vocabularies, kept there too.
 
     Raises:
       UserError: If the file cannot be written.
     """
     tensors = {name: np.asarray(leaf) for name, leaf in named_leaves(params).items()}
     metadata = {} if config is None else {_CONFIG: json.dumps(config)}
+    if vocabularies is not None:
+        metadata[_VOCABULARIES] = vocabularies
     try:
         with replacing(Path(path)) as partial:
             partial.write_bytes(save(tensors, {"format": "np", **metadata}))
@@ -88,14 +95,29 @@ def load_weights(path: str | os.PathLike, like: Params) -> Params:
 
 
 def starting_from(
-    start: Callable[[jax.Array], TrainState], path: str, like: TrainState
+    start: Callable[[jax.Array], TrainState], path: str, like: TrainState, vocabularies: Path
 ) -> Callable[[jax.Array], TrainState]:
     """Returns a function that starts a training as `start` does, but with parameters of a file.
 
+    Args:
+      start: From a key to a state.
+      path: The file.
+      like: The state's shapes.
+      vocabularies: The folder of those that the parameters are to be used with.
+
     Raises:
-      UserError: As `load_weights` does, at once.
+      UserError: As `load_weights` does, at once; or if the file knows of other vocabularies, whose
+        tokens have other numbers.
     """
     loaded = load_weights(path, like.params)
+    with safe_open(path, framework="np") as file:
+        known = (file.metadata() or {}).get(_VOCABULARIES)
+    if known not in (None, hash_files(vocabularies)):
+        raise UserError(
+            f"config.training.initial_weights: expected parameters for the vocabularies in "
+            f"{vocabularies}, found those of others in {path}; start with a new --workdir into "
+            "which vocab/ of their run was copied"
+        )
 
     def begin(rng: jax.Array) -> TrainState:
         state = start(rng)

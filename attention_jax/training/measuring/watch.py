@@ -13,6 +13,16 @@ _BETTER_BY = {
 }
 
 
+_DECODED = ("bleu", "chrf", "per", "per_no_stress", "wer", "wer_no_stress")
+
+
+def watched_fields(metric: str) -> tuple[str, ...]:
+    """Lists the parts of a config that decide what a metric measures, beside the model's."""
+    if metric in _DECODED:
+        return ("search", "evaluation.num_validation_examples")
+    return ()
+
+
 def check_mode(metric: str, mode: str, where: str) -> None:
     """Refuses to look for the worst value of a metric whose good ones are known.
 
@@ -61,6 +71,13 @@ class Watch:
     stopped: bool = False
     seconds: float = 0.0
 
+    def resumed(self, config: TrainingConfig) -> Self:
+        """Returns what to remember where training goes on, perhaps with other patience."""
+        return dataclasses.replace(self, stopped=self._is_over(config))
+
+    def _is_over(self, config: TrainingConfig) -> bool:
+        return bool(config.patience) and self.waited >= config.patience
+
     def after(self, value: float, step: int, config: TrainingConfig) -> Self:
         """Returns what to remember after a validation at `step` measured `value`.
 
@@ -71,8 +88,7 @@ class Watch:
         best = math.inf if self.best is None else sign * self.best
         improved = sign * value < best
         waited = 0 if improved else self.waited + 1
-        stopped = bool(config.patience) and waited >= config.patience
-        changed = dataclasses.replace(self, waited=waited, stopped=stopped)
+        changed = dataclasses.replace(self, waited=waited).resumed(config)
         if improved or sign * value == best:
             changed = dataclasses.replace(changed, best=value, best_step=step)
         return changed

@@ -14,6 +14,7 @@ from attention_jax.configuration import typed
 from attention_jax.errors import UserError
 from attention_jax.models import build_model, find_config
 from attention_jax.training.assembly import assemble
+from attention_jax.training.checkpoints.origin import hash_files
 from attention_jax.training.checkpoints.weights import load_weights, save_weights
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.updates.averaging import MovingAverage
@@ -88,6 +89,20 @@ def test_training_starts_from_a_file(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, state.params, params)
     jax.tree.map(np.testing.assert_array_equal, state.average, params)
     assert int(state.step) == 0
+
+
+def test_parameters_of_other_vocabularies_are_refused(tmp_path):
+    config = tiny_config()
+    one = RunDirectory(tmp_path / "one")
+    params = assemble(config, one).start(jax.random.key(5)).params
+    path = tmp_path / "weights.safetensors"
+    training = dataclasses.replace(config.training, initial_weights=str(path))
+    config = dataclasses.replace(config, training=training)
+    save_weights(params, path, vocabularies=hash_files(one.vocabularies))
+    assemble(config, RunDirectory(tmp_path / "two"))
+    save_weights(params, path, vocabularies="another")
+    with pytest.raises(UserError, match="^config.training.initial_weights: expected .* vocab"):
+        assemble(config, RunDirectory(tmp_path / "three"))
 
 
 # ---- In PyTorch ----------------------------------------------------------------------------------

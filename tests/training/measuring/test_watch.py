@@ -34,6 +34,13 @@ def test_after_stops_when_patience_is_exhausted():
     assert not _observe([1.0, 2.0, 2.0, 0.5, 2.0], patience=3).stopped
 
 
+def test_a_training_that_was_stopped_goes_on_with_more_patience():
+    watch = _observe([1.0, 2.0, 2.0, 2.0], patience=3)
+    assert watch.stopped and watch.resumed(TrainingConfig(num_steps=1, patience=3)).stopped
+    for patience in (0, 4):
+        assert not watch.resumed(TrainingConfig(num_steps=1, patience=patience)).stopped
+
+
 def test_after_moves_to_an_equal_value_but_loses_patience():
     watch = _observe([1.0, 1.0, 1.0], patience=2)
     assert (watch.best_step, watch.waited, watch.stopped) == (3, 2, True)
