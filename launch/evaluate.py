@@ -7,10 +7,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
   --against        other runs, with commas between, to compare with by paired bootstrap and in the
                    viewer; DIRECTORY@STEP for a checkpoint of one. Each is searched as its config
-                   says; --search.FIELD is for the run itself, which may be compared with itself.
-                   Shows the 95 % interval of the resampled difference, and p: how often
-                   resampling alone, without a difference, gives one as large. Where few sentences
-                   decide, the two can disagree
+                   says. Of resampled differences: the 95 % interval, and p where there were none
   --dropped_words  aligns sources with outputs for words left untranslated; half a minute
   --heads          measures every head (from 0): what it attends to, AER, what is lost without it
   --alignment      a file of gold links for one split: attention while its references are written
@@ -18,8 +15,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
                    score --gold`, but from 0 unless --alignment_base=1: the default there is 1
   --alignment_source --alignment_target: files of the words that the links count, if others
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
-  --alignment_shift: links and AER from the step after (1) or before (-1) that of the word (0);
-                   as the run was taught by default, usually 0
+  --alignment_shift: links from the step after (1) or before (-1) a word's; default: as taught
   --reverse        a run of the opposite direction to symmetrise with; one of both has its own
 
 for example:

@@ -123,19 +123,17 @@ def assemble(
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(fresh, out_shardings=shardings)
     if config.training.initial_weights:
-        start = starting_from(
-            start, config.training.initial_weights, like, directory.vocabularies
-        )
+        weights = config.training.initial_weights
+        start = starting_from(start, weights, like, directory.vocabularies)
 
     # ---- What is compiled -----------------------------------------------------------------------
-    parts = config.training.accumulate_steps
     train_step = make_train_step(
         model,
         objective,
         optimizer,
         schedule,
         averaging=averaging,
-        accumulate_steps=parts,
+        accumulate_steps=config.training.accumulate_steps,
         freezing=config.training.freezing,
         exchange=strategy.exchange(shardings),
         max_gradient_ratio=ratio,

@@ -41,8 +41,7 @@ def train(
 
     Args:
       config: The experiment.
-      directory: Where it is; claimed by the caller, and holding this config but for what may
-        change when it continues.
+      directory: Where it is, claimed by the caller.
       checkpointer: Its checkpoints. If there are any, training continues after the newest.
       preemption: Asked after every step whether to save and leave.
       profiled: The steps of which the profiler writes a trace, if any.
@@ -54,10 +53,7 @@ def train(
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     parts = assemble(config, directory)
-    _check(parts, directory)
-    # Only now: a continuation that is refused leaves the run as it was.
-    directory.write_config(to_plain(config))
-    directory.add_to_run(finished=None)
+    _begin(parts, config, directory)
 
     # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
     checkpoint = checkpointer.restore(parts.like)
@@ -68,9 +64,8 @@ def train(
         state, done = checkpoint.state, checkpoint.step
         watch = Watch(**checkpoint.host).resumed(settings)
         parts.batches.restore(checkpoint.data)
-    began = time.monotonic()
+    began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
-    held = describe_held(parts.strategy, state)
     directory.add_to_run(sharding=held)
 
     meter, settled = _meter(settings, state), settled_step(config)
@@ -87,14 +82,13 @@ def train(
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)
-            last = step == parts.total_steps
-            metric = None
+            last, metric = step == parts.total_steps, None
             if last or _is_multiple(step, settings.evaluate_every_steps):
                 log.training(meter.flush(end=last))
                 values = log.timed("evaluation", parts.validation, _evaluated(state))
-                if last or step > settled:
-                    metric = values.get(settings.metric, math.nan)
-                    watch = watch.after(metric, step, settings)
+                counts = last or step > settled
+                metric = values.get(settings.metric, math.nan) if counts else None
+                watch = watch.after(metric, step, settings)
                 state = _with_plateau(state, parts, values)
                 log.validation(step, values, best=watch.best_step == step)
 
@@ -132,11 +126,13 @@ def count_parameters(params: Params) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
-def _check(parts: Assembly, directory: RunDirectory) -> None:
-    """Refuses what could not end well, while nothing has been computed."""
+def _begin(parts: Assembly, config: ExperimentConfig, directory: RunDirectory) -> None:
+    """Refuses what could not end well, while nothing has been computed or written."""
     check_fits(parts.like)
     check_texts(directory, parts.task)
     record_texts(directory, parts.task)
+    directory.write_config(to_plain(config))
+    directory.add_to_run(finished=None)
 
 
 def _meter(settings: TrainingConfig, state: TrainState) -> Meter:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 
@@ -14,7 +15,6 @@ from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import DataError, UserError
 from attention_jax.training import processes
-from launch.children import start
 from launch.local_job import free_port
 
 PREFIX = "ATTENTION_JAX_"
@@ -69,21 +69,24 @@ def test_a_signal_to_one_stops_both_at_the_same_step(pair):
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_process_that_is_frozen_is_noticed(tmp_path, victim):
+def test_a_process_that_is_frozen_is_noticed(repository, tmp_path, victim):
     environment = {
+        **os.environ,
         f"{PREFIX}COORDINATOR": f"127.0.0.1:{free_port()}",
         f"{PREFIX}NUM_PROCESSES": "2",
         f"{PREFIX}HEARTBEAT_SECONDS": "3",
     }
     logs = [tmp_path / f"process_{number}.log" for number in range(2)]
-    pair = [
-        start(
-            [sys.executable, "-m", "tests.training.frozen", str(victim)],
-            environment={**environment, f"{PREFIX}PROCESS_ID": str(number)},
-            log=log,
-        )
-        for number, log in enumerate(logs)
-    ]
+    pair = []
+    for number, log in enumerate(logs):
+        with log.open("w") as output:
+            command = [sys.executable, "-m", "tests.training.frozen", str(victim)]
+            place = {**environment, f"{PREFIX}PROCESS_ID": str(number)}
+            pair.append(
+                subprocess.Popen(
+                    command, cwd=repository, env=place, stdout=output, stderr=subprocess.STDOUT
+                )
+            )
     try:
         # Were it not noticed, it would be waited for without an end.
         assert pair[1 - victim].wait(timeout=100) == 75, logs[1 - victim].read_text()

@@ -78,12 +78,16 @@ class Watch:
     def _is_over(self, config: TrainingConfig) -> bool:
         return bool(config.patience) and self.waited >= config.patience
 
-    def after(self, value: float, step: int, config: TrainingConfig) -> Self:
+    def after(self, value: float | None, step: int, config: TrainingConfig) -> Self:
         """Returns what to remember after a validation at `step` measured `value`.
+
+        None stands for a step that does not count; see `settled_step`.
 
         An equal value moves the best step, since the newer checkpoint is the one that is kept,
         but is no improvement to be patient for. A value that is not a number is neither.
         """
+        if value is None:
+            return self
         sign = 1.0 if config.mode == "min" else -1.0
         best = math.inf if self.best is None else sign * self.best
         improved = sign * value < best
