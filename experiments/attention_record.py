@@ -38,6 +38,7 @@ from attention_jax.inference.forced_decoding import forced_attention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.inference.trained import TrainedRun, load_run, task_of
 from attention_jax.training.loop import count_parameters
+from attention_jax.training.run_directory import read_json
 from experiments import disagreement, measure_tables, sentence_measures
 from experiments.grid import Grid, Run
 from launch import cli
@@ -82,9 +83,15 @@ def run_outputs(run: TrainedRun, split: Split) -> list[str]:
     """Returns what a run has written for a split.
 
     Raises:
-      RunDirectoryError: If the split has not been evaluated.
+      RunDirectoryError: If the split has not been evaluated, or with other parameters.
     """
     path = run.directory.predictions(split.name)
+    step = (read_json(run.directory.results) or {}).get(split.name, {}).get("step", run.step)
+    if step != run.step:
+        raise RunDirectoryError(
+            f"{path}: expected outputs of step {run.step}, found those of step {step}; "
+            "launch.evaluate writes them anew"
+        )
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except OSError:
@@ -105,7 +112,7 @@ def measure(
       outputs: What the run has written for them.
       gold: Links that its attention is compared with.
     """
-    counts = text_counts(outputs, split.references)
+    counts = text_counts(outputs, split)
     if run.model.is_aligning:
         counts |= coverage_counts(run, split, outputs)
         if gold is not None:
@@ -113,15 +120,14 @@ def measure(
     return counts
 
 
-def text_counts(
-    outputs: Sequence[str], references: Sequence[Sequence[str]]
-) -> dict[str, Counts]:
+def text_counts(outputs: Sequence[str], split: Split) -> dict[str, Counts]:
     """Counts what the words of outputs tell."""
-    words = tokenized(outputs)
-    wanted = [tokenized(variants) for variants in references]
+    tokenize, references = split.bleu_tokenizer, split.references
+    words = tokenized(outputs, tokenize)
+    wanted = [tokenized(variants, tokenize) for variants in references]
     excess, missing = zip(*map(count_excess_and_missing, words, wanted), strict=True)
     counts = {
-        "bleu": bleu_statistics(outputs, references),
+        "bleu": bleu_statistics(outputs, references, tokenize=tokenize),
         "chrf": chrf_statistics(outputs, references),
         "repeated": [count_repeated(each, order=2) for each in words],
         "excess": excess,

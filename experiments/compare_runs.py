@@ -1,15 +1,21 @@
 """A table of one's own runs: translation, alignment, over- and under-translation."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from absl import flags
 
+from attention_jax.data.tasks import Split, Texts
 from attention_jax.errors import UserError
-from attention_jax.inference.gold_links import GoldFiles
-from attention_jax.inference.trained import load_run, task_of
+from attention_jax.inference.dropped_words import dropped_word_counts
+from attention_jax.inference.gold_links import GoldFiles, GoldLinks
+from attention_jax.inference.other_runs import OtherRun
 from attention_jax.training.files import write_text
-from experiments import attention_record, measure_tables
+from attention_jax.training.run_directory import read_json
+from experiments import attention_record, measure_tables, tables
 from experiments.sentence_measures import SentenceMeasure
 from launch import cli
 
@@ -21,6 +27,9 @@ usage: python -m experiments.compare_runs --runs=NAME=DIRECTORY,NAME=DIRECTORY [
   --runs     names and directories; runs of the same name are seeds of one system
   --split    test (default) or validation
   --output   file of the table, in Markdown; it is printed as well
+  --dropped_words
+             also count the source words that an aligner links to nothing in the outputs; it is
+             trained on the first run's training text, which takes a minute or two
   --alignment --alignment_base --alignment_source --alignment_target
              gold links, as for launch.evaluate: counted from 0 unless --alignment_base=1
 
@@ -29,32 +38,48 @@ for example:
 """
 _GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
 _TABLES = (
-    ("bleu", "chrf", "repeated", "excess", "missing"),
+    ("bleu", "chrf", "repeated", "excess", "missing", "dropped"),
     ("aer", "saer", "match", "probability_mass", "match_before", "match_after"),
     ("unattended", "overattended", "deviation"),
 )
+_PLAIN = ("perplexity", "length_ratio", "attention_entropy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What is known of a run.
+
+    Attributes:
+      place: Its directory, as the command line says it.
+      outputs: What it has written for the split.
+      measures: Those that have counts for every sentence.
+      results: The metrics of `results.json`.
+      search: How the outputs were searched for.
+    """
+
+    place: str
+    outputs: Sequence[str]
+    measures: dict[str, SentenceMeasure]
+    results: Mapping[str, float]
+    search: Mapping[str, Any]
+
+
+Systems = Mapping[str, Sequence[Measured]]
 
 
 def main() -> None:
-    """Measures the runs and prints their table."""
+    """Measures the runs and prints their tables."""
     cli.use_compilation_cache()
     chosen = named_directories(cli.value("runs"))
-    found: dict[str, list[dict[str, SentenceMeasure]]] = {}
-    sources = None
-    for name, directory in chosen:
-        run = load_run(directory)
-        split = task_of(run).split(cli.value("split"))
-        if sources not in (None, split.sources):
-            raise UserError(f"--runs: {directory}: expected the sources of {chosen[0][1]}, has not")
-        sources = split.sources
-        say = (lambda line: None) if found else cli.note  # once, not for every run
-        gold = GoldFiles(*map(cli.value, _GOLD)).read([split], say)
-        outputs = attention_record.run_outputs(run, split)
-        counts = attention_record.measure(run, split, outputs, gold)
-        found.setdefault(name, []).append(
-            {measure: SentenceMeasure(measure, rows) for measure, rows in counts.items()}
-        )
-    text = "\n".join(comparison(found))
+    first = OtherRun.load("--runs", chosen[0][1])
+    split = first.task.split(cli.value("split"))
+    gold = GoldFiles(*map(cli.value, _GOLD)).read([split], cli.note)
+    systems: dict[str, list[Measured]] = {}
+    for name, place in chosen:
+        systems.setdefault(name, []).append(measured(OtherRun.load("--runs", place), split, gold))
+    if cli.value("dropped_words"):
+        count_dropped(systems, first.task.split("train"), split.sources)
+    text = "\n".join(comparison(systems))
     if cli.value("output"):
         write_text(Path(cli.value("output")), text + "\n")
     print(text)
@@ -75,21 +100,67 @@ def named_directories(texts: list[str]) -> list[tuple[str, str]]:
     return [(name, path) for name, _, path in pairs]
 
 
-def comparison(found: Mapping[str, list[dict[str, SentenceMeasure]]]) -> list[str]:
+def measured(other: OtherRun, split: Split, gold: GoldLinks | None) -> Measured:
+    """Measures a run on its own split, which must be the same text as that of the first run.
+
+    Raises:
+      UserError: If it is not, or the run has no outputs of its present parameters.
+    """
+    run, its = other.run, other.same_split(split)
+    outputs = attention_record.run_outputs(run, its)
+    counts = attention_record.measure(run, its, outputs, gold)
+    evaluations = (read_json(run.directory.run) or {}).get("evaluations", {})
+    return Measured(
+        other.place,
+        outputs,
+        {measure: SentenceMeasure(measure, rows) for measure, rows in counts.items()},
+        (read_json(run.directory.results) or {}).get(its.name, {}),
+        evaluations.get(its.name, {}).get("search", {}),
+    )
+
+
+def count_dropped(systems: Systems, train: Texts, sources: Sequence[str]) -> None:
+    """Adds the measure `dropped` to every run."""
+    runs = [run for seeds in systems.values() for run in seeds]
+    outputs = {str(number): run.outputs for number, run in enumerate(runs)}
+    for run, rows in zip(runs, dropped_word_counts(train, sources, outputs).values(), strict=True):
+        run.measures["dropped"] = SentenceMeasure("dropped", np.array(rows, float))
+
+
+def comparison(systems: Systems) -> list[str]:
     """Returns the lines of the tables of everything that was measured."""
+    found = {name: [run.measures for run in seeds] for name, seeds in systems.items()}
     labels = {name: name for name in found}
     lines = []
     for measures in _TABLES:
         known = [name for name in measures if any(name in run for run in found[next(iter(found))])]
         if known:
             lines += [measure_tables.overview(found, labels, known), ""]
-    return [*lines, measure_tables.LEGEND]
+    rows = [
+        [name, *(tables.spread([run.results.get(metric) for run in seeds]) for metric in _PLAIN)]
+        for name, seeds in systems.items()
+    ]
+    headings = ["system", *(metric.replace("_", " ") for metric in _PLAIN)]
+    lines += [tables.table(headings, rows), "", measure_tables.LEGEND]
+    return [*lines, *searched_otherwise(systems)]
+
+
+def searched_otherwise(systems: Systems) -> Iterator[str]:
+    """Yields a line for every run whose outputs were not searched for like the first one's."""
+    first, *others = (run for seeds in systems.values() for run in seeds)
+    for run in others:
+        here, there = run.search, first.search
+        names = [name for name in {**there, **here} if here.get(name) != there.get(name)]
+        if names:
+            changes = ", ".join(f"{name} {here.get(name)} - {there.get(name)}" for name in names)
+            yield f"\n{run.place} was searched otherwise than {first.place}: {changes}."
 
 
 def define_flags(argv: list[str]) -> list[str]:
     """Defines the program's flags, which are not those of programs that import this module."""
     flags.DEFINE_list("runs", [], "Names and directories.")
     flags.DEFINE_enum("split", "test", ["test", "validation"], "The split.")
+    flags.DEFINE_bool("dropped_words", False, "Whether to count them.")
     for name in ("output", "alignment", *_GOLD[2:]):
         flags.DEFINE_string(name, None, "See above.")
     flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")

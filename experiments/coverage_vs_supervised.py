@@ -198,20 +198,11 @@ def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
         rows.append([
             VARIANTS[name].label, VARIANTS[name].source,
             f"{of_cell[0].facts()['num_parameters']:,}",
-            *(_spread([result.get(metric) for result in results])
+            *(tables.spread([result.get(metric) for result in results])
               for metric in ("perplexity", "length_ratio", "attention_entropy")),
         ])  # fmt: skip
     headings = ["system", "from", "parameters", "perplexity", "length ratio", "attention entropy"]
     return tables.table(headings, rows)
-
-
-def _spread(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return tables.NOTHING
-    spread = f" ± {np.std(known, ddof=1):.2f}" if len(known) > 1 else ""
-    partial = f" ({len(known)} of {len(values)})" if len(known) < len(values) else ""
-    return f"{np.mean(known):.2f}{spread}{partial}"
 
 
 def _plots(

@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from experiments.grid import Run
 from experiments.seeds import Difference, SeedMean
 
@@ -22,6 +24,16 @@ def with_deviation(values: SeedMean) -> str:
     if math.isnan(values.deviation):
         return f"{values.mean:.2f}"
     return f"{values.mean:.2f} ± {values.deviation:.2f}"
+
+
+def spread(values: Sequence[float | None]) -> str:
+    """Writes the mean and standard deviation of those values that are known."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return NOTHING
+    deviation = f" ± {np.std(known, ddof=1):.2f}" if len(known) > 1 else ""
+    partial = f" ({len(known)} of {len(values)})" if len(known) < len(values) else ""
+    return f"{np.mean(known):.2f}{deviation}{partial}"
 
 
 def interval(values: SeedMean | Difference) -> str:

@@ -63,12 +63,13 @@ class AlignmentConfig:
 
     Attributes:
       method: `hmm` and `ibm1` train the aligners of this package on the training text, `eflomal`
-        calls the program of that name; `file` reads links; `none` for no alignments. A text is
-        aligned once: what is found is kept beside the prepared data sets, for all runs.
+        calls the program of that name, all with punctuation apart; `file` reads links; `none` for
+        no alignments. A text is aligned once: what is found is kept beside the prepared data sets,
+        for all runs.
       symmetrization: How an aligner's two directions are joined.
-      file: Links `0-0 2-1` between words split at spaces, a line for each line of the training
-        text, of which those count whose pairs are trained on; for a data set that is no text of
-        the user's, a line for each training pair.
+      file: Links `0-0 2-1` between words split at white space of any kind, a line for each line
+        of the training text, of which those count whose pairs are trained on; for a data set that
+        is no text of the user's, a line for each training pair.
       base: Number of a sentence's first word in the file.
     """
 
@@ -97,6 +98,9 @@ class TranslationConfig(DataConfig):
       subwords: How text becomes tokens.
       alignment: Where links between the words of the training text come from.
       lowercase: Sources, targets and references in lower case.
+      bleu_tokenizer: How BLEU splits outputs and references into words: sacrebleu's `13a`, as is
+        usual for European languages, `intl`, `zh` for Chinese, or `char` for other languages
+        without spaces.
       min_train_source_words: Fewest words, split at spaces, of a training source.
       max_train_source_words: Most words of a training source; 0 for no limit. Both leave the
         vocabulary and the evaluation splits as they are.
@@ -105,6 +109,7 @@ class TranslationConfig(DataConfig):
     subwords: SubwordsConfig = setting(SubwordsConfig())
     alignment: AlignmentConfig = setting(AlignmentConfig())
     lowercase: bool = setting(False)
+    bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char"))
     min_train_source_words: int = setting(0, at_least=0)
     max_train_source_words: int = setting(0, at_least=0)
 

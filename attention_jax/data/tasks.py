@@ -103,11 +103,13 @@ class Split(Texts):
       name: `train`, `validation` or `test`.
       source_vocabulary: Turns sources into ids.
       target_vocabulary: Turns targets into ids.
+      bleu_tokenizer: How BLEU splits outputs and references into words, by sacrebleu's name.
     """
 
     name: str
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
+    bleu_tokenizer: str = "13a"
 
     @functools.cached_property
     def source_ids(self) -> list[np.ndarray]:
@@ -201,7 +203,10 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
     source, target = load_vocabularies(vocab_dir)
     texts["train"] = _of_wanted_length(texts["train"], data_config)
     splits = {
-        name: Split(**vars(part), name=name, source_vocabulary=source, target_vocabulary=target)
+        name: Split(
+            **vars(part), name=name, source_vocabulary=source, target_vocabulary=target,
+            bleu_tokenizer=getattr(data_config, "bleu_tokenizer", Split.bleu_tokenizer),
+        )
         for name, part in texts.items()
     }
     kind = PRONUNCIATION if isinstance(data_config, CmudictConfig) else TRANSLATION

@@ -7,7 +7,7 @@ import collections
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.metrics import BLEU
 
 from attention_jax.evaluation.error_rates import check_parallel
 from attention_jax.evaluation.pharaoh import Link
@@ -107,16 +107,17 @@ def _share(counts: Iterable[tuple[int, int]]) -> float:
 
 
 def over_under_scores(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, tokenize: str = "13a"
 ) -> dict[str, float]:
     """Computes what texts tell of over- and under-translation.
 
     Args:
       hypotheses: One detokenised translation for each source.
       references: The references of each.
+      tokenize: sacrebleu's tokenizer.
 
     Returns:
-      In percent, of words as BLEU counts them (tokenizer `13a`, case kept): `repeated_1gram` to
+      In percent, of words as BLEU counts them (case kept): `repeated_1gram` to
       `repeated_4gram`, `excess_words` and `missing_words`. Text repeats words by nature, so rates
       of different systems are compared, or with `reference_repeated_1gram` to `_4gram`, those of
       the first references.
@@ -125,8 +126,8 @@ def over_under_scores(
       ValueError: As `excess_and_missing`.
     """
     check_parallel(hypotheses, references)
-    words = tokenized(hypotheses)
-    wanted = [tokenized(variants) for variants in references]
+    words = tokenized(hypotheses, tokenize)
+    wanted = [tokenized(variants, tokenize) for variants in references]
     scores = {}
     for prefix, sentences in (("", words), ("reference_", [each[0] for each in wanted])):
         for order in ORDERS:
@@ -189,7 +190,7 @@ def dropped_words(
     return _share(count_dropped(words, its_links, ignored) for words, its_links in pairs)
 
 
-def tokenized(texts: Iterable[str]) -> list[list[str]]:
-    """Splits texts into words as BLEU counts them (tokenizer `13a`, case kept)."""
-    tokenize = Tokenizer13a()
-    return [tokenize(text).split() for text in texts]
+def tokenized(texts: Iterable[str], tokenize: str = "13a") -> list[list[str]]:
+    """Splits texts into words as BLEU counts them with a tokenizer of sacrebleu, case kept."""
+    split = BLEU(tokenize=tokenize).tokenizer
+    return [split(text).split() for text in texts]

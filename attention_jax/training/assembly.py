@@ -15,7 +15,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.training import processes
-from attention_jax.training.checkpoints.weights import starting_from
+from attention_jax.training.checkpoints.weights import initial_weights, starting_from
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.links import training_links
 from attention_jax.training.measuring.validation import Validation
@@ -69,6 +69,8 @@ def assemble(
     config: ExperimentConfig,
     directory: RunDirectory,
     devices: Sequence[jax.Device] | None = None,
+    *,
+    begins: bool = True,
 ) -> Assembly:
     """Builds the parts of a training; nothing is computed on a device yet.
 
@@ -77,6 +79,7 @@ def assemble(
       directory: Its vocabularies are loaded, or trained and saved there.
       devices: What to train on; all that there are by default. Those of a compiler without
         hardware will do.
+      begins: Whether training is to begin; one that continues needs no initial weights.
 
     Raises:
       UserError: If the data or the config is at fault.
@@ -111,10 +114,9 @@ def assemble(
         steps_per_epoch=batches.batches_per_epoch,
         total_steps=total_steps,
     )
-    averaging = config.training.averaging
+    averaging, ratio = config.training.averaging, config.training.max_gradient_ratio
 
     # ---- Where every array lives ----------------------------------------------------------------
-    ratio = config.training.max_gradient_ratio
     fresh = functools.partial(
         start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio
     )
@@ -122,9 +124,7 @@ def assemble(
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(fresh, out_shardings=shardings)
-    if config.training.initial_weights:
-        weights = config.training.initial_weights
-        start = starting_from(start, weights, like, directory.vocabularies)
+    start = _with_initial_weights(start, config, like, directory) if begins else start
 
     # ---- What is compiled -----------------------------------------------------------------------
     train_step = make_train_step(
@@ -150,6 +150,18 @@ def assemble(
 def _to_standard_error(line: str) -> None:
     if jax.process_index() == 0:
         print(line, file=sys.stderr, flush=True)
+
+
+def _with_initial_weights(
+    start: Callable[[jax.Array], TrainState],
+    config: ExperimentConfig,
+    like: TrainState,
+    directory: RunDirectory,
+) -> Callable[[jax.Array], TrainState]:
+    path = config.training.initial_weights
+    if not path:
+        return start
+    return starting_from(start, initial_weights(path, like.params, directory.vocabularies), like)
 
 
 def _check_vocabularies(config: ExperimentConfig, task: Task) -> None:

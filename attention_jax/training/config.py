@@ -100,12 +100,16 @@ class TrainingConfig:
                 f"found {self.keep_latest}"
             )
 
+    def lengths(self, steps_per_epoch: int) -> dict[str, int]:
+        """Returns the lengths of training in updates that are set, by their fields."""
+        lengths = {} if self.num_steps is None else {"num_steps": self.num_steps}
+        if self.num_epochs is not None:
+            lengths["num_epochs"] = max(1, round(self.num_epochs * steps_per_epoch))
+        return lengths
+
     def total_steps(self, steps_per_epoch: int) -> int:
         """Returns the length of training in updates."""
-        lengths = [] if self.num_steps is None else [self.num_steps]
-        if self.num_epochs is not None:
-            lengths.append(max(1, round(self.num_epochs * steps_per_epoch)))
-        return min(lengths)
+        return min(self.lengths(steps_per_epoch).values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,6 +230,7 @@ _MAY_CHANGE = (
     "training.max_consecutive_nonfinite",
     "sharding",
     "training.writers",
+    "data.bleu_tokenizer",
     "search",
     "evaluation",
 )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import jax
 
+from attention_jax.training import processes
 from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin, origin
@@ -52,10 +53,10 @@ def train(
     """
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
-    parts = assemble(config, directory)
+    parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
     _begin(parts, config, directory)
 
-    # ---- Start or resume: the newest good checkpoint of the directory, else fresh values ---------
+    # ---- Start, or resume from the newest good checkpoint; where there are some, one must be -----
     checkpoint = checkpointer.restore(parts.like)
     if checkpoint is None:
         state, done, watch = parts.start(init_rng), 0, Watch()

@@ -1,3 +1,4 @@
+import dataclasses
 import shutil
 
 import numpy as np
@@ -7,6 +8,7 @@ from attention_jax.data.tasks import build_task
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.over_under import over_under_scores
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.evaluation.translation import translation_scores
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.trained import load_run
 from attention_jax.training.run_directory import read_json
@@ -32,11 +34,17 @@ def scores(counts):
     return {name: corpus_score(SentenceMeasure(name, rows)) for name, rows in counts.items()}
 
 
-def test_text_counts_give_the_scores_of_the_corpus():
+def test_text_counts_give_the_scores_of_the_corpus(split):
     outputs = ["a b a b c", "the dog runs", ""]
     references = [["a b c d"], ["the dog runs", "a dog"], ["one word"]]
-    found = scores(attention_record.text_counts(outputs, references))
-    expected = over_under_scores(outputs, references)
+    found = scores(
+        attention_record.text_counts(
+            outputs, dataclasses.replace(split, references=references, bleu_tokenizer="char")
+        )
+    )
+    expected = over_under_scores(outputs, references, tokenize="char")
+    bleu = translation_scores(outputs, references, tokenize="char")["bleu"]
+    assert found["bleu"] == pytest.approx(bleu)
     assert found["repeated"] == pytest.approx(expected["repeated_2gram"])
     assert found["excess"] == pytest.approx(expected["excess_words"])
     assert found["missing"] == pytest.approx(expected["missing_words"])

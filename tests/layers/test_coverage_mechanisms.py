@@ -165,16 +165,7 @@ def test_mechanism_equals_the_equations(name, numpy_rng):
         np.testing.assert_allclose(output.weights[row, :, real], weights, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "linguistic_coverage fertility",
-        "neural_coverage gru",
-        "coverage_embedding gru",
-        "structural_bias markov",
-        "structural_bias fertility",
-    ],
-)
+@pytest.mark.parametrize("name", CASES)
 def test_gradients_flow_through_what_is_carried(name, numpy_rng):
     """Of the last query alone: all it owes to earlier weights is in what is carried to it."""
     case = Case(name, numpy_rng)

@@ -164,6 +164,8 @@ def test_may_change_allows_what_no_update_depends_on(path, allowed):
     [
         ("bleu", "search.beam_size", False),
         ("bleu", "evaluation.num_validation_examples", False),
+        ("bleu", "data.bleu_tokenizer", False),
+        ("chrf", "data.bleu_tokenizer", True),
         ("bleu", "evaluation.splits", True),
         ("nll", "search.beam_size", True),
         ("nll", "evaluation.num_validation_examples", True),

@@ -133,6 +133,10 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
     )  # fmt: skip
     assert host["stopped"] and host["waited"] == 2
     assert _steps(tmp_path / "run", "train") == steps[-1:]  # the window that was cut short
+    (cut_short,) = [line for line in read_metrics(tmp_path / "run" / "metrics.jsonl")
+                    if line["split"] == "train"]  # fmt: skip
+    seconds = sum(cut_short[f"seconds/{part}"] for part in ("compute", "data"))
+    assert cut_short["steps_per_second"] == pytest.approx(steps[-1] / seconds, rel=0.1)
     run = load_run(tmp_path / "run")
     assert run.step == host["best_step"]
     assert json.loads((tmp_path / "run/results.json").read_text())["test"]["step"] == run.step

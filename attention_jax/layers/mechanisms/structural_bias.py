@@ -4,6 +4,9 @@
                              + xi(weights[t-1]; s) W_m + xi(sum_{t' < t} weights[t']; s) W_f)
   psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
   xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
+
+Deviation: the authors' code leaves the query out of the first step, where its decoder has no state
+yet; here the state that the decoder starts from is the first query.
 """
 
 import dataclasses

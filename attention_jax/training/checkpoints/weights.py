@@ -95,29 +95,15 @@ def load_weights(path: str | os.PathLike, like: Params) -> Params:
 
 
 def starting_from(
-    start: Callable[[jax.Array], TrainState], path: str, like: TrainState, vocabularies: Path
+    start: Callable[[jax.Array], TrainState], loaded: Params, like: TrainState
 ) -> Callable[[jax.Array], TrainState]:
-    """Returns a function that starts a training as `start` does, but with parameters of a file.
+    """Returns a function that starts a training as `start` does, but with other parameters.
 
     Args:
       start: From a key to a state.
-      path: The file.
-      like: The state's shapes.
-      vocabularies: The folder of those that the parameters are to be used with.
-
-    Raises:
-      UserError: As `load_weights` does, at once; or if the file knows of other vocabularies, whose
-        tokens have other numbers.
+      loaded: The parameters, on the host.
+      like: The state's shapes and placement.
     """
-    loaded = load_weights(path, like.params)
-    with safe_open(path, framework="np") as file:
-        known = (file.metadata() or {}).get(_VOCABULARIES)
-    if known not in (None, hash_files(vocabularies)):
-        raise UserError(
-            f"config.training.initial_weights: expected parameters for the vocabularies in "
-            f"{vocabularies}, found those of others in {path}; start with a new --workdir into "
-            "which vocab/ of their run was copied"
-        )
 
     def begin(rng: jax.Array) -> TrainState:
         state = start(rng)
@@ -128,6 +114,30 @@ def starting_from(
         return dataclasses.replace(state, params=place(loaded, like.params), average=average)
 
     return begin
+
+
+def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
+    """Reads the parameters that a training is to start from.
+
+    Args:
+      path: The file.
+      like: Parameters, or their shapes, of the model.
+      vocabularies: The folder of those that the parameters are to be used with.
+
+    Raises:
+      UserError: As `load_weights`; or if the file knows of other vocabularies, whose tokens have
+        other numbers.
+    """
+    loaded = load_weights(path, like)
+    with safe_open(path, framework="np") as file:
+        known = (file.metadata() or {}).get(_VOCABULARIES)
+    if known not in (None, hash_files(vocabularies)):
+        raise UserError(
+            f"config.training.initial_weights: expected parameters for the vocabularies in "
+            f"{vocabularies}, found those of others in {path}; start with a new --workdir into "
+            "which vocab/ of their run was copied"
+        )
+    return loaded
 
 
 def named_leaves(params: Params) -> dict[str, Any]:

@@ -32,7 +32,9 @@ def score_outputs(kind: str, split: Split, outputs: Sequence[str]) -> Scores:
     """
     if kind == PRONUNCIATION:
         return dict(pronunciation_scores(outputs, split.references))
-    return dict(translation_scores(outputs, split.references))
+    return dict(
+        translation_scores(outputs, split.references, tokenize=split.bleu_tokenizer)
+    )
 
 
 def score_by_length(kind: str, split: Split, outputs: Sequence[str]) -> Scores:
@@ -45,7 +47,10 @@ def score_by_length(kind: str, split: Split, outputs: Sequence[str]) -> Scores:
     if kind == PRONUNCIATION:
         return {}
     scores: Scores = {}
-    for bucket in bleu_by_length(split.sources, outputs, split.references):
+    buckets = bleu_by_length(
+        split.sources, outputs, split.references, tokenize=split.bleu_tokenizer
+    )
+    for bucket in buckets:
         name = f"bleu_source_{bucket.first}_{bucket.last or 'up'}"
         scores[name] = bucket.bleu
         scores[f"{name}_sentences"] = bucket.sentences
@@ -56,7 +61,7 @@ def score_over_under(kind: str, split: Split, outputs: Sequence[str]) -> Scores:
     """Computes repeated, excess and missing words; nothing for pronunciations."""
     if kind == PRONUNCIATION:
         return {}
-    return dict(over_under_scores(outputs, split.references))
+    return dict(over_under_scores(outputs, split.references, tokenize=split.bleu_tokenizer))
 
 
 def score_attention_of_outputs(
@@ -94,8 +99,9 @@ def sentence_statistics(
             [[variant.split() for variant in variants] for variants in split.references],
         )
         return {"per": (rows, _per), "wer": (rows, _wer)}
+    statistics = bleu_statistics(outputs, split.references, tokenize=split.bleu_tokenizer)
     return {
-        "bleu": (bleu_statistics(outputs, split.references), bleu_from_statistics),
+        "bleu": (statistics, bleu_from_statistics),
         "chrf": (chrf_statistics(outputs, split.references), chrf_from_statistics),
     }
 

@@ -18,9 +18,10 @@ _DECODED = ("bleu", "chrf", "per", "per_no_stress", "wer", "wer_no_stress")
 
 def watched_fields(metric: str) -> tuple[str, ...]:
     """Lists the parts of a config that decide what a metric measures, beside the model's."""
-    if metric in _DECODED:
-        return ("search", "evaluation.num_validation_examples")
-    return ()
+    if metric not in _DECODED:
+        return ()
+    scored_by = ("data.bleu_tokenizer",) if metric == "bleu" else ()
+    return ("search", "evaluation.num_validation_examples", *scored_by)
 
 
 def check_mode(metric: str, mode: str, where: str) -> None:

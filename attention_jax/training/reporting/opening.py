@@ -1,13 +1,16 @@
 """What a training says before its first step."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attention_jax.data.buckets import Bucket
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.training.assembly import Assembly
+from attention_jax.training.config import TrainingConfig
 from attention_jax.training.reporting.progress import format_seconds
 from attention_jax.training.sharding.held import held_line
+from attention_jax.training.updates.averaging import CheckpointAverage
 from attention_jax.training.updates.schedules import Schedule
 
 
@@ -18,7 +21,7 @@ def opening_lines(
     *,
     step: int,
     seconds: float,
-    log_every_steps: int,
+    settings: TrainingConfig,
 ) -> Iterator[str]:
     """Yields what is trained on what, what may surprise, and what takes a while now.
 
@@ -28,7 +31,7 @@ def opening_lines(
       held: How they are spread over devices, from `describe_held`.
       step: Updates made so far.
       seconds: Time spent on them.
-      log_every_steps: Distance of the lines that follow.
+      settings: How long to train, and how often a line follows.
     """
     task, total = parts.task, parts.total_steps
     yield (
@@ -42,7 +45,10 @@ def opening_lines(
     if step >= total:
         return
     yield from _left_out(parts)
+    yield from _shorter_length(parts, settings)
+    yield from _few_checkpoints(settings, total)
     yield from _long_warmup(parts.schedule)
+    log_every_steps = settings.log_every_steps
     first = min((step // log_every_steps + 1) * log_every_steps, total)
     yield f"compiling the update for {_shapes(parts.batches.buckets)}; step {first} is shown next"
 
@@ -59,6 +65,29 @@ def _left_out(parts: Assembly) -> Iterator[str]:
         yield (
             f"notice: left out {too_long:,} of {pairs:,} training pairs with more tokens than "
             "config.data.max_source_length or max_target_length"
+        )
+
+
+def _shorter_length(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
+    """Yields a notice where one of two lengths has no effect."""
+    lengths = settings.lengths(parts.batches.batches_per_epoch)
+    shorter, longer = (choose(lengths, key=lengths.__getitem__) for choose in (min, max))
+    if lengths[shorter] < lengths[longer]:
+        yield (
+            f"notice: training ends with config.training.{shorter}, after {lengths[shorter]:,} "
+            f"steps; its {longer} would be {lengths[longer]:,}"
+        )
+
+
+def _few_checkpoints(settings: TrainingConfig, total: int) -> Iterator[str]:
+    """Yields a notice where fewer checkpoints are saved than are to be averaged."""
+    every = settings.checkpoint_every_steps
+    saved = math.ceil(total / every) if every else 1
+    if isinstance(settings.averaging, CheckpointAverage) and saved < settings.averaging.count:
+        yield (
+            f"notice: config.training.averaging.count is {settings.averaging.count}, but "
+            f"checkpoint_every_steps ({every:,}) saves {saved:,} in {total:,} steps; those are "
+            "averaged, with any that validate best"
         )
 
 

@@ -1,9 +1,10 @@
 """Where training is: one line that is rewritten on a terminal, one line at a time elsewhere."""
 
 import collections
+import contextlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _LINE_EVERY_SECONDS = 10.0
@@ -38,9 +39,13 @@ class Progress:
         self._windows: collections.deque = collections.deque(maxlen=_RATE_WINDOWS)
         self._mark = (time.monotonic(), step)
 
-    def skip(self, step: int) -> None:
-        """Leaves the time since the last call out of the rates, as after a validation."""
-        self._mark = (time.monotonic(), step)
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves the time of a block out of the rates, as that of a validation."""
+        start = time.monotonic()
+        yield
+        then, step = self._mark
+        self._mark = (then + time.monotonic() - start, step)
 
     def update(
         self, step: int, metrics: Mapping[str, float], tokens: float, shares: str = ""

@@ -1,5 +1,6 @@
 """What a run tells while it trains: on the screen, in `metrics.jsonl`, and to other writers."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from attention_jax.training.reporting.metrics_writer import MetricsWriter
 from attention_jax.training.reporting.opening import opening_lines
 from attention_jax.training.reporting.profiling import Profile, ProfileSteps
 from attention_jax.training.reporting.progress import Progress, format_seconds
-from attention_jax.training.reporting.time_use import TimeUse, format_shares
+from attention_jax.training.reporting.time_use import EVALUATION, TimeUse, format_shares
 from attention_jax.training.reporting.writers import FAILED, FINISHED, INTERRUPTED
 from attention_jax.training.run_directory import RunDirectory
 
@@ -48,8 +49,7 @@ class RunLog:
         """
         first = jax.process_index() == 0
         self._parts = parts
-        self._metric = config.metric
-        self._every = config.log_every_steps
+        self._config = config
         self._step = step
         self._time_use = TimeUse()
         self._progress = Progress(parts.total_steps, step=step, silent=not first)
@@ -76,7 +76,7 @@ class RunLog:
         """Says what is trained on what, and what takes the time before the first line."""
         for line in opening_lines(
             self._parts, parameters, held,
-            step=self._step, seconds=seconds, log_every_steps=self._every,
+            step=self._step, seconds=seconds, settings=self._config,
         ):
             self.say(line)
 
@@ -97,14 +97,14 @@ class RunLog:
     def validation(self, step: int, values: Mapping[str, float], *, best: bool) -> None:
         """Reports a validation."""
         self._write(step, "validation", values)
-        shown = [name for name in dict.fromkeys((self._metric, *_SHOWN)) if name in values]
+        shown = [name for name in dict.fromkeys((self._config.metric, *_SHOWN)) if name in values]
         words = "  ".join(f"{name} {values[name]:.4g}" for name in shown)
         self.say(f"step {step}/{self._parts.total_steps}  validation  {words}{'  (best)' * best}")
-        self._progress.skip(step)
 
     def timed(self, part: str, function: Callable, *arguments: Any, **keywords: Any) -> Any:
         """Calls a function, counting its time as that of a part; see `TimeUse`."""
-        with self._time_use.of(part):
+        no_training = self._progress.paused() if part == EVALUATION else contextlib.nullcontext()
+        with self._time_use.of(part), no_training:
             return function(*arguments, **keywords)
 
     def profiled(self, step: int, train_step: Callable, state: Any, *arguments: Any) -> Any:

@@ -12,8 +12,10 @@ from safetensors import safe_open
 
 from attention_jax.configuration import typed
 from attention_jax.errors import UserError
+from attention_jax.inference.run import run_experiment
 from attention_jax.models import build_model, find_config
 from attention_jax.training.assembly import assemble
+from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.checkpoints.origin import hash_files
 from attention_jax.training.checkpoints.weights import load_weights, save_weights
 from attention_jax.training.run_directory import RunDirectory
@@ -89,6 +91,21 @@ def test_training_starts_from_a_file(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, state.params, params)
     jax.tree.map(np.testing.assert_array_equal, state.average, params)
     assert int(state.step) == 0
+
+
+def test_a_training_that_continues_needs_no_file_to_start_from(tmp_path):
+    config = tiny_config(num_steps=2)
+    path, run = tmp_path / "weights.safetensors", RunDirectory(tmp_path / "run")
+    params = assemble(config, RunDirectory(tmp_path / "other")).start(jax.random.key(5)).params
+    save_weights(params, path)
+    settings = dataclasses.replace(config.training, initial_weights=str(path))
+    run_experiment(dataclasses.replace(config, training=settings), run.path)
+    path.unlink()
+    longer = dataclasses.replace(config, training=dataclasses.replace(settings, num_steps=3))
+    run_experiment(longer, run.path)
+    assert Checkpointer(run.checkpoints).steps()[-1] == 3
+    with pytest.raises(UserError, match="expected a safetensors file, found none"):
+        run_experiment(longer, tmp_path / "new")
 
 
 def test_parameters_of_other_vocabularies_are_refused(tmp_path):

@@ -14,7 +14,12 @@ from attention_jax.layers.mechanism import find_config
 from attention_jax.models import build_model
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Decoder, Hypothesis
-from attention_jax.training.measuring.scoring import score_by_length, score_outputs
+from attention_jax.training.measuring.scoring import (
+    score_by_length,
+    score_outputs,
+    score_over_under,
+    sentence_statistics,
+)
 from attention_jax.types import SpecialIds
 from tests.search.reference import coverage_penalty
 from tests.training.tiny import tiny_config
@@ -90,6 +95,26 @@ def test_score_outputs_of_the_references_is_perfect(setting):
     buckets = score_by_length("translation", split, split.targets)
     counts = [value for name, value in buckets.items() if name.endswith("_sentences")]
     assert sum(counts) == len(split)
+
+
+def test_scores_of_a_split_count_words_as_its_tokenizer_does(setting):
+    texts = {"sources": ["a dog", "a cat"], "targets": ["一只狗在跑步", "一只猫在睡觉"]}
+    split = dataclasses.replace(
+        setting[0].split("test").select([0, 1]), **texts,
+        references=[[target] for target in texts["targets"]],
+    )  # fmt: skip
+    outputs = ["一只狗在走路", "一只猫在睡觉"]
+    chinese = dataclasses.replace(split, bleu_tokenizer="zh")
+    assert "tok:13a" in score_outputs("translation", split, outputs)["bleu_signature"]
+    scores = score_outputs("translation", chinese, outputs)
+    assert "tok:zh" in scores["bleu_signature"] and 50 < scores["bleu"] < 100
+    rows, score = sentence_statistics("translation", chinese, outputs)["bleu"]
+    assert score(rows.sum(axis=0)) == pytest.approx(scores["bleu"])
+    (bucket,) = [name for name in score_by_length("translation", chinese, outputs)
+                 if not name.endswith("_sentences")]  # fmt: skip
+    assert score_by_length("translation", chinese, outputs)[bucket] == pytest.approx(scores["bleu"])
+    assert score_over_under("translation", chinese, outputs)["missing_words"] < 50
+    assert score_over_under("translation", split, outputs)["missing_words"] == 50
 
 
 def test_score_outputs_of_pronunciations_accepts_any_variant(setting):

@@ -27,8 +27,8 @@ _HELD = {
 def lines(tmp_path):
     """The lines that a tiny training says after `step` of its updates."""
 
-    def said(*, step=0, log_every_steps=5, schedule=None, num_buckets=1):
-        config = tiny_config()
+    def said(*, step=0, schedule=None, num_buckets=1, **training):
+        config = tiny_config(log_every_steps=5, **training)
         if schedule is not None:
             name = schedule.pop("name")
             config = dataclasses.replace(config, schedule=lookup(name)(**schedule))
@@ -38,7 +38,7 @@ def lines(tmp_path):
         parts = assemble(dataclasses.replace(config, data=data), RunDirectory(tmp_path / "run"))
         shapes = [(b.rows, b.source_length, b.target_length) for b in parts.batches.buckets]
         found = opening_lines(
-            parts, 99, _HELD, step=step, seconds=61.0, log_every_steps=log_every_steps
+            parts, 99, _HELD, step=step, seconds=61.0, settings=config.training
         )
         first, held, *rest = found
         assert held == held_line(_HELD)
@@ -75,7 +75,7 @@ def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
     for name in ("first", "with prepared text"):
         parts = assemble(config, RunDirectory(tmp_path / name))
         first, _, *notices, _ = opening_lines(
-            parts, 99, _HELD, step=0, seconds=0.0, log_every_steps=5
+            parts, 99, _HELD, step=0, seconds=0.0, settings=config.training
         )
         assert first.startswith("40 training examples, ")
         assert notices == [
@@ -111,3 +111,26 @@ def test_opening_notes_a_warmup_of_most_of_the_training(lines, schedule, notice)
     assert len(found) == (notice is not None)
     if notice:
         assert re.search(notice, found[0])
+
+
+def test_opening_notes_a_length_without_effect(lines):
+    assert "notice" not in str(lines(num_epochs=3.0)[0])  # 4 steps each, as many as num_steps
+    assert lines(num_epochs=2.0)[0][1] == (
+        "notice: training ends with config.training.num_epochs, after 8 steps; its num_steps would "
+        "be 12"
+    )
+    assert "ends with config.training.num_steps, after 12 " in lines(num_epochs=9.0)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("count", "every", "saved"), [(3, 5, None), (3, 4, None), (4, 5, 3), (2, 0, 1), (1, 0, None)]
+)
+def test_opening_notes_fewer_checkpoints_than_are_averaged(lines, count, every, saved):
+    found = lines(
+        averaging={"name": "checkpoints", "count": count}, keep_latest=4,
+        checkpoint_every_steps=every,
+    )[0]  # fmt: skip
+    notices = [line for line in found if line.startswith("notice: ")]
+    assert len(notices) == (saved is not None)
+    if saved:
+        assert f"count is {count}, but checkpoint_every_steps ({every}) saves {saved}" in notices[0]

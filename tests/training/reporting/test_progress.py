@@ -45,12 +45,14 @@ def test_update_shows_what_the_time_went_into(clock):
     assert "1,500 tokens/s  compute 93%, data 7%" in stream.getvalue()
 
 
-def test_update_leaves_skipped_time_out(clock):
+def test_update_leaves_pauses_out(clock):
     progress = Progress(100, stream=io.StringIO())
-    clock[0] += 50.0
-    progress.skip(0)
+    clock[0] += 1.0  # a validation within a window takes neither its time nor its tokens from it
+    with progress.paused():
+        clock[0] += 50.0
     clock[0] += 1.0
-    assert progress.update(10, {}, tokens=10)["tokens_per_second"] == 10.0
+    rates = progress.update(10, {}, tokens=10)
+    assert rates == {"steps_per_second": 5.0, "tokens_per_second": 5.0}
 
 
 def test_update_rewrites_its_line_on_a_terminal(clock):
