@@ -20,7 +20,7 @@ from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.training.config import changed_fields, from_config_dict, template, to_plain
 from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory, read_json
-from launch import cli
+from launch import additions, cli
 
 RECORD = ("config.json", "run.json", "results.json")
 # Overrides with which a run of a `:smoke` config takes seconds.
@@ -139,7 +139,7 @@ class Run:
             for path, value in self.overrides.items()
             if path.endswith(".name")
         }
-        config = cli.with_objectives(cli.load_config(self.config), self.overrides)
+        config = additions.with_additions(cli.load_config(self.config), self.overrides)
         values = template(config.to_dict(), names)
         for path, value in self.overrides.items():
             _override(values, path, value)

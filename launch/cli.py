@@ -14,15 +14,14 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from attention_jax.configuration import unknown_name
 from attention_jax.errors import ConfigError, UserError
-from launch import mistakes
+from launch import additions, mistakes
 
 _FAILED, _INTERRUPTED = 2, 130
 _OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
@@ -76,10 +75,10 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     argv, location = _take_out(argv, "config")
     if location is None:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
-    values = load_config(location)
+    argv, values = additions.with_refinements(argv, load_config(location))
     overrides = _overrides(argv, "config")
-    paths = [path for path, _ in overrides]
-    completed = template(with_objectives(values, paths), _chosen_names(overrides))
+    values = additions.with_additions(values, [path for path, _ in overrides])
+    completed = template(values, _chosen_names(overrides))
     return define_overrides(argv, "config", completed)
 
 
@@ -161,56 +160,6 @@ def load_config(location: str) -> ConfigDict:
     if not isinstance(values, ConfigDict):
         raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
     return values
-
-
-def with_objectives(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
-    """Adds the objectives and refinements that only overrides name, by one of their fields.
-
-    Args:
-      values: A config as its file returns it.
-      paths: The overridden fields, such as `objectives.coverage_penalty.weight`.
-
-    Raises:
-      ConfigError: If there is no objective or refinement of such a name.
-    """
-    from attention_jax.objectives.compose import names
-
-    known = None
-    values = ConfigDict(values).unlock()
-    for path in paths:
-        parts = path.split(".")
-        if "refinements" in parts[:-2]:
-            _add_refinement(values, parts)
-        if parts[0] == "objectives" and len(parts) > 2:
-            known = known or names()
-            if "objectives" not in values:
-                values.objectives = ConfigDict({"nll": {}})
-            if parts[1] not in known:
-                where = f"--config.objectives.{parts[1]}"
-                raise ConfigError(unknown_name(where, parts[1], known))
-            if parts[1] not in values.objectives:
-                values.objectives[parts[1]] = ConfigDict()
-    return values
-
-
-def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> None:
-    """Adds the refinement that a path names, if what is before it in the config takes any."""
-    from attention_jax.configuration import plain
-    from attention_jax.layers.refinement import find_refinement, refinement_names
-
-    place = parts.index("refinements")
-    group, name = values, parts[place + 1]
-    for part in parts[:place]:
-        group = group.get(part)
-        if not isinstance(group, ConfigDict):
-            return  # left for whoever checks the override
-    if name not in refinement_names():
-        where = "--config." + ".".join(parts[: place + 2])
-        raise ConfigError(unknown_name(where, name, refinement_names()))
-    present = group.get("refinements", ConfigDict())
-    given = present.get(name, ConfigDict()).to_dict()
-    present[name] = ConfigDict({**plain(find_refinement(name).Config()), **given})
-    group.refinements = present
 
 
 def require(name: str) -> str:

@@ -1,12 +1,11 @@
 """A trained run that tests of the programs share, made once for a session."""
 
-import atexit
+import fcntl
 import functools
+import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "launch.train", "--config=configs/quickstart.py:smoke"]
@@ -16,12 +15,16 @@ COMMAND = [sys.executable, "-m", "launch.train", "--config=configs/quickstart.py
 def smoke_run() -> tuple[Path, subprocess.CompletedProcess]:
     """Returns the directory of a run of the smoke config, and how the command ended.
 
-    Do not change it; copy it.
+    Parallel workers share it: do not change it; copy it.
     """
-    base = Path(tempfile.mkdtemp(prefix="attention_jax_smoke_run_"))
-    atexit.register(shutil.rmtree, base, ignore_errors=True)
-    result = subprocess.run(
-        [*COMMAND, f"--workdir={base / 'run'}"],
-        capture_output=True, text=True, timeout=550, env=dict(os.environ),
-    )  # fmt: skip
-    return base / "run", result
+    base = Path(os.environ["ATTENTION_JAX_TEST_CACHE"]) / "smoke_run"
+    base.mkdir(exist_ok=True)
+    workdir, ended = base / "run", base / "ended.json"
+    with (base / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ended.exists():
+            result = subprocess.run(
+                [*COMMAND, f"--workdir={workdir}"], capture_output=True, text=True, timeout=550
+            )
+            ended.write_text(json.dumps(vars(result)))
+    return workdir, subprocess.CompletedProcess(**json.loads(ended.read_text()))

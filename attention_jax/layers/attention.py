@@ -300,6 +300,7 @@ class Attention(nn.Module):
       config: A mechanism's config, such as `mechanisms.bahdanau.Config(attention_dim=64)`.
       initialization: How its parameters start.
       sizes: What some mechanisms need beside the depths of their arrays; see `layers.mechanism`.
+        (A `place` says what is asked and restricts nothing: that is for `query_mask`.)
     """
 
     config: Any
@@ -317,6 +318,7 @@ class Attention(nn.Module):
         keys: Float[Array, "*B S Dk"] | None = None,
         aux: Mapping[str, Array] | None = None,
         observed: Mapping[str, Array] | None = None,
+        query_mask: Bool[Array, "*#B #T S"] | None = None,
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Attends from `query` (`*B T Dq`) over `values` (`*B S Dv`).
@@ -330,7 +332,9 @@ class Attention(nn.Module):
           aux: Arrays that the memory holds beside these, such as `source_ids` `*B S`.
           observed: What came before each query, such as `written_word` `*B T E`, for mechanisms
             that observe it.
-          **call: See `ops.attend.attend`.
+          query_mask: `*B T S` or `T S`, True where a query may read a slot; restricts `mask`
+            further, such as to the past.
+          **call: `bias`, `positions`, `rng`, `train` and `is_fused` of `ops.attend.attend`.
 
         Returns:
           (output, state).
@@ -348,4 +352,6 @@ class Attention(nn.Module):
             )
         params = declare(self, mechanism.parameters, self.initialization)
         memory = mechanism.make_memory(params, keys, values, mask, **(aux or {}))
-        return mechanism.attend(params, query, memory, state, observed=observed, **call)
+        return mechanism.attend(
+            params, query, memory, state, observed=observed, mask=query_mask, **call
+        )

@@ -20,11 +20,15 @@ from jax.typing import DTypeLike
 
 from attention_jax.layers import decoders
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.dropout import fold
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+# Apart from the numbers with which decoders derive the keys of their own dropout.
+ATTENTION_KEY = 2**16
 
 _Run = tuple[Array, AttentionOutput | None, State]
 
@@ -201,13 +205,18 @@ class RecurrentDecoder(SequenceDecoder):
     def attend(
         self, params: Params, query: Array, memory: Memory, state: State
     ) -> tuple[AttentionOutput, State]:
-        """Asks the memory with one query `*B Dq`, at the position that the state counts."""
+        """Asks the memory with one query `*B Dq`, at the position that the state counts.
+
+        In training the state holds the step's key, from `recur`, under `attention_rng`.
+        """
         output, attention_state = self.mechanism.attend(
             params["attention"],
             query[..., None, :],
             memory,
             state["attention"],
             positions=state["position"].reshape(-1)[:1],
+            rng=state.get("attention_rng"),
+            train="attention_rng" in state,
         )
         axis = query.ndim - 1
         return jax.tree.map(lambda part: jnp.squeeze(part, axis), output), attention_state
@@ -228,7 +237,9 @@ class RecurrentDecoder(SequenceDecoder):
         # Time-major throughout, so that only the narrow ends are transposed.
         by_time = _swap(embedded)
         constants = (params, memory, dropout)
-        state, outputs = self.recur(self.advance, constants, state, by_time, mask)
+        state, outputs = self.recur(
+            self.advance, constants, state, by_time, mask, rng=rng, train=train
+        )
         features = self.readout(params, outputs, by_time)
         return _swap(features), jax.tree.map(_swap, outputs["attention"]), state
 
@@ -239,6 +250,9 @@ class RecurrentDecoder(SequenceDecoder):
         state: State,
         embedded: Array,
         mask: Array | None,
+        *,
+        rng: Array | None,
+        train: bool,
     ) -> tuple[State, dict[str, Any]]:
         """Scans a step over known targets, each time with the word before it observed.
 
@@ -248,6 +262,8 @@ class RecurrentDecoder(SequenceDecoder):
           state: The state before the first token.
           embedded: `T B E`.
           mask: `B T`, or None where all targets are real.
+          rng: Key for what the mechanism drops at each step.
+          train: Whether it does.
 
         Returns:
           (state, outputs), the latter with a leading time axis.
@@ -256,13 +272,19 @@ class RecurrentDecoder(SequenceDecoder):
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
             words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
 
+        keys = None
+        if train and rng is not None:
+            keys = jax.random.split(fold(rng, ATTENTION_KEY), embedded.shape[0])
+
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
-            projected, words = inputs
+            projected, words, key = inputs
             if words is not None:
                 state = self.observe(*constants[:2], state, *words)
+            if train:
+                state = {**state, "attention_rng": key}
             return advance(*constants, state, projected)
 
-        inputs = (self.inputs(constants[0], embedded), words)
+        inputs = (self.inputs(constants[0], embedded), words, keys)
         return deferred_scan(step, constants, state, inputs)
 
     def step(

@@ -144,6 +144,11 @@ def _lecun(rng: Array, shape: tuple[int, ...]) -> Array:
     return jax.random.normal(rng, shape) / math.sqrt(max(fan_in, 1))
 
 
+def _lecun_vectors(rng: Array, shape: tuple[int, ...]) -> Array:
+    """Draws a vector, or one for each head."""
+    return jax.random.normal(rng, shape) / math.sqrt(max(shape[-1], 1))
+
+
 def _lecun_heads(rng: Array, shape: tuple[int, ...]) -> Array:
     return jax.random.normal(rng, shape) / math.sqrt(shape[0] * shape[1])
 
@@ -168,7 +173,10 @@ def _inverse_depth(rng: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
-    """Draws one orthogonal matrix for every gate."""
+    """Draws one orthogonal matrix for every gate, and for every head."""
+    if len(shape) > 2:
+        keys = jax.random.split(rng, shape[0])
+        return jnp.stack([_orthogonal(key, shape[1:]) for key in keys])
     depth, width = shape
     keys = jax.random.split(rng, width // depth)
     matrix = jax.nn.initializers.orthogonal()
@@ -180,7 +188,7 @@ _DEFAULT = {
     "recurrent": _orthogonal,
     "embedding": _normal(0.1),
     "attention_kernel": _lecun,
-    "attention_vector": _lecun,
+    "attention_vector": _lecun_vectors,
     "coverage_kernel": _normal(0.01),
     "head_output": _lecun_heads,
     "mixing": _normal(0.1),

@@ -227,7 +227,8 @@ def attend(
       mask: Further restricts the memory's own mask, such as to the past.
       bias: Added to the scores.
       positions: Index of every query in its sequence; 0 .. T-1 if not given.
-      rng: Key for mechanisms that draw samples; they fold in the position.
+      rng: Key for mechanisms that draw; of several queries answered one after the other, each
+        has one derived from it.
       train: Whether the mechanism is being trained.
       is_fused: Whether the context is to come from the mechanism's fused path, where it has one
         that holds (`AttentionSpec`) and no bias is given. Weights and scores are as ever:
@@ -270,6 +271,8 @@ def _answer_in_turn(
     state: State,
     steps: tuple[Array, Mapping[str, Array] | None, Array | None, Array | None],
     positions: Array,
+    *,
+    rng: Array | None,
     **call: Any,
 ) -> tuple[AttentionOutput, State]:
     """Answers several queries, each with what the one before it left behind.
@@ -281,7 +284,8 @@ def _answer_in_turn(
       state: What the first query finds.
       steps: (queries, observed, mask, bias), as `attend` is given them.
       positions: Index of every query.
-      **call: Key and mode, see `attend`.
+      rng: Key from which those of the queries are derived.
+      **call: Mode, see `attend`.
     """
     query = steps[0]
     num_queries, query_axis = query.shape[-2], query.ndim - 2
@@ -292,7 +296,7 @@ def _answer_in_turn(
     }
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
-        parts, position = step
+        parts, position, key = step
         query, observed, mask, bias = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
         output, state = attend(
             spec,
@@ -304,6 +308,7 @@ def _answer_in_turn(
             mask=mask,
             bias=bias,
             positions=position[None],
+            rng=key,
             **call,
         )
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
@@ -312,7 +317,9 @@ def _answer_in_turn(
         full = (*part.shape[:-2], num_queries, part.shape[-1])
         return jnp.moveaxis(jnp.broadcast_to(part, full), -2, 0)
 
-    state, outputs = jax.lax.scan(one_query, state, (jax.tree.map(by_query, steps), positions))
+    keys = None if rng is None else jax.random.split(rng, num_queries)
+    inputs = (jax.tree.map(by_query, steps), positions, keys)
+    state, outputs = jax.lax.scan(one_query, state, inputs)
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
 
 

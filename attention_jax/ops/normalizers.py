@@ -211,6 +211,9 @@ def gaussian_window(base: Normalizer, deviation: float) -> Normalizer:
         weights, aux = base(params, scores, mask, query, memory, state, **context)
         distance = memory.aux["slots"].astype(jnp.float32) - memory.aux["center"][..., None]
         factor = jnp.exp(-0.5 * (distance / deviation) ** 2)
+        beside = weights.shape[-1] - factor.shape[-1]  # slots that have no place, such as a sink
+        widths = [(0, 0)] * (factor.ndim - 1) + [(0, beside)]
+        factor = jnp.pad(factor, widths, constant_values=1.0)
         return weights * factor[..., None, :], aux
 
     return normalizer

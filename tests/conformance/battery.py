@@ -92,6 +92,7 @@ def multi_head_configs() -> Iterator:
     yield small(score=small_config("bahdanau"), num_memory_heads=1)
     yield small(score=small_config("local_m"))
     yield small(score=small_config("local_p"))
+    yield small(score=small_config("local_p"), refinements={"attention_sink": {}})
     for name in refinement_names():
         for fields in REFINEMENTS[name]:
             yield small(refinements={name: fields})

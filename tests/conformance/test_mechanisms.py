@@ -27,6 +27,7 @@ from tests.conformance.battery import (
     source_ids,
     written_words,
 )
+from tests.parameters import carried_over
 
 CASES = {case.name: case for case in all_cases()}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -230,7 +231,7 @@ def alternatives(config):
             others += [{"rope": {"base": 10.0}}, {"sliding_window": {"size": 3}}]
         elif field.name == "num_memory_heads":
             others = [1]
-        elif field.name == "head_value_dim":
+        elif field.name in ("head_value_dim", "max_positions"):
             others = [3]
         elif field.name == "dropout":
             others = [0.5]
@@ -261,16 +262,17 @@ CHANGES = [
 
 @pytest.mark.parametrize(("config", "changed"), CHANGES)
 def test_every_field_changes_something(config, changed):
-    """Another value means other parameters, or another output of the same parameters."""
+    """Another value means another output, of parameters that are the same where both have them."""
     one, other = build_case(config), build_case(changed)
-    if one.mechanism.parameters == other.mechanism.parameters:
-        call = dict(rng=jax.random.key(0), train=True)
-        found = [
-            jax.jit(functools.partial(case.attend, **call))(one.params, *inputs())
-            for case in (one, other)
-        ]
-        same_shape = found[0].context.shape == found[1].context.shape
-        assert not (same_shape and np.allclose(found[0].context, found[1].context, atol=1e-6))
+    call = dict(rng=jax.random.key(0), train=True)
+    found = [
+        jax.jit(functools.partial(case.attend, **call))(params, *inputs())
+        for case, params in (
+            (one, one.params), (other, carried_over(one.params, other.params)),
+        )
+    ]  # fmt: skip
+    same_shape = found[0].context.shape == found[1].context.shape
+    assert not (same_shape and np.allclose(found[0].context, found[1].context, atol=1e-6))
 
 
 @pytest.mark.parametrize("name", mechanism_names())
@@ -287,6 +289,23 @@ def test_attention_layer_declares_what_the_mechanism_needs(name):
     assert shapes == {key: p.shape for key, p in case.mechanism.parameters.items()}
     found, _ = jax.jit(functools.partial(layer.apply, **rest))(variables, query, values, mask)
     close(found, jax.jit(case.attend)(params, query, keys, values, mask))
+
+
+@pytest.mark.parametrize("num_heads", [1, 2])
+def test_attention_layer_reads_where_it_may(num_heads):
+    """A mask for each query, beside that of the padding; a layer of a causal place has none."""
+    query, keys, values, mask = inputs()
+    layer = Attention(small_config("bahdanau", num_heads=num_heads))
+    variables = layer.init(jax.random.key(0), query, values, mask)
+    past = jnp.tril(jnp.ones((T, S), bool))
+    found, _ = layer.apply(variables, query, values, mask, query_mask=past)
+    weights, free = found.weights, layer.apply(variables, query, values, mask)[0].weights
+    assert np.all(np.asarray(weights)[:, ~past] == 0) and np.any(np.asarray(free)[:, ~past] > 0.01)
+    np.testing.assert_allclose(weights.sum(-1), 1.0, rtol=1e-5)
+    masks = jnp.broadcast_to(past, (B, T, S)).at[1].set(True)
+    mixed, _ = layer.apply(variables, query, values, mask, query_mask=masks)
+    np.testing.assert_allclose(mixed.weights[0], weights[0], rtol=1e-6)
+    np.testing.assert_allclose(mixed.weights[1], free[1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", mechanism_names())

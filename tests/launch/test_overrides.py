@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 from attention_jax.errors import ConfigError
 from attention_jax.training import config as configs
-from launch import cli
+from launch import additions, cli
 
 
 @pytest.fixture
@@ -26,8 +26,9 @@ def override(monkeypatch):
             }
         )  # fmt: skip
         argv = ["train", *arguments]
+        argv, values = additions.with_refinements(argv, values)
         overrides = cli._overrides(argv, "config")
-        values = cli.with_objectives(values, [path for path, _ in overrides])
+        values = additions.with_additions(values, [path for path, _ in overrides])
         completed = configs.template(values, cli._chosen_names(overrides))
         argv = cli.define_overrides(argv, "config", completed, flags.FLAGS)
         flags.FLAGS(argv)
@@ -107,6 +108,29 @@ def test_override_adds_a_refinement_and_suggests_the_nearest(override):
     assert dict(config.model.attention.refinements)["rope"].base == 50.0
     with pytest.raises(ConfigError, match="refinements.ropes: .* did you mean 'rope'"):
         override("--config.model.attention.refinements.ropes.base=50.0", values=values)
+
+
+def test_override_adds_and_leaves_out_whole_refinements(override):
+    attention = {"name": "multi_head", "refinements": {"rope": {"base": 9.0}, "qk_norm": {}}}
+    values = {
+        "data": {"name": "smoke"},
+        "model": {"name": "encoder_decoder", "attention": attention},
+        "training": {"num_steps": 3},
+    }
+    where = "--config.model.attention.refinements"
+    config = override(f"{where}.rope=false", f"{where}.alibi=true", values=values)
+    assert set(config.model.attention.refinements) == {"alibi", "qk_norm"}
+    config = override(f"{where}.rope={{}}", f"{where}.qk_norm=None", values=values)
+    assert dict(config.model.attention.refinements)["rope"].base == 9.0
+    assert set(config.model.attention.refinements) == {"rope"}
+    for text, message in (
+        (f"{where}={{}}", "refinements: expected NAME=true .* behind it, with one of alibi, "),
+        (f"{where}.rope=4", "refinements.rope: expected true, false, or one of its fields .* '4'"),
+        (f"{where}.ropes=true", "refinements.ropes: .* did you mean 'rope'"),
+        ("--config.model.decoder.refinements.rope=true", "decoder.refinements: no such field"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            override(text, values=values)
 
 
 def test_plain_config_is_json_and_reads_back(override):

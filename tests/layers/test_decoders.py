@@ -298,3 +298,42 @@ def test_none_is_attention_to_a_source_of_one_slot(name):
     params = {**attending.params, "attention": {}}
     found = jax.jit(fixed.run)(params, encoded, attending.embedded)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
+DROPPING = find_mechanism_config("multi_head")(
+    num_heads=2, head_dim=3, dropout=0.5, score=find_mechanism_config("scaled_dot")()
+)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [*map(small, RECURRENT), small("luong", input_feeding=False)],
+    ids=[*RECURRENT, "luong-no-feed"],
+)
+def test_weights_are_dropped_in_training(config):
+    case = Case(config, DROPPING)
+    run = jax.jit(
+        lambda seed: case.run(
+            case.params, case.encoded, case.embedded, rng=jax.random.key(seed), train=True
+        )
+    )
+    plain = jax.jit(case.run)(case.params, case.encoded, case.embedded)
+    (one, weights), (again, _), (other, _) = run(0), run(0), run(1)
+    np.testing.assert_array_equal(one, again)
+    for found in (one, other):
+        assert not np.allclose(found, plain[0], atol=1e-3)
+    assert not np.allclose(one, other, atol=1e-3)
+    np.testing.assert_allclose(weights[:, 0].sum(-1), 1.0, rtol=1e-5)  # those reported are whole
+
+
+def test_other_weights_are_dropped_at_every_step():
+    """Steps that are equal but for what is dropped, for nothing recurs and words repeat."""
+    case = Case(small("bahdanau", bridge="mean"), DROPPING)
+    params = {**case.params, "cell": jax.tree.map(jnp.zeros_like, case.params["cell"])}
+    params["bridge"] = jax.tree.map(jnp.zeros_like, params["bridge"])
+    embedded = jnp.broadcast_to(case.embedded[:, :1], case.embedded.shape)
+    run = functools.partial(jax.jit(case.run, static_argnames="train"), params, case.encoded)
+    same, _ = run(embedded)
+    dropped, _ = run(embedded, rng=jax.random.key(0), train=True)
+    np.testing.assert_allclose(same[:, 0], same[:, 1], atol=1e-6)
+    assert not np.allclose(dropped[:, 0], dropped[:, 1], atol=1e-3)

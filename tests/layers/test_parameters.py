@@ -1,11 +1,15 @@
 """How parameters start, by role."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
 from flax import linen as nn
 
+from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.cells import cell_parameters
+from attention_jax.layers.mechanism import find_config, mechanism_names
 from attention_jax.layers.parameters import Initialization, Parameter, declare, draw, project
 
 ROLES = (
@@ -19,6 +23,8 @@ ROLES = (
     "coverage_kernel",
 )
 
+INITIALIZATIONS = ("default", "bahdanau2015", "xavier", "uniform")
+
 
 def start(initialization, role, shape=(40, 160)):
     return np.asarray(initialization.initializer(role)(jax.random.key(0), shape))
@@ -27,7 +33,7 @@ def start(initialization, role, shape=(40, 160)):
 @pytest.mark.parametrize(
     ("name", "deviations"),
     [
-        ("default", (40**-0.5, 40**-0.5, 0.1, 40**-0.5, 40**-0.5, 0, 0, 0.01)),
+        ("default", (40**-0.5, 40**-0.5, 0.1, 40**-0.5, 160**-0.5, 0, 0, 0.01)),
         ("bahdanau2015", (0.01, 40**-0.5, 0.01, 0.001, 0, 0, 0, 0.001)),
         ("uniform", (0.1 / 3**0.5,) * 8),
     ],
@@ -45,6 +51,42 @@ def test_recurrent_matrices_are_orthogonal_one_for_each_gate(name):
     for gate in gates:
         np.testing.assert_allclose(gate.T @ gate, np.eye(40), atol=1e-5)
     assert not np.allclose(gates[0], gates[1])
+
+
+@pytest.mark.parametrize("name", INITIALIZATIONS)
+@pytest.mark.parametrize("mechanism", mechanism_names())
+def test_heads_start_as_one_does(mechanism, name):
+    """Each head's arrays are of the size that they have in a mechanism of a single head."""
+    config = find_config(mechanism)
+    if "num_heads" not in {field.name for field in dataclasses.fields(config)}:
+        pytest.skip(f"{mechanism} has no heads")
+    given = {"source_vocabulary_size": 40, "word_dim": 32}
+    drawn = {
+        heads: draw(
+            Mechanism.build(config(num_heads=heads), 64, 64, 64, **given).parameters,
+            jax.random.key(0), Initialization(name),
+        )
+        for heads in (1, 2)
+    }  # fmt: skip
+    if mechanism == "multi_head":  # whose kernels for one head are drawn for all side by side
+        assert drawn[2]["query_projection"].shape[0] == 2
+        return
+    for leaf, value in drawn[1].items():
+        both = np.asarray(drawn[2][leaf])
+        assert both.ndim == value.ndim + 1
+        assert np.ptp(value) == 0 or not np.array_equal(*both)
+        if leaf.endswith("_recurrent") and name != "uniform":
+            for gate in np.split(both[0], both.shape[-1] // both.shape[-2], axis=-1):
+                np.testing.assert_allclose(gate.T @ gate, np.eye(len(gate)), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["default", "xavier"])
+@pytest.mark.parametrize("score", ["bahdanau", "luong_concat"])
+def test_vectors_of_heads_are_as_long_as_of_one(score, name):
+    score = find_config(score)(attention_dim=256)
+    mechanism = Mechanism.build(find_config("multi_head")(num_heads=4, score=score), 32, 32, 32)
+    vectors = draw(mechanism.parameters, jax.random.key(0), Initialization(name))["vector"]
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=0.2)
 
 
 def test_uniform_stays_within_its_scale():

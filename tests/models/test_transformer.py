@@ -11,6 +11,7 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
 from attention_jax.layers.decoders.transformer import _write
+from attention_jax.layers.mechanism import mechanism_names
 from attention_jax.models import build_model, find_config
 from attention_jax.search import SearchConfig, search
 from configs import vaswani2017
@@ -366,3 +367,38 @@ def test_parts_that_do_not_fit_are_rejected(changes, message):
     with pytest.raises(ConfigError, match=message) as caught:
         build_model(config_of(**changes), V, V)
     assert str(caught.value).startswith("config.model.") and "\n" not in str(caught.value)
+
+
+def _config_with(place, mechanism):
+    """The base config with a mechanism of one head at one of the three places of attention."""
+    values = {name: dict(value) if isinstance(value, dict) else value
+              for name, value in BASE.items()}  # fmt: skip
+    heads, part = values["attention"], place.partition(".")[0]
+    if place == "attention":
+        values["attention"] = {"name": mechanism}
+        for stack in PARTS:
+            values[stack]["self_attention"] = heads
+    else:
+        values[part]["self_attention"] = {"name": mechanism}
+    return typed(find_config("encoder_decoder"), values, "config.model")
+
+
+@pytest.mark.parametrize("mechanism", mechanism_names())
+@pytest.mark.parametrize("place", ["attention", "encoder.self_attention", "decoder.self_attention"])
+def test_any_mechanism_serves_anywhere_or_is_refused(place, mechanism):
+    """Those without parameters, too, of which a tree of parameters knows nothing."""
+    try:
+        model = build_model(_config_with(place, mechanism), V, V)
+    except ConfigError as error:
+        assert str(error).startswith("config.model.")
+        assert mechanism not in ("scaled_dot", "luong_dot", "bahdanau")
+        return
+
+    def everything(rng, batch):
+        params = model.init(rng)
+        memory, state = model.start(params, batch, T)
+        logits = model.step(params, memory, state, batch["target"][:, :1])[0]
+        return model.apply(params, batch, rng=rng, train=True).logits, logits
+
+    trained, searched = jax.eval_shape(everything, jax.random.key(0), batch())
+    assert trained.shape == (B, T, V) and searched.shape[-1] == V

@@ -184,8 +184,9 @@ class GnmtDecoder(RecurrentDecoder):
         dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
         asking = {name: part for name, part in state.items() if name not in self._upper}
         new, outputs = self.recur(
-            self._ask, (params, memory, dropout), asking, time_major(embedded), mask
-        )
+            self._ask, (params, memory, dropout), asking, time_major(embedded), mask,
+            rng=rng, train=train,
+        )  # fmt: skip
         below, attention = outputs["state"], outputs["attention"]
         for layer, name in enumerate(self._upper, 1):
             keep_input, keep_hidden = dropout[layer]

@@ -21,6 +21,7 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
+    ATTENTION_KEY,
     DecoderSizes,
     RecurrentDecoder,
     counted,
@@ -196,7 +197,9 @@ class LuongDecoder(RecurrentDecoder):
         layers = {name: value for name, value in state.items() if name != "attention"}
         layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
         queries = jnp.swapaxes(queries, 0, 1)
-        attention, after = self.mechanism.attend(params["attention"], queries, memory)
+        attention, after = self.mechanism.attend(
+            params["attention"], queries, memory, rng=fold(rng, ATTENTION_KEY), train=train
+        )
         state = {**layers, "attention": after}
         return self._combine(params, queries, attention.context), attention, state
 

@@ -67,8 +67,13 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
     depth = sizes.embedding_dim
     past = transformer.self_attention(config, attention, depth, "causal")
     if sizes.encoder is None:
+        for name in ("alignment_layer", "alignment_head"):
+            if getattr(config, name) is not None:
+                raise ValueError(f"decoder.{name}: expected a source beside it, found none")
         return TransformerDecoder(config, depth, past, None)
     mechanism = sizes.mechanism(without_positions(attention), depth)
+    if config.alignment_head is not None and mechanism.num_heads == 1:
+        raise ValueError("decoder.alignment_head: expected several heads beside it, found one")
     if (config.alignment_head or 0) >= mechanism.num_heads:
         raise ValueError(
             f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
@@ -129,7 +134,7 @@ class TransformerDecoder(SequenceDecoder):
         batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
         memories, state = [], self.first_state(params, batch, max_length, dtype)
         for layer in self._layers:
-            weights = params[layer]["attention"]
+            weights = params[layer].get("attention", {})
             memory = self.mechanism.make_memory(
                 weights, encoded.annotations, encoded.averaged, encoded.mask, **aux
             )
@@ -147,8 +152,8 @@ class TransformerDecoder(SequenceDecoder):
         mask = jnp.zeros((batch, max_length), bool)
         state: State = {"position": start_position(batch)}
         for layer in self._layers:
-            room = self.past.make_memory(params[layer]["self_attention"], blank, blank, mask)
-            state[layer] = {"past": room}
+            weights = params[layer].get("self_attention", {})
+            state[layer] = {"past": self.past.make_memory(weights, blank, blank, mask)}
         return state
 
     def run(
@@ -243,10 +248,11 @@ class TransformerDecoder(SequenceDecoder):
         config = self.config
 
         def past(vectors: Array) -> tuple[Array, Any]:
-            return attend_to_past(params["self_attention"], vectors, state["past"], fold(rng, 0))
+            weights = params.get("self_attention", {})
+            return attend_to_past(weights, vectors, state["past"], fold(rng, 0))
 
         def source(vectors: Array) -> tuple[Array, Any]:
-            weights, before = params["attention"], state["attention"]
+            weights, before = params.get("attention", {}), state["attention"]
             if vectors.shape[-2] == 1 and not train:  # a step of a search
                 output, after = self.mechanism.attend_row_by_row(
                     weights, vectors, memory, before, positions=positions

@@ -130,6 +130,7 @@ class RecurrentEncoder(SequenceEncoder):
         cell, finals = CELLS[config.cell], []
         batch, dtype = embedded.shape[0], embedded.dtype
         for layer in range(config.num_layers):
+            below = layer_input
             if layer:
                 rate = config.dropout
                 factors = dropout_factors(
@@ -155,8 +156,8 @@ class RecurrentEncoder(SequenceEncoder):
                 outputs.append(hidden)
                 carries[reading] = final
             output = jnp.concatenate(outputs, axis=-1)
-            if layer and config.residual and output.shape == layer_input.shape:
-                output = output + layer_input
+            if layer and config.residual and output.shape == below.shape:
+                output = output + below
             layer_input = output
             finals.append(carries)
         return Encoded(layer_input, mask, tuple(finals))

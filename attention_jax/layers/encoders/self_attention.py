@@ -85,7 +85,7 @@ class SelfAttentionEncoder(SequenceEncoder):
     def _layer(
         self, params: Params, stream: Array, mask: Array, rng: Array | None, train: bool
     ) -> Array:
-        weights, mechanism = params["self_attention"], self.mechanism
+        weights, mechanism = params.get("self_attention", {}), self.mechanism
 
         def attend(vectors: Array) -> tuple[Array, None]:
             memory = mechanism.make_memory(weights, vectors, vectors, mask)

@@ -68,7 +68,8 @@ class Config:
                 f"score.num_heads: expected 1, for num_heads beside it counts, "
                 f"found {self.score.num_heads}"
             )
-        if getattr(find_mechanism(self.score.name), "PROJECTS", False):
+        module = find_mechanism(self.score.name)
+        if getattr(module, "PROJECTS", False) or not hasattr(self.score, "num_heads"):
             raise ValueError(
                 f"score.name: expected a score for single heads, found {self.score.name!r}"
             )

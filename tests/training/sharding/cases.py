@@ -37,7 +37,10 @@ MODELS = {
         "source_embedding_dim": 32,
         "target_embedding_dim": 32,
         "encoder": {"hidden_dim": 16, "recurrent_dropout": 0.2},
-        "attention": {"name": "bahdanau", "attention_dim": 16},
+        "attention": {
+            "name": "multi_head", "num_heads": 2, "head_dim": 8, "dropout": 0.2,
+            "score": {"name": "bahdanau", "attention_dim": 16},
+        },
         "decoder": {
             "name": "bahdanau", "hidden_dim": 32, "readout_dim": 16, "recurrent_dropout": 0.2,
         },

@@ -1,0 +1,113 @@
+"""Parts of a config that only the command line names: further objectives and refinements.
+
+An objective is added by one of its fields. So is a refinement of heads, or by its name alone:
+`--config.model.attention.refinements.rope=true`, and `=false` leaves out one that the file has.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ml_collections import ConfigDict
+
+from attention_jax.configuration import unknown_name
+from attention_jax.errors import ConfigError
+
+_ON, _OFF = ("true", "1", "{}"), ("false", "0", "none")
+_SWITCH = re.compile(r"--?config\.((?:[^=]+\.)?refinements)(?:\.([^.=]+))?=(.*)", re.DOTALL)
+
+
+def with_refinements(
+    argv: Sequence[str], values: ConfigDict
+) -> tuple[list[str], ConfigDict]:
+    """Adds and leaves out the refinements that a command line names without a field.
+
+    Args:
+      argv: The command line.
+      values: A config as its file returns it.
+
+    Returns:
+      The rest of the command line, and the config.
+
+    Raises:
+      ConfigError: If there is no refinement of such a name, or it is set to something else.
+    """
+    from attention_jax.layers.refinement import refinement_names
+
+    values, left = ConfigDict(values).unlock(), []
+    for argument in argv:
+        match = _SWITCH.fullmatch(argument)
+        if match is None:
+            left.append(argument)
+            continue
+        path, name, text = match.groups()
+        if name is None:
+            raise ConfigError(
+                f"--config.{path}: expected NAME=true or NAME=false behind it, with one of "
+                f"{', '.join(refinement_names())}, found {text!r}"
+            )
+        if text.lower() not in (*_ON, *_OFF):
+            raise ConfigError(
+                f"--config.{path}.{name}: expected true, false, or one of its fields behind it, "
+                f"found {text!r}"
+            )
+        group = _add_refinement(values, [*path.split("."), name])
+        if group is None:
+            left.append(argument)
+        elif text.lower() in _OFF:
+            del group.refinements[name]
+    return left, values
+
+
+def with_additions(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
+    """Adds the objectives and refinements that only overrides name, by one of their fields.
+
+    Args:
+      values: A config as its file returns it.
+      paths: The overridden fields, such as `objectives.coverage_penalty.weight`.
+
+    Raises:
+      ConfigError: If there is no objective or refinement of such a name.
+    """
+    from attention_jax.objectives.compose import names
+
+    known = None
+    values = ConfigDict(values).unlock()
+    for path in paths:
+        parts = path.split(".")
+        if "refinements" in parts[:-2]:
+            _add_refinement(values, parts)
+        if parts[0] == "objectives" and len(parts) > 2:
+            known = known or names()
+            if "objectives" not in values:
+                values.objectives = ConfigDict({"nll": {}})
+            if parts[1] not in known:
+                where = f"--config.objectives.{parts[1]}"
+                raise ConfigError(unknown_name(where, parts[1], known))
+            if parts[1] not in values.objectives:
+                values.objectives[parts[1]] = ConfigDict()
+    return values
+
+
+def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> ConfigDict | None:
+    """Adds the refinement that a path names, if what is before it in the config takes any.
+
+    Returns:
+      The group that it was added to, or None: whoever checks the override will say why.
+    """
+    from attention_jax.configuration import plain
+    from attention_jax.layers.refinement import find_refinement, refinement_names
+
+    place = parts.index("refinements")
+    group, name = values, parts[place + 1]
+    for part in parts[:place]:
+        group = group.get(part)
+        if not isinstance(group, ConfigDict):
+            return None
+    if name not in refinement_names():
+        where = "--config." + ".".join(parts[: place + 2])
+        raise ConfigError(unknown_name(where, name, refinement_names()))
+    present = group.get("refinements", ConfigDict())
+    given = present.get(name, ConfigDict()).to_dict()
+    present[name] = ConfigDict({**plain(find_refinement(name).Config()), **given})
+    group.refinements = present
+    return group
