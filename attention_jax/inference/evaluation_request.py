@@ -132,14 +132,18 @@ def _measured(
     run: TrainedRun, task: Task, splits: Sequence[Split], request: EvaluationRequest
 ) -> list[str]:
     """Evaluates a model that reads no source: it has no outputs to compare or to draw."""
-    for flag in ("against", "reverse", "heads", "dropped_words"):
+    for flag in ("against", "reverse", "dropped_words"):
         if getattr(request, flag):
             raise UserError(f"--{flag}: expected a model that reads a source, found none")
     if request.gold.links:
         raise UserError("--alignment: expected a model that reads a source, found none")
+    if request.heads:
+        check_heads(run, splits[0])
     evaluation = Evaluation(run, task)
     for split in splits:
         evaluation.measure(split.name)
+        if request.heads:
+            write_heads(run, split, analyse_heads(run, split))
     return [format_results(run.directory, [split.name for split in splits])]
 
 

@@ -18,7 +18,7 @@ from attention_jax.evaluation.head_statistics import head_statistics
 from attention_jax.inference.forced_decoding import forced_attention, has_heads
 from attention_jax.inference.gold_links import GoldComparison
 from attention_jax.inference.head_names import cross_heads, head_name, modules
-from attention_jax.inference.self_attention import self_attention
+from attention_jax.inference.self_attention import has_self_heads, self_attention
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
 from attention_jax.training.measuring.validation import Measurement, batches_of_process
@@ -54,8 +54,8 @@ class Head:
 
 
 def check_heads(run: TrainedRun, split: Split) -> None:
-    """Raises `UserError` if a run's attention has a single head."""
-    if not run.model.is_aligning or not has_heads(run, split):
+    """Raises `UserError` if no attention of a run has several heads."""
+    if not (_has_cross_heads(run, split) or has_self_heads(run)):
         raise UserError("--heads: expected a model with several heads, found none")
 
 
@@ -68,22 +68,14 @@ def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = N
     is put to zero. Of a model of both directions it is the forward one's heads.
 
     Args:
-      run: A run whose attention has several heads.
+      run: A run with an attention that has several heads.
       split: What it is measured on.
       gold: The words of the split's pairs, some with gold links.
 
     Returns:
       Heads that attend to the source first, in the order of the attention's `head_weights`.
     """
-    forced = [each.heads for each in forced_attention(run, split)]
-    statistics = head_statistics(forced)
-    if gold is not None:
-        golds = [gold.links[number] for number in sorted(gold.links)]
-        for head, values in enumerate(statistics):
-            words = [gold.forward[number].heads[head] for number in sorted(gold.links)]
-            values["aer"] = score_attention(words, golds)["aer"]
-    places = cross_heads(run.params, len(statistics))
-    measured = dict(zip(places, statistics, strict=True))
+    measured = _cross_attention(run, split, gold) if _has_cross_heads(run, split) else {}
     for layer, weights in self_attention(run, split).items():
         found = head_statistics(weights)
         measured |= {(layer, head): values for head, values in enumerate(found)}
@@ -109,6 +101,24 @@ def write_heads(run: TrainedRun, split: Split, heads: Sequence[Head]) -> None:
     shown = {name: _grid(heads, name) for name in columns if name != "offset"}
     with directory.plot(f"heads.{split.name}.png") as path:
         save_figure(head_grid(shown), path)
+
+
+def _has_cross_heads(run: TrainedRun, split: Split) -> bool:
+    reads_source = getattr(run.model, "reads_source", True)
+    return reads_source and run.model.is_aligning and has_heads(run, split)
+
+
+def _cross_attention(
+    run: TrainedRun, split: Split, gold: GoldComparison | None
+) -> dict[tuple[str, int], dict[str, float]]:
+    """Returns the statistics of the heads that attend to the source, by layer and number."""
+    statistics = head_statistics([each.heads for each in forced_attention(run, split)])
+    if gold is not None:
+        golds = [gold.links[number] for number in sorted(gold.links)]
+        for head, values in enumerate(statistics):
+            words = [gold.forward[number].heads[head] for number in sorted(gold.links)]
+            values["aer"] = score_attention(words, golds)["aer"]
+    return dict(zip(cross_heads(run.params, len(statistics)), statistics, strict=True))
 
 
 def _grid(heads: Sequence[Head], name: str) -> dict[str, list[float]]:

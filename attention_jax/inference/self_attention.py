@@ -46,10 +46,10 @@ def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Heads]]:
       where positions do not attend to one another.
     """
     is_both = isinstance(run.model, BidirectionalModel)
-    model = run.model.forward if is_both else run.model
+    model = _forward(run)
     params = jax.device_put(jax.device_get(run.params["forward"] if is_both else run.params))
     prefix = "forward/" if is_both else ""
-    sides = [side for side in _SIDES if _attends(model, side[0], side[1])]
+    sides = _sides(model)
     if not sides:
         return {}
     attend = jax.jit(lambda params, batch: _weights(model, sides, params, batch))
@@ -63,12 +63,30 @@ def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Heads]]:
     return {layer: [pairs[index] for index in sorted(pairs)] for layer, pairs in found.items()}
 
 
+def has_self_heads(run: TrainedRun) -> bool:
+    """Tells whether positions attend to one another with several heads on some side."""
+    model = _forward(run)
+    mechanisms = [getattr(getattr(model, part), field) for part, field, _ in _sides(model)]
+    return any(mechanism.num_heads > 1 for mechanism in mechanisms)
+
+
+def _forward(run: TrainedRun) -> Any:
+    return run.model.forward if isinstance(run.model, BidirectionalModel) else run.model
+
+
+def _sides(model: Any) -> list[tuple[str, str, str]]:
+    return [side for side in _SIDES if _attends(model, side[0], side[1])]
+
+
 def _attends(model: Any, part: str, field: str) -> bool:
     """Tells whether a side is a stack whose layers call a mechanism of self-attention."""
-    side = getattr(model, part)
+    side = getattr(model, part, None)  # a language model has no encoder
+    if side is None:
+        return False
     parameters = side.parameters.get("layer_0", {})
     is_stack = isinstance(parameters, dict) and "self_attention" in parameters
-    return is_stack and isinstance(getattr(side, field, None), Mechanism)
+    mechanism = getattr(side, field, None)
+    return is_stack and isinstance(mechanism, Mechanism) and mechanism.parts.is_alignment
 
 
 def _weights(model: Any, sides: list[Any], params: Params, batch: Batch) -> dict[str, list[Array]]:

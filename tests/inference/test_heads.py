@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import importlib
 import json
 
 import jax
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 from attention_jax.data.tasks import build_task
+from attention_jax.errors import UserError
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.inference import heads as heads_module
+from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.head_names import cross_heads, head_name
 from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
@@ -21,6 +24,7 @@ from attention_jax.inference.trained import load_run
 from attention_jax.layers.transformer import place_embeddings
 from attention_jax.training.config import from_config_dict
 from configs import vaswani2017
+from tests.training.tiny import tiny_config
 from tests.training.untrained import write_text
 
 
@@ -139,3 +143,32 @@ def test_losses_without_heads_are_those_of_the_forward_model(run, monkeypatch):
 def test_the_head_that_was_told_stands_for_the_attention(run):
     results = json.loads(run.directory.results.read_text())["test"]
     assert results["attention_monotonicity"] > 0.9 and results["attention_entropy"] < 0.3
+
+
+@pytest.mark.parametrize("name", ["encoders_as_matrices", "transformer_lm"])
+def test_heads_of_self_attention_need_no_others(name, tmp_path):
+    """Under a decoder with a single head, and in a model that reads no source."""
+    config = importlib.import_module(f"configs.{name}").get_config("smoke")
+    if name == "encoders_as_matrices":
+        config.model.encoder = {"name": "self_attention", "num_layers": 1, "feed_forward_dim": 8}
+        config.model.encoder.self_attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
+    config.training = {"num_steps": 1, "evaluate_every_steps": 0}
+    config.evaluation = {"splits": (), "num_heat_maps": 0}
+    config.search = {"method": "greedy"}
+    run_experiment(from_config_dict(config), tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    task = build_task(run.config.data, run.directory.vocabularies)
+    evaluate_as_asked(run, task, EvaluationRequest(split=("test",), heads=True))
+    lines = (tmp_path / "run" / "heads.test.tsv").read_text().splitlines()
+    rows = list(csv.DictReader(lines, delimiter="\t"))
+    side = "decoder" if name == "transformer_lm" else "encoder"
+    assert len(rows) > 1 and all(row["layer"].startswith(f"{side}/layer_") for row in rows)
+    assert all(row["entropy"] and row["nll_without"] for row in rows)
+
+
+def test_a_model_without_heads_is_refused(tmp_path):
+    run_experiment(tiny_config(num_steps=1, evaluation={"splits": ()}), tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    task = build_task(run.config.data, run.directory.vocabularies)
+    with pytest.raises(UserError, match="--heads: expected a model with several heads, found none"):
+        check_heads(run, task.split("test"))
