@@ -40,8 +40,6 @@ def fused_dot_context(
     Source:
       Vaswani et al. (2017), eq. 1.
     """
-    if values.shape[-1] != keys.shape[-1]:  # the library wants one depth
-        return _on_cpu(query, keys, values, mask)
     return jax.lax.platform_dependent(
         query, keys, values, mask, cpu=_on_cpu, default=_by_library
     )
@@ -49,14 +47,24 @@ def fused_dot_context(
 
 def _by_library(query: Array, keys: Array, values: Array, mask: Array) -> Array:
     *batch, num_queries, _ = query.shape
-    every = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (query, keys, values)]
+    depth = max(keys.shape[-1], values.shape[-1])  # the library wants one for all
+    every = [
+        jnp.broadcast_to(_deepened(x, depth), (*batch, x.shape[-2], depth))
+        for x in (query, keys, values)
+    ]
     one_head = [x.reshape(-1, *x.shape[-2:])[:, :, None] for x in every]
     flat_mask = jnp.broadcast_to(mask, (*batch, *mask.shape[-2:]))
     flat_mask = flat_mask.reshape(-1, 1, *mask.shape[-2:])
-    context = jax.nn.dot_product_attention(*one_head, mask=flat_mask)
-    context = context.reshape(*batch, num_queries, values.shape[-1])
+    scale = query.shape[-1] ** -0.5
+    context = jax.nn.dot_product_attention(*one_head, mask=flat_mask, scale=scale)
+    context = context.reshape(*batch, num_queries, depth)[..., : values.shape[-1]]
     # The library averages everything where nothing may be attended to.
     return jnp.where(mask.any(-1, keepdims=True), context, jnp.zeros((), context.dtype))
+
+
+def _deepened(array: Array, depth: int) -> Array:
+    """Adds zeros, which change no product."""
+    return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, depth - array.shape[-1])])
 
 
 def _on_cpu(query: Array, keys: Array, values: Array, mask: Array) -> Array:

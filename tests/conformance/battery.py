@@ -89,7 +89,7 @@ def multi_head_configs() -> Iterator:
     small = functools.partial(small_config, "multi_head")
     yield small()
     yield small(num_heads=4, num_memory_heads=2, head_value_dim=3, use_bias=True)
-    yield small(score=small_config("bahdanau"), num_memory_heads=1)
+    yield small(score=small_config("bahdanau"), num_memory_heads=1, use_key_bias=True)
     yield small(score=small_config("local_m"))
     yield small(score=small_config("local_p"))
     yield small(score=small_config("local_p"), refinements={"attention_sink": {}})

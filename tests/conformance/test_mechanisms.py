@@ -229,6 +229,8 @@ def alternatives(config):
         if field.name == "refinements":
             others = [{name: choices[0]} for name, choices in REFINEMENTS.items()]
             others += [{"rope": {"base": 10.0}}, {"sliding_window": {"size": 3}}]
+        elif field.name == "use_key_bias":
+            continue  # refused here; see the test of it below
         elif field.name == "num_memory_heads":
             others = [1]
         elif field.name in ("head_value_dim", "max_positions"):
@@ -289,6 +291,31 @@ def test_attention_layer_declares_what_the_mechanism_needs(name):
     assert shapes == {key: p.shape for key, p in case.mechanism.parameters.items()}
     found, _ = jax.jit(functools.partial(layer.apply, **rest))(variables, query, values, mask)
     close(found, jax.jit(case.attend)(params, query, keys, values, mask))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"score": small_config("bahdanau")},
+        {"score": small_config("local_m", score=small_score("luong_concat"))},
+        *({"refinements": {name: {}}} for name in ("rope", "qk_norm", "attention_sink")),
+        {"refinements": {"soft_cap": {"cap": 0.5}}},
+    ],
+)
+def test_a_bias_of_keys_changes_weights_where_it_may_be(fields):
+    plain, biased = (
+        build_case(small_config("multi_head", use_key_bias=value, **fields))
+        for value in (False, True)
+    )
+    params = carried_over(plain.params, biased.params)
+    close_to = np.allclose(
+        jax.jit(plain.attend)(plain.params, *inputs()).weights,
+        jax.jit(biased.attend)(params, *inputs()).weights,
+        atol=1e-5,
+    )
+    assert not close_to
+    with pytest.raises(ValueError, match="use_key_bias: expected an additive score, or one of"):
+        small_config("multi_head", use_key_bias=True, refinements={"alibi": {}})
 
 
 @pytest.mark.parametrize("num_heads", [1, 2])

@@ -68,8 +68,9 @@ def test_low_precision_stays_low_outside_the_softmax(monkeypatch):
     np.testing.assert_allclose(context.astype(jnp.float32), plain(*floats, mask), atol=0.05)
 
 
-def test_library_equals_the_open_path():
-    check(fused_dot._by_library, *arrays())
+@pytest.mark.parametrize("value_dim", [D, D - 1, D + 2])
+def test_library_equals_the_open_path(value_dim):
+    check(fused_dot._by_library, *arrays(value_dim))
 
 
 @pytest.mark.parametrize("value_dim", [D, 3])

@@ -23,6 +23,9 @@ from attention_jax.types import Array, Memory, Params
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
 NEEDS = ("value_dim", "place")
 PROJECTS = True
+# Under which a vector that is added to all keys changes weights.
+_ADDITIVE = ("bahdanau", "luong_concat")
+_COMPARING = ("rope", "qk_norm", "soft_cap", "attention_sink")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +39,11 @@ class Config:
         `num_heads`; None for all, 1 for multi-query attention.
       head_dim: Depth of a head's queries and keys (64 in the paper).
       head_value_dim: Depth of a head's values; None for `head_dim`.
-      use_bias: Whether projections add a bias. Keys have none: under a score by products, such as
-        `scaled_dot`, it would add the same to all scores of a query and change no weights. (It
-        would with additive scores, and with the refinements `rope`, `qk_norm`, `soft_cap` and
-        `attention_sink`.)
+      use_bias: Whether the projections of queries, values and contexts add a bias.
+      use_key_bias: Whether that of keys does, too. Under a score by products, such as `scaled_dot`,
+        it would add the same to all scores of a query and change no weights, so that it is for
+        additive scores and beside the refinements `rope`, `qk_norm`, `soft_cap` and
+        `attention_sink`.
       dropout: Share of the weights that is dropped after normalisation, for the average of the
         values in training; the weights that are reported are whole.
       score: The mechanism that each head scores with, with its normalizer.
@@ -52,6 +56,7 @@ class Config:
     head_dim: int = setting(64, at_least=1)
     head_value_dim: int | None = setting(None, at_least=1)
     use_bias: bool = setting(False)
+    use_key_bias: bool = setting(False)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     score: Any = setting({"name": "scaled_dot"}, named=find_config)
     refinements: Mapping[str, Any] = setting({})
@@ -74,6 +79,17 @@ class Config:
                 f"score.name: expected a score for single heads, found {self.score.name!r}"
             )
         object.__setattr__(self, "refinements", typed_refinements(self.refinements))
+        if self.use_key_bias and not self._compares_keys:
+            raise ValueError(
+                "use_key_bias: expected an additive score, or one of the refinements "
+                f"{', '.join(_COMPARING)} beside it, found {self.score.name!r} without"
+            )
+
+    @property
+    def _compares_keys(self) -> bool:
+        """Whether what is added to all keys changes weights."""
+        score = getattr(self.score, "score", self.score)  # that of a window
+        return score.name in _ADDITIVE or any(name in self.refinements for name in _COMPARING)
 
 
 def build(
@@ -134,6 +150,8 @@ def _with_projections(
             "query_bias": Parameter((config.head_dim,), "bias"),
             "value_bias": Parameter((width,), "bias"),
         }
+    if config.use_key_bias:
+        parameters["key_bias"] = Parameter((config.head_dim,), "bias")
 
     def project(params: Params, name: str, vectors: Array) -> Array:
         projected = vectors @ params[f"{name}_projection"]
