@@ -38,7 +38,8 @@ quickstart: setup  ## Set up, then train, evaluate and plot the main example
 	$(BIN)/python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
 
 test: setup-dev lint  ## Set up, then run every check
-	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n $(JOBS) --dist=loadfile $(PYTEST_FLAGS)
+	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n $(JOBS) --dist=loadfile \
+	  --no-loadscope-reorder $(PYTEST_FLAGS)
 
 lint: setup-dev  ## Check style
 	$(BIN)/python -m ruff check --quiet .

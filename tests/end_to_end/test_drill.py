@@ -14,7 +14,7 @@ from experiments.reliability import interruptions, report
 from experiments.reliability.bench import STEPS, Ended
 from experiments.reliability.drill import SCENARIOS
 
-pytestmark = pytest.mark.timeout(1600)  # it starts dozens of processes
+pytestmark = [pytest.mark.early, pytest.mark.timeout(1600)]  # it starts dozens of processes
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.early
+
 ARGUMENTS = [
     "--config=experiments/reliability/tiny.py",
     "--config.training.num_steps=20",

@@ -27,6 +27,8 @@ from configs import vaswani2017
 from tests.training.tiny import tiny_config
 from tests.training.untrained import write_text
 
+pytestmark = pytest.mark.early
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -25,6 +25,8 @@ from attention_jax.training.updates.schedules import Plateau
 from launch import cli
 from tests.training.tiny import tiny_config
 
+pytestmark = pytest.mark.early
+
 
 @pytest.fixture(autouse=True, scope="module")
 def compilation_cache():

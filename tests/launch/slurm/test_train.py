@@ -10,6 +10,8 @@ import pytest
 
 from tests.launch.slurm.cluster import Unavailable, running_cluster, wait_for
 
+pytestmark = pytest.mark.early
+
 STEPS = 60
 
 

@@ -9,6 +9,8 @@ from attention_jax.training.sharding.held import held_line
 from tests.devices import call_on_devices
 from tests.training.sharding.cases import CASES, LAYERS, MODELS, PARTS, STEPS
 
+pytestmark = pytest.mark.early
+
 CASES_IN_PARTS = [(case, parts) for case in CASES for parts in PARTS[case]]
 RESUMED_MODEL = "rnn_seq2seq"  # a checkpoint knows leaves, and not what they are for
 RESUMED = [case for case in CASES if 2 in PARTS[case]]
