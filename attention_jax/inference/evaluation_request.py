@@ -117,9 +117,7 @@ def evaluate_as_asked(
             compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
             more |= dropped_word_scores(task.split("train"), split.sources, compared)
         evaluation.write(outputs, more)
-        heads = analyse_heads(run, split, gold) if request.heads else []
-        if heads:
-            write_heads(run, split, heads)
+        heads = _heads(run, split, gold) if request.heads else []
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
             printed += _compare(run, opponents, task.kind, outputs, others)
@@ -143,7 +141,7 @@ def _measured(
     for split in splits:
         evaluation.measure(split.name)
         if request.heads:
-            write_heads(run, split, analyse_heads(run, split))
+            _heads(run, split)
     return [format_results(run.directory, [split.name for split in splits])]
 
 
@@ -174,6 +172,17 @@ def _compare(
         lines += other_search(run, opponent.run)
     run.directory.write_comparisons(split.name, found)
     return lines
+
+
+def _heads(run: TrainedRun, split: Split, gold: GoldComparison | None = None) -> list[Head]:
+    """Measures the heads of a run, writes what is found and shows those of self-attention."""
+    # Matplotlib takes a second to import, which no mistake should wait for.
+    from attention_jax.inference.self_attention_views import write_self_attention_viewers
+
+    heads = analyse_heads(run, split, gold)
+    write_heads(run, split, heads)
+    write_self_attention_viewers(run.directory.path.name, run, split, heads)
+    return heads
 
 
 def _view(

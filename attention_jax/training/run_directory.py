@@ -59,9 +59,9 @@ class RunDirectory:
         """Returns the file with the alignment of every output of a split."""
         return self.path / f"alignments.{split}.txt"
 
-    def viewer(self, split: str) -> pathlib.Path:
-        """Returns the page that shows the attention of a split's outputs."""
-        return self.path / f"viewer.{split}.html"
+    def viewer(self, split: str, side: str = "") -> pathlib.Path:
+        """Returns the page that shows the attention of a split's outputs, or within one side."""
+        return self.path / ".".join(["viewer", split, *filter(None, [side]), "html"])
 
     def comparison(self, split: str) -> pathlib.Path:
         """Returns the file that says how a split's outputs differ from another run's."""

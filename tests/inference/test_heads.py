@@ -14,16 +14,19 @@ from attention_jax.data.tasks import build_task
 from attention_jax.errors import UserError
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.inference import heads as heads_module
+from attention_jax.inference import self_attention_views
 from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.head_names import cross_heads, head_name
 from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
 from attention_jax.inference.run import run_experiment
 from attention_jax.inference.self_attention import self_attention
+from attention_jax.inference.self_attention_views import write_self_attention_viewers
 from attention_jax.inference.trained import load_run
 from attention_jax.layers.transformer import place_embeddings
 from attention_jax.training.config import from_config_dict
 from configs import vaswani2017
+from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.tiny import tiny_config
 from tests.training.untrained import write_text
 
@@ -105,6 +108,35 @@ def test_self_attention_is_that_of_the_positions(run):
         (causal,) = found[f"decoder/layer_{layer}/self_attention"]
         np.testing.assert_allclose(causal.sum(-1), 1, rtol=1e-5)
         assert not np.triu(causal, 1).any() and causal[:, 1:, 0].any()
+
+
+def test_self_attention_has_a_page_for_each_side(run):
+    split = build_task(run.config.data, run.directory.vocabularies).split("test").select(range(4))
+    heads, found = analyse_heads(run, split), self_attention(run, split)
+    write_self_attention_viewers("run", run, split, heads)
+    for side, begins in (("encoder", 0), ("decoder", 1)):
+        data = page_data(run.directory.viewer("test", side))
+        assert data["title"] == f"run, test, self-attention of the {side}"
+        assert data["views"] == [f"layer {n} head {k}" for n in (0, 1) for k in (0, 1)]
+        shown = next(h for h in heads if h.layer == f"{side}/layer_1/self_attention" and h.number)
+        assert data["about"][3] == pytest.approx(shown.values, rel=1e-5)
+        for index, sentence in enumerate(data["sentences"]):
+            text = (split.targets if begins else split.sources)[index]
+            assert sentence["text"] == text
+            assert "".join(sentence["target"][:-1]) == "".join(text.split())
+            assert sentence["target"][-1] == "</s>"
+            read = ["<s>", *sentence["target"][:-1]] if begins else sentence["target"]
+            assert sentence["source"] == read
+            expected = found[shown.layer][index][1]
+            np.testing.assert_allclose(view_weights(sentence, 3), expected, atol=0.003)
+
+
+def test_a_page_holds_so_many_heads_and_no_more(run, monkeypatch):
+    split = build_task(run.config.data, run.directory.vocabularies).split("test").select(range(9))
+    heads = analyse_heads(run, split)
+    monkeypatch.setattr(self_attention_views, "_MOST_PICTURES", 24)
+    write_self_attention_viewers("run", run, split, heads)
+    assert len(page_data(run.directory.viewer("test", "encoder"))["sentences"]) == 3  # of 8 heads
 
 
 def test_layers_are_in_order_of_their_numbers_and_the_reverse_model_is_left_out():

@@ -1,10 +1,7 @@
 """What the viewer is fed: outputs, heads, references, the opposite direction, another run."""
 
-import base64
 import csv
 import dataclasses
-import json
-import re
 
 import numpy as np
 import pytest
@@ -22,6 +19,7 @@ from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
 from attention_jax.inference.word_units import forced_words
 from attention_jax.training.measuring.decode import Decoder
+from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.untrained import taught, untrained_run, write_text
 
 
@@ -44,16 +42,11 @@ def _decoded(name, run, task):
 
 
 def page(one):
-    text = one.run.directory.viewer("test").read_text()
-    data = re.search('<script type="application/json" id="data">(.*?)</script>', text)
-    return json.loads(data[1])
+    return page_data(one.run.directory.viewer("test"))
 
 
 def weights(data, index, view):
-    sentence = data["sentences"][index]
-    given = sentence["views"][data["views"].index(view)]
-    levels = np.frombuffer(base64.b64decode(given["weights"]), np.uint8) * given["scale"] / 255
-    return levels.reshape(-1, len(sentence["source"]))
+    return view_weights(data["sentences"][index], data["views"].index(view))
 
 
 def test_a_run_by_itself_has_a_view_of_each_head(world):

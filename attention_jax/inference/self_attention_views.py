@@ -1,0 +1,73 @@
+"""The viewer's pages of self-attention: one for each side, with a view of every head."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attention_jax.data.tasks import Split
+from attention_jax.evaluation.attention_statistics import normalized_entropy
+from attention_jax.inference.heads import Head
+from attention_jax.inference.self_attention import self_attention
+from attention_jax.inference.trained import TrainedRun
+from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
+from attention_jax.types import SpecialIds
+
+MOST_SENTENCES = 1000
+_MOST_PICTURES = 20_000  # of all heads together, some 10 MB of captions
+
+
+def write_self_attention_viewers(
+    name: str, run: TrainedRun, split: Split, heads: Sequence[Head]
+) -> None:
+    """Writes `viewer.SPLIT.encoder.html` and `viewer.SPLIT.decoder.html`, where there are heads.
+
+    Across are the positions that are attended to, down those that attend. A decoder attends to what
+    it reads, which begins with BOS, and a row is named by the token that is written there.
+
+    Args:
+      name: What the run is called.
+      run: The run; of both directions it is the forward model.
+      split: The pairs; targets are written by force.
+      heads: What was measured of the run's heads over the split. Only those of self-attention are
+        shown, with as many of the first pairs as a page can hold.
+    """
+    shown = [head for head in heads if not head.is_cross]
+    if not shown or not run.directory.writes:
+        return
+    number = min(len(split), MOST_SENTENCES, max(1, _MOST_PICTURES // len(shown)))
+    chosen = split.select(range(number))
+    found = self_attention(run, chosen)
+    for side in dict.fromkeys(_side(head) for head in shown):
+        members = [head for head in shown if _side(head) == side]
+        views = {
+            head.name: [_picture(weights[head.number]) for weights in found[head.layer]]
+            for head in members
+        }
+        write_viewer(
+            run.directory.viewer(split.name, side),
+            f"{name}, {split.name}, self-attention of the {side}",
+            _sentences(run, chosen, side),
+            views,
+            about={head.name: head.values for head in members},
+        )
+
+
+def _side(head: Head) -> str:
+    return head.layer.split("/")[-3]
+
+
+def _picture(weights: np.ndarray) -> ViewedAttention:
+    return ViewedAttention(weights, scores={"entropy": float(normalized_entropy(weights).mean())})
+
+
+def _sentences(run: TrainedRun, split: Split, side: str) -> list[ViewerSentence]:
+    is_encoder = side == "encoder"
+    vocabulary = run.source_vocabulary if is_encoder else run.target_vocabulary
+    (begin,) = vocabulary.tokens([SpecialIds.BOS])
+    sentences = []
+    for index, ids in enumerate(split.source_ids if is_encoder else split.target_ids):
+        tokens = vocabulary.tokens(ids)
+        read = tokens if is_encoder else [begin, *tokens[:-1]]
+        text = split.sources[index] if is_encoder else split.targets[index]
+        sentences.append(ViewerSentence(read, tokens, key=str(index), text=text))
+    return sentences
