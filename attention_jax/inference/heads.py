@@ -4,12 +4,7 @@ Layers and heads are counted from 0 wherever they are named, as in configs.
 """
 
 import dataclasses
-import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import jax
-import jax.numpy as jnp
+from collections.abc import Mapping, Sequence
 
 from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
@@ -17,14 +12,11 @@ from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.head_statistics import head_statistics
 from attention_jax.inference.forced_decoding import forced_attention, has_heads
 from attention_jax.inference.gold_links import GoldComparison
-from attention_jax.inference.head_names import cross_heads, head_name, modules
+from attention_jax.inference.head_names import cross_heads, head_name
 from attention_jax.inference.self_attention import has_self_heads, self_attention
+from attention_jax.inference.silent_heads import losses_without
 from attention_jax.inference.trained import TrainedRun
-from attention_jax.objectives import Objective
-from attention_jax.training.measuring.validation import Measurement, batches_of_process
-from attention_jax.types import Params
 
-_OUTPUT = "output_kernel"
 _COLUMNS = ("aer", "entropy", "monotonicity", "diagonality", "positional", "offset", "nll_without")
 
 
@@ -63,9 +55,9 @@ def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = N
     """Measures every head.
 
     Heads get the statistics of their weights while the references are written; those that attend
-    to the source also the AER if there are gold links. All that have an output of their own get
-    `nll_without`: by how much the negative log-likelihood of a token grows when what the head reads
-    is put to zero. Of a model of both directions it is the forward one's heads.
+    to the source also the AER if there are gold links. `nll_without` is by how much the negative
+    log-likelihood of a token grows when what the head reads is put to zero; see `losses_without`
+    for the heads that have it. Of a model of both directions it is the forward one's heads.
 
     Args:
       run: A run with an attention that has several heads.
@@ -75,11 +67,12 @@ def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = N
     Returns:
       Heads that attend to the source first, in the order of the attention's `head_weights`.
     """
-    measured = _cross_attention(run, split, gold) if _has_cross_heads(run, split) else {}
+    cross = _cross_attention(run, split, gold) if _has_cross_heads(run, split) else {}
+    measured = dict(cross)
     for layer, weights in self_attention(run, split).items():
         found = head_statistics(weights)
         measured |= {(layer, head): values for head, values in enumerate(found)}
-    for place, loss in _losses(run, split):  # heads that split depths have no output of their own
+    for place, loss in losses_without(run, split, list(cross)):
         measured.setdefault(place, {})["nll_without"] = loss
     return [Head(*place, values) for place, values in measured.items()]
 
@@ -127,27 +120,3 @@ def _grid(heads: Sequence[Head], name: str) -> dict[str, list[float]]:
         if name in head.values:
             grid.setdefault(head.layer, []).append(head.values[name])
     return grid
-
-
-def _losses(run: TrainedRun, split: Split) -> Iterator[tuple[tuple[str, int], float]]:
-    """Yields (layer, head) and by how much the loss grows without that head."""
-    measure = Measurement(
-        run.model, Objective(run.config.objectives), run.strategy, run.shardings
-    )
-    batches = batches_of_process(split, run.config, run.strategy)
-    whole = measure(run.params, batches)["nll"]
-    for path in modules(run.params):
-        kernel = functools.reduce(lambda tree, name: tree[name], path, run.params).get(_OUTPUT)
-        for head in range(0 if kernel is None else kernel.shape[0]):
-            without = _without(run.params, (*path, _OUTPUT), head)
-            yield ("/".join(path), head), measure(without, batches)["nll"] - whole
-
-
-def _without(params: Params, names: Sequence[str], head: int) -> Any:
-    """Returns parameters with which nothing of a head's context goes on."""
-    first, *rest = names
-    if rest:
-        return {**params, first: _without(params[first], rest, head)}
-    kernel = params[first]
-    silent = jax.device_put(kernel.at[head].set(jnp.zeros((), kernel.dtype)), kernel.sharding)
-    return {**params, first: silent}

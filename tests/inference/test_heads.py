@@ -13,8 +13,7 @@ import pytest
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import UserError
 from attention_jax.evaluation.pharaoh import marked_links
-from attention_jax.inference import heads as heads_module
-from attention_jax.inference import self_attention_views
+from attention_jax.inference import self_attention_views, silent_heads
 from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.head_names import cross_heads, head_name
@@ -24,8 +23,10 @@ from attention_jax.inference.self_attention import self_attention
 from attention_jax.inference.self_attention_views import write_self_attention_viewers
 from attention_jax.inference.trained import load_run
 from attention_jax.layers.transformer import place_embeddings
+from attention_jax.objectives import Objective
 from attention_jax.training.config import from_config_dict
-from configs import vaswani2017
+from attention_jax.training.measuring.validation import Measurement, batches_of_process
+from configs import luong2015, vaswani2017
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.tiny import tiny_config
 from tests.training.untrained import write_text
@@ -164,10 +165,12 @@ def test_losses_without_heads_are_those_of_the_forward_model(run, monkeypatch):
         return {"nll": -sum(float(k @ jnp.asarray([1.0, 2.0])) for k in kernels.values())}
 
     params = {"reverse": side(100.0), "forward": side(1.0)}
-    monkeypatch.setattr(heads_module, "Measurement", lambda *parts: measure)
-    monkeypatch.setattr(heads_module, "batches_of_process", lambda *parts: [])
+    monkeypatch.setattr(silent_heads, "Measurement", lambda *parts: measure)
+    monkeypatch.setattr(silent_heads, "batches_of_process", lambda *parts: [])
     split = build_task(run.config.data, run.directory.vocabularies).split("test")
-    found = list(heads_module._losses(dataclasses.replace(run, params=params), split))
+    found = list(
+        silent_heads.losses_without(dataclasses.replace(run, params=params), split, [])
+    )
     assert found == [
         ((f"forward/decoder/layer_{n}/attention", k), (k + 1) * (n + 1.0))
         for n in range(12) for k in (0, 1)
@@ -198,6 +201,33 @@ def test_heads_of_self_attention_need_no_others(name, tmp_path):
     side = "decoder" if name == "transformer_lm" else "encoder"
     assert len(rows) > 1 and all(row["layer"].startswith(f"{side}/layer_") for row in rows)
     assert all(row["entropy"] and row["nll_without"] for row in rows)
+
+
+def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_path):
+    """Luong's decoder reads it by one matrix, whose rows of the head are put to zero."""
+    config = luong2015.get_config("smoke")
+    config.model.attention.update({"name": "bahdanau", "num_heads": 2})
+    config.training = {"num_steps": 3, "evaluate_every_steps": 0}
+    config.evaluation = {"splits": (), "num_heat_maps": 0}
+    run_experiment(from_config_dict(config), tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    split = build_task(run.config.data, run.directory.vocabularies).split("test").select(range(40))
+    measured = analyse_heads(run, split)
+    assert [(head.layer, head.number) for head in measured] == [
+        ("decoder/attention", 0), ("decoder/attention", 1),
+    ]  # fmt: skip
+
+    measure = Measurement(run.model, Objective(run.config.objectives), run.strategy, run.shardings)
+    batches = batches_of_process(split, run.config, run.strategy)
+    decoder = run.params["decoder"]
+    kernel = decoder["combine"]["context"]
+    depth = kernel.shape[0] // 2
+    for head in measured:
+        rows = slice(head.number * depth, (head.number + 1) * depth)
+        combine = {**decoder["combine"], "context": kernel.at[rows].set(0.0)}
+        without = {**run.params, "decoder": {**decoder, "combine": combine}}
+        lost = measure(without, batches)["nll"] - measure(run.params, batches)["nll"]
+        assert head.values["nll_without"] == pytest.approx(lost, abs=2e-6) and abs(lost) > 2e-5
 
 
 def test_a_model_without_heads_is_refused(tmp_path):
