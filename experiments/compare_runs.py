@@ -1,6 +1,7 @@
 """A table of one's own runs: translation, alignment, over- and under-translation."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,9 @@ def main() -> None:
     split = first.task.split(cli.value("split"))
     gold = GoldFiles(*map(cli.value, _GOLD)).read([split], cli.note)
     systems: dict[str, list[Measured]] = {}
-    for name, place in chosen:
-        systems.setdefault(name, []).append(measured(OtherRun.load("--runs", place), split, gold))
+    others = (OtherRun.load("--runs", place) for _, place in chosen[1:])  # one at a time
+    for (name, _), run in zip(chosen, itertools.chain([first], others), strict=True):
+        systems.setdefault(name, []).append(measured(run, split, gold))
     if cli.value("dropped_words"):
         count_dropped(systems, first.task.split("train"), split.sources)
     text = "\n".join(comparison(systems))
