@@ -108,7 +108,8 @@ class Model(Protocol):
 
     A model may also have `optional_outputs`, a mapping of the optional fields of `ModelOutput`
     that it fills: each to the config field whose parameters an objective alone can teach, or None.
-    One whose outputs do not depend on a source says so by `reads_source = False`.
+    One whose outputs do not depend on a source says so by `reads_source = False`; searching then
+    takes `source` for the beginnings of its outputs.
 
     Attributes:
       is_aligning: Whether attention weights say which source tokens were attended to.

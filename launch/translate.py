@@ -16,8 +16,8 @@ for example:
   echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png
   python -m launch.translate --workdir=runs/mine --nbest=5 < test.en > test.nbest
 
-An empty line gives an empty line. Input is UTF-8; a byte order mark and Windows line ends are
-tolerated, anything else is refused, with the number of the line, before a line is written.
+An empty line gives an empty line; a language model goes on from every line. Input is UTF-8; a byte
+order mark and Windows line ends are tolerated, anything else is refused before a line is written.
 """
 
 from absl import flags

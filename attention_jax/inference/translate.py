@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
-from attention_jax.data.tasks import prepare_text, sources_only
+from attention_jax.data.tasks import Split, prepare_text, sources_only
+from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.training.measuring.decode import Decoder, Hypothesis
 from attention_jax.training.measuring.outputs import OutputWriter
+from attention_jax.types import SpecialIds
 
 _SEPARATOR = " ||| "
 
@@ -66,8 +68,11 @@ class Translator:
     def translate(self, lines: Sequence[str]) -> list[Translation]:
         """Translates lines, in their order; a blank line gives no output.
 
+        With a model that reads no source, each line is the beginning of an output, also a blank
+        one.
+
         Raises:
-          DataError: If a line is too long, before any is translated.
+          DataError: If a line is too long, or is no beginning, before any is translated.
         """
         for number, line in enumerate(lines, start=1):
             if len(line) > MAX_LINE_CHARACTERS:
@@ -76,18 +81,36 @@ class Translator:
                     f"found {len(line)}"
                 )
         run = self._run
-        is_source = not run.is_reverse
+        reads_source = getattr(run.model, "reads_source", True)
+        is_source = reads_source and not run.is_reverse
         texts = [prepare_text(line, run.config.data, is_source=is_source) for line in lines]
-        full = [number for number, text in enumerate(texts) if text]
-        split = sources_only(
-            [texts[number] for number in full], run.source_vocabulary, run.target_vocabulary
-        )
+        full = [number for number, text in enumerate(texts) if text or not reads_source]
+        vocabulary = run.source_vocabulary if reads_source else run.target_vocabulary
+        split = sources_only([texts[number] for number in full], vocabulary, run.target_vocabulary)
+        if not reads_source:
+            self._check_beginnings(split)
         found = self._decode(run.params, split, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
         for number, ids, hypotheses in zip(full, split.source_ids, found, strict=True):
             translations[number] = Translation(texts[number], ids, hypotheses)
         return translations
+
+    def _check_beginnings(self, split: Split) -> None:
+        """Raises `DataError` if an output cannot begin like a line, all of which are here."""
+        for number, ids in enumerate(split.source_ids, start=1):
+            room = self._run.config.search.longest(len(ids))
+            if room < len(ids):
+                raise DataError(
+                    f"input line {number}: expected at most {room} tokens with its end, by "
+                    f"search.max_length_factor and search.max_length_constant, found {len(ids)}"
+                )
+            if SpecialIds.UNK in ids:
+                tokens = tokens_in_text(split.source_vocabulary, ids, split.sources[number - 1])
+                unknown = tokens[list(ids).index(SpecialIds.UNK)]
+                raise DataError(
+                    f"input line {number}: expected words of the vocabulary, found {unknown!r}"
+                )
 
     def format(
         self, translations: Sequence[Translation], *, alignments: bool = False

@@ -1,15 +1,18 @@
 """A decoder alone: a language model of the targets, which reads no source.
 
-Sources are there, as in every task, and are not looked at. What is measured is perplexity;
-searching draws or finds texts from the beginning on.
+Sources are there, as in every task, and are not looked at. What is measured is perplexity. In a
+search they stand for how a text begins, in the target's vocabulary, and the text goes on from
+there.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jaxtyping import Float, Int
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
@@ -103,16 +106,21 @@ class LanguageModel:
         return self._call(params, batch, rng=rng, train=train)
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
-        """Makes room for one text for each source."""
-        rows = batch["source_mask"].shape[0]
-        state = self._call(params, rows, max_length, method="start")
-        return (), jax.tree.map(lambda leaf: leaf[:, None], state)
+        """Makes room for one text for each source, which is its beginning, and EOS."""
+        begins = {"tokens": batch["source"], "length": batch["source_mask"].sum(axis=-1) - 1}
+        state = self._call(params, batch["source"].shape[0], max_length, method="start")
+        return jax.tree.map(lambda leaf: leaf[:, None], (begins, state))
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
     ) -> tuple[Array, Array, Any]:
-        """Feeds one token to every hypothesis; the weights are those of a single empty slot."""
-        return self._call(params, state, tokens, method="step")
+        """Feeds one token to every hypothesis; the weights are those of a single empty slot.
+
+        As long as a text is at its beginning, the next token of that is certain.
+        """
+        position = state["position"]
+        logits, weights, state = self._call(params, state, tokens, method="step")
+        return _begin(logits, memory, position), weights, state
 
     def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
         if self.config.dtype != "float32":
@@ -172,3 +180,14 @@ class LanguageModelModule(nn.Module):
     def _logits(self, features: Array) -> Array:
         table = self.tables.get("output", self.tables["embedding"])
         return logits_of(features, table, self.tables["output_bias"])
+
+
+def _begin(
+    logits: Float[Array, "B K V"], begins: Mapping[str, Array], position: Int[Array, "B K"]
+) -> Float[Array, "B K V"]:
+    """Makes the token at `position` certain where the beginning has one there."""
+    tokens, length = begins["tokens"], begins["length"]
+    here = jnp.minimum(position, tokens.shape[-1] - 1)[..., None]
+    token = jnp.take_along_axis(tokens, here, axis=-1)
+    certain = jnp.where(jnp.arange(logits.shape[-1]) == token, 0.0, -jnp.inf)
+    return jnp.where((position < length)[..., None], certain, logits)

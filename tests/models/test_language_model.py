@@ -10,6 +10,7 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
 from attention_jax.models import build_model, find_config
+from attention_jax.search.state import repeat_state
 from tests.parameters import drawn
 
 B, T, V = 2, 5, 9
@@ -27,7 +28,7 @@ def started(**changes):
 def batch():
     target = jnp.asarray(np.random.default_rng(0).integers(4, V, (B, T)), jnp.int32)
     mask = jnp.arange(T) < jnp.array([5, 3])[:, None]
-    rows = {"source": jnp.zeros((B, 2), jnp.int32), "source_mask": jnp.ones((B, 2), bool)}
+    rows = {"source": jnp.full((B, 1), 2, jnp.int32), "source_mask": jnp.ones((B, 1), bool)}  # EOS
     return {**rows, "target": target, "target_mask": mask}
 
 
@@ -43,6 +44,29 @@ def test_cached_steps_equal_the_whole():
         np.testing.assert_allclose(logits[real, 0], output.logits[real, t], rtol=1e-4, atol=1e-5)
         assert weights.shape == (B, 1, 1)
         previous = batch()["target"][:, t : t + 1]
+
+
+def test_a_text_is_certain_as_long_as_it_begins():
+    """Rows begin with two tokens, one and none; K hypotheses of a row begin alike."""
+    model, params = started()
+    length = jnp.array([2, 1, 0])
+    source = jnp.asarray([[5, 6, 2], [7, 2, 0], [2, 0, 0]], jnp.int32)
+    given = {"source": source, "source_mask": jnp.arange(3) <= length[:, None]}
+    begins, state = model.start(params, given, T)
+    nothing = {"source": jnp.full((3, 1), 2), "source_mask": jnp.ones((3, 1), bool)}
+    empty, free = model.start(params, nothing, T)
+    state, free = repeat_state(state, 3, 2), repeat_state(free, 3, 2)
+    tokens = jnp.full((3, 2), 1, jnp.int32)
+    for t in range(4):
+        logits, _, state = model.step(params, begins, state, tokens)
+        expected, _, free = model.step(params, empty, free, tokens)
+        for row in range(3):
+            if t < length[row]:
+                probabilities = jax.nn.softmax(logits[row])
+                np.testing.assert_array_equal(probabilities[:, source[row, t]], [1, 1])
+            else:
+                np.testing.assert_array_equal(logits[row], expected[row])
+        tokens = logits.argmax(-1)
 
 
 def test_neither_sources_nor_later_tokens_are_read():
