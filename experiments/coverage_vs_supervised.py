@@ -100,9 +100,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
             sections += [f"![{caption}]({plot.relative_to(out)})", ""]
             paths.append(plot)
     sections += gains_section(found, tuple(CONDITIONS), _labels())
-    reading = folder / "reading.md"
-    if reading.exists():
-        sections += ["## Reading", "", reading.read_text(encoding="utf-8").strip(), ""]
+    sections += tables.reading(folder)
     sections += ["## How it was made", "", tables.provenance(runs), ""]
     sentences = folder / "sentences.md"
     write_text(sentences, "\n".join(_sentences_page(runs)))

@@ -136,6 +136,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         length_tables.draw(curves, title, path)
         paths.append(path)
         sections += [*length_tables.section(title, curves, path.relative_to(out)), ""]
+    sections += tables.reading(out / grid.name)
     sections += ["## How it was made", "", tables.provenance(runs), ""]
     write_text(page, "\n".join(sections))
     return [page, *paths]

@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,14 @@ def probability(p: float, resamples: int) -> str:
     """Writes a p-value, or the bound that so many resamples can show."""
     least = 1 / (1 + resamples)
     return f"< {2 * least:.3f}" if p <= least else f"{p:.3f}"
+
+
+def reading(folder: Path) -> list[str]:
+    """Returns the section of what somebody made of the numbers, `reading.md`, where there is it."""
+    path = folder / "reading.md"
+    if not path.exists():
+        return []
+    return ["## Reading", "", path.read_text(encoding="utf-8").strip(), ""]
 
 
 def provenance(runs: Sequence[Run]) -> str:

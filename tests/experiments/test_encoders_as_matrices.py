@@ -99,5 +99,8 @@ def test_committed_page_is_what_the_committed_records_give(tmp_path):
     runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
     if not runs or not committed.exists():
         pytest.skip("no results are committed")
+    (tmp_path / grid.name).mkdir()
+    shutil.copy(out / grid.name / "reading.md", tmp_path / grid.name)
     page, *_ = experiment.write_report(grid, runs, tmp_path)
     assert page.read_text() == committed.read_text()
+    assert "\n## Reading\n" in page.read_text()
