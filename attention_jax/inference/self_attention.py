@@ -93,15 +93,10 @@ def _weights(model: Any, sides: list[Any], params: Params, batch: Batch) -> dict
     kept: dict[str, list[Array]] = {part: [] for part, _, _ in sides}
     for part, field, _ in sides:
         side = getattr(model, part)
-        recorded = _Recorded(**_fields(getattr(side, field)), kept=kept[part])
+        recorded = _Recorded(**vars(getattr(side, field)), kept=kept[part])
         model = dataclasses.replace(model, **{part: dataclasses.replace(side, **{field: recorded})})
     model.apply(params, batch)
     return kept
-
-
-def _fields(mechanism: Mechanism) -> dict[str, Any]:
-    fields = dataclasses.fields(mechanism)
-    return {field.name: getattr(mechanism, field.name) for field in fields}
 
 
 def _cut(

@@ -9,10 +9,10 @@ from attention_jax.evaluation.attention_statistics import normalized_entropy
 from attention_jax.inference.heads import Head
 from attention_jax.inference.self_attention import self_attention
 from attention_jax.inference.trained import TrainedRun
+from attention_jax.inference.viewing import MOST_SHOWN
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from attention_jax.types import SpecialIds
 
-MOST_SENTENCES = 1000
 _MOST_PICTURES = 20_000  # of all heads together, some 10 MB of captions
 
 
@@ -34,7 +34,7 @@ def write_self_attention_viewers(
     shown = [head for head in heads if not head.is_cross]
     if not shown or not run.directory.writes:
         return
-    number = min(len(split), MOST_SENTENCES, max(1, _MOST_PICTURES // len(shown)))
+    number = min(len(split), MOST_SHOWN, max(1, _MOST_PICTURES // len(shown)))
     chosen = split.select(range(number))
     found = self_attention(run, chosen)
     for side in dict.fromkeys(_side(head) for head in shown):

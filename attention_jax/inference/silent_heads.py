@@ -89,7 +89,6 @@ def _without_context(model: Any, head: int) -> Any:
     """Returns a model of the same parameters whose decoder gets zeros from a head."""
     if isinstance(model, BidirectionalModel):
         return dataclasses.replace(model, forward=_without_context(model.forward, head))
-    mechanism = model.decoder.mechanism
-    fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
-    decoder = dataclasses.replace(model.decoder, mechanism=_Silenced(**fields, head=head))
+    silenced = _Silenced(**vars(model.decoder.mechanism), head=head)
+    decoder = dataclasses.replace(model.decoder, mechanism=silenced)
     return dataclasses.replace(model, decoder=decoder)
