@@ -29,7 +29,7 @@ from attention_jax.training.measuring.validation import Measurement, batches_of_
 from configs import luong2015, vaswani2017
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.tiny import tiny_config
-from tests.training.untrained import write_text
+from tests.training.untrained import untrained, write_text
 
 pytestmark = pytest.mark.early
 
@@ -189,12 +189,8 @@ def test_heads_of_self_attention_need_no_others(name, tmp_path):
     if name == "encoders_as_matrices":
         config.model.encoder = {"name": "self_attention", "num_layers": 1, "feed_forward_dim": 8}
         config.model.encoder.self_attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
-    config.training = {"num_steps": 1, "evaluate_every_steps": 0}
-    config.evaluation = {"splits": (), "num_heat_maps": 0}
     config.search = {"method": "greedy"}
-    run_experiment(from_config_dict(config), tmp_path / "run")
-    run = load_run(tmp_path / "run")
-    task = build_task(run.config.data, run.directory.vocabularies)
+    run, task = untrained(from_config_dict(config), tmp_path / "run")
     evaluate_as_asked(run, task, EvaluationRequest(split=("test",), heads=True))
     lines = (tmp_path / "run" / "heads.test.tsv").read_text().splitlines()
     rows = list(csv.DictReader(lines, delimiter="\t"))
@@ -207,11 +203,8 @@ def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_pa
     """Luong's decoder reads it by one matrix, whose rows of the head are put to zero."""
     config = luong2015.get_config("smoke")
     config.model.attention.update({"name": "bahdanau", "num_heads": 2})
-    config.training = {"num_steps": 3, "evaluate_every_steps": 0}
-    config.evaluation = {"splits": (), "num_heat_maps": 0}
-    run_experiment(from_config_dict(config), tmp_path / "run")
-    run = load_run(tmp_path / "run")
-    split = build_task(run.config.data, run.directory.vocabularies).split("test").select(range(40))
+    run, task = untrained(from_config_dict(config), tmp_path / "run")
+    split = task.split("test").select(range(40))
     measured = analyse_heads(run, split)
     assert [(head.layer, head.number) for head in measured] == [
         ("decoder/attention", 0), ("decoder/attention", 1),
@@ -231,8 +224,6 @@ def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_pa
 
 
 def test_a_model_without_heads_is_refused(tmp_path):
-    run_experiment(tiny_config(num_steps=1, evaluation={"splits": ()}), tmp_path / "run")
-    run = load_run(tmp_path / "run")
-    task = build_task(run.config.data, run.directory.vocabularies)
+    run, task = untrained(tiny_config(), tmp_path / "run")
     with pytest.raises(UserError, match="--heads: expected a model with several heads, found none"):
         check_heads(run, task.split("test"))

@@ -1,4 +1,4 @@
-"""Runs of both directions that were never trained, for tests of what evaluation says of a run."""
+"""Runs that were never trained, for tests of what evaluation says of a run."""
 
 import dataclasses
 import functools
@@ -12,6 +12,7 @@ from attention_jax.data.tasks import Task, build_task
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.models import build_model
 from attention_jax.objectives.supervised_alignment import Term
+from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import build_strategy
@@ -52,9 +53,14 @@ def untrained_run(
     attention = dataclasses.replace(config.model.attention, num_heads=num_heads)
     model_config = dataclasses.replace(config.model, attention=attention)
     config = dataclasses.replace(config, data=data, model=model_config)
+    return untrained(config, folder)
+
+
+def untrained(config: ExperimentConfig, folder: Path) -> tuple[TrainedRun, Task]:
+    """Returns a run of a config in a new folder, with parameters at random, and its task."""
     directory = RunDirectory(folder)
     folder.mkdir()
-    task = build_task(data, directory.vocabularies)
+    task = build_task(config.data, directory.vocabularies)
     vocabularies = task.source_vocabulary, task.target_vocabulary
     model = build_model(config.model, *(each.size for each in vocabularies))
     optimizer, strategy = build_optimizer(config.optimizer), build_strategy(config.sharding)
