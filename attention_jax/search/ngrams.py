@@ -14,7 +14,8 @@ def without_repeats(
     """Sets the logits of tokens that would complete a repeated n-gram to minus infinity.
 
     Wherever the last n - 1 tokens stood before, the token that followed them then is ruled out.
-    EOS, which no beginning contains, never is.
+    EOS, which no beginning contains, never is; nor is a token beside which nothing is possible, as
+    where a model is told how its text begins.
 
     Args:
       logits: Of the token at `position`.
@@ -39,4 +40,5 @@ def without_repeats(
     # A token beyond the vocabulary is dropped.
     ruled_out = jnp.where(repeats, written[..., size - 1 :], vocabulary)
     rows, columns = jnp.ogrid[:batch, :hypotheses]
-    return logits.at[rows[..., None], columns[..., None], ruled_out].set(-jnp.inf, mode="drop")
+    others = logits.at[rows[..., None], columns[..., None], ruled_out].set(-jnp.inf, mode="drop")
+    return jnp.where(jnp.all(others == -jnp.inf, axis=-1, keepdims=True), logits, others)

@@ -29,6 +29,14 @@ def test_ruled_out_is_what_would_repeat(size, numpy_rng):
                 assert found[place][token] == expected
 
 
+def test_a_token_that_is_certain_may_repeat():
+    written = jnp.full((1, 2, 4), 5, jnp.int32)
+    logits = jnp.full((1, 2, 8), -jnp.inf).at[:, 0, 5].set(0.0).at[:, 1, 4:6].set(0.0)
+    certain, uncertain = ruled_out(logits, written, jnp.int32(3), 2)[0]
+    assert np.flatnonzero(certain > -np.inf) == [5]
+    assert np.flatnonzero(uncertain > -np.inf) == [4]
+
+
 @pytest.mark.parametrize("size", [1, 2])
 def test_beam_of_full_width_equals_exhaustive_search(size):
     model = ToyModel(0, batch=4)
