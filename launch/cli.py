@@ -263,7 +263,8 @@ def _guarded(main: Callable[[], int | None]) -> int:
     except RuntimeError as error:
         if _OUT_OF_MEMORY not in str(error):
             raise
-        _fail(f"{' '.join(str(error).split())}; smaller batches, beams or models take less")
+        text = ' '.join(str(error).split()).removesuffix('.')
+        _fail(f"{text}; smaller batches, beams or models take less")
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

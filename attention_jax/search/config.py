@@ -72,10 +72,9 @@ class SearchConfig:
     unknown_dictionary: str = setting("")
 
     def __post_init__(self):
-        most = {"greedy": 1, "beam": self.beam_size}.get(self.method, self.num_hypotheses)
-        if self.num_hypotheses > most:
+        if self.num_hypotheses > self.width:
             raise ValueError(
-                f"num_hypotheses: expected at most {most} with method {self.method!r}"
+                f"num_hypotheses: expected at most {self.width} with method {self.method!r}"
                 f"{f' and beam_size {self.beam_size}' if self.method == 'beam' else ''}"
                 f", found {self.num_hypotheses}"
             )
@@ -113,6 +112,11 @@ class SearchConfig:
                 "unknown_dictionary: expected only with replace_unknown, found "
                 f"{self.unknown_dictionary!r} without it"
             )
+
+    @property
+    def width(self) -> int:
+        """Hypotheses of a source that a search follows at a time."""
+        return {"greedy": 1, "beam": self.beam_size}.get(self.method, self.num_hypotheses)
 
     @property
     def needs_alignment(self) -> str | None:

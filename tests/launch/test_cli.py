@@ -197,7 +197,7 @@ def test_want_of_memory_is_one_line(is_memory, capsys, monkeypatch):
     if is_memory:
         assert raised.value.code == 2
         assert capsys.readouterr().err == (
-            "error: RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.; smaller batches, beams "
+            "error: RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes; smaller batches, beams "
             "or models take less\n"
         )
 

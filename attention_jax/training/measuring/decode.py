@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
-from attention_jax.data.pipeline import make_eval_batches
+from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.tasks import Split
 from attention_jax.errors import ConfigError
 from attention_jax.search import Hypotheses, SearchConfig, search
@@ -21,6 +21,10 @@ from attention_jax.training.sharding import (
     shard_batch,
 )
 from attention_jax.types import Batch, Model, Params
+
+# Weights of attention that are held for all hypotheses of a batch: a quarter of a GiB. Batches of
+# sentences are far below; a paragraph in a batch of 64 is not.
+_MOST_WEIGHTS = 2**26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +93,8 @@ class Decoder:
         """
         params = jax.device_put(fetch(params), replicated(self._mesh))
         found: dict[int, list[Hypothesis]] = {}
-        for number, batch in enumerate(make_eval_batches(split, data_config)):
+        batches = in_parts(make_eval_batches(split, data_config), self._config)
+        for number, batch in enumerate(batches):
             if number % jax.process_count() != jax.process_index():
                 continue
             batch = pad_rows(batch, self._mesh.size)
@@ -118,15 +123,33 @@ class Decoder:
         return search(step, state, self._config, lengths, max_length, rng)
 
 
+def in_parts(batches: Iterable[NumpyBatch], config: SearchConfig) -> Iterator[NumpyBatch]:
+    """Yields batches, those of long sources in parts of equal shapes that fit into memory.
+
+    Args:
+      batches: Of sources, with fillers at their ends.
+      config: How long outputs may be, and how many are followed at a time.
+    """
+    for batch in batches:
+        rows, length = batch["source"].shape
+        weights = rows * config.width * config.longest(length) * length
+        size = -(-rows // min(rows, -(-weights // _MOST_WEIGHTS)))
+        for first in range(0, rows, size):
+            part = {name: array[first : first + size] for name, array in batch.items()}
+            if (part["index"] >= 0).any():
+                yield pad_rows(part, size)
+
+
 def _hypotheses(
     arrays: Mapping[str, np.ndarray], row: int, source_length: int
 ) -> list[Hypothesis]:
+    # A copy of what is its own: a view would keep the arrays of the whole batch.
     return [
         Hypothesis(
-            tokens=arrays["tokens"][row, rank, :length],
+            tokens=arrays["tokens"][row, rank, :length].copy(),
             log_prob=float(arrays["log_probs"][row, rank]),
             score=float(arrays["scores"][row, rank]),
-            weights=arrays["weights"][row, rank, :length, :source_length],
+            weights=arrays["weights"][row, rank, :length, :source_length].copy(),
         )
         for rank, length in enumerate(arrays["lengths"][row])
         if length

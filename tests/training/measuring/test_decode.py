@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from attention_jax.data.config import SmokeConfig
+from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import ConfigError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.layers.mechanism import find_config
 from attention_jax.models import build_model
 from attention_jax.search import SearchConfig
-from attention_jax.training.measuring.decode import Decoder, Hypothesis
+from attention_jax.training.measuring.decode import Decoder, Hypothesis, in_parts
 from attention_jax.training.measuring.scoring import (
     score_by_length,
     score_outputs,
@@ -45,6 +46,27 @@ def test_decoder_does_not_depend_on_batches(setting):
         np.testing.assert_allclose(
             [h.score for h in left], [h.score for h in right], rtol=1e-4
         )
+
+
+def test_long_sources_are_searched_few_at_a_time(setting, monkeypatch):
+    """In parts of one shape, none of which is of fillers alone; what is found does not change."""
+    task, model, params = setting
+    split = task.split("test").select(range(10))
+    data, config = SmokeConfig(eval_batch_size=16), SearchConfig(beam_size=2)
+    (batch,) = make_eval_batches(split, data)
+    indices = lambda: [part["index"].tolist() for part in in_parts([batch], config)]  # noqa: E731
+    assert indices() == [batch["index"].tolist()]
+    whole = Decoder(model, config)(params, split, data)
+
+    length, most = batch["source"].shape[1], f"{in_parts.__module__}._MOST_WEIGHTS"
+    monkeypatch.setattr(most, 3 * 2 * length * config.longest(length))
+    assert indices() == batch["index"][:12].reshape(4, 3).tolist()
+    found = Decoder(model, config)(params, split, data)
+    for left, right in zip(whole, found, strict=True):
+        assert [h.tokens.tolist() for h in left] == [h.tokens.tolist() for h in right]
+
+    monkeypatch.setattr(most, 1)  # a row is searched however long it is
+    assert indices() == batch["index"][:10].reshape(10, 1).tolist()
 
 
 def test_decoder_returns_attention_without_padding(setting):
