@@ -263,7 +263,7 @@ def _guarded(main: Callable[[], int | None]) -> int:
     except RuntimeError as error:
         if _OUT_OF_MEMORY not in str(error):
             raise
-        text = ' '.join(str(error).split()).removesuffix('.')
+        text = " ".join(str(error).split()).removesuffix(".")
         _fail(f"{text}; smaller batches, beams or models take less")
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
