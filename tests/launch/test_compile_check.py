@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from tests.training.untrained import write_text
+
 CONFIG = "--config=configs/quickstart.py:smoke"
 
 
@@ -25,6 +27,23 @@ def test_too_little_memory_ends_with_one_line_and_code_1(launch):
     assert re.search(r"all-reduce over data \(4 devices\) +2 ", result.out)
     # What shard_map holds is what decoding holds: all of them.
     assert f"decoding holds all parameters: {held} MiB of a device's 1.0\n" in result.out
+
+
+def test_gnmt_of_the_papers_size_compiles_for_eight_devices(launch, tmp_path):
+    """Each of its 16 layers over all of them, by the rules of its config."""
+    source, target = write_text(tmp_path, 200)
+    result = launch(
+        "compile_check", "--config=configs/gnmt2016.py:paper", "--topology=cpu:8",
+        "--config.sharding.tensor=8", f"--config.data.train_source={source}",
+        f"--config.data.train_target={target}", "--config.data.subwords.kind=words",
+        "--config.data.num_buckets=1",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert "cpu:8: 8 devices, mesh tensor=8" in result.out
+    parameters = 4 * int(re.search(r"([\d,]+) parameters", result.out)[1].replace(",", "")) / 2**20
+    assert parameters > 4 * 182e6 / 2**20  # of the layers, beside which there are few words
+    held = float(re.search(r"parameters +([\d.]+)\n", result.out)[1])
+    assert 1 / 8 < held / parameters < 0.15  # attention is whole
 
 
 @pytest.mark.parametrize(
