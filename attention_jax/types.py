@@ -132,7 +132,8 @@ class Model(Protocol):
 
         Returns:
           (memory, state): pytrees with leading axes `B 1`; `memory` is constant through a
-          search, every leaf of `state` follows its hypothesis.
+          search, every leaf of `state` follows its hypothesis. Leaves that are larger for longer
+          outputs hold zeros at their ends, for positions that were not written yet.
         """
         ...
 

@@ -5,10 +5,12 @@ Conditional GRU with additive attention, at the size of a small corpus.
 come from, and the number of training pairs.
 
 Command:  python -m experiments.coverage_vs_supervised --jobs=2    (all runs, then the tables)
+          python -m experiments.coverage_vs_supervised --full    (the papers' order of size, for a
+              GPU: `FULL` of experiments/alignment_variants.py says what is larger)
           python -m launch.train --config=configs/coverage_vs_supervised.py:multi30k \
               --workdir=runs/base    (one run: the base model)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
-Expected: see docs/results/coverage_vs_supervised.md
+Expected: see docs/results/coverage_vs_supervised.md; the full size was not measured yet
 Time:     about eight minutes a run on one CPU core
 """
 

@@ -4,7 +4,7 @@ from experiments.alignment_variants import BASE
 from experiments.claims import Claim
 
 _TU, _COHN, _SEE = "Tu et al. 2016", "Cohn et al. 2016", "See et al. 2017"
-_LIU, _MI = "Liu et al. 2016", "Mi et al. 2016"
+_LIU, _MI, _GARG = "Liu et al. 2016", "Mi et al. 2016", "Garg et al. 2019"
 
 CLAIMS = (
     Claim(_TU, "linguistic coverage translates better", "bleu", "linguistic", BASE),
@@ -17,6 +17,7 @@ CLAIMS = (
     Claim(_MI, "coverage embeddings align better", "aer", "embedding", BASE),
     Claim(_COHN, "structural biases translate better", "bleu", "biases", BASE),
     Claim(_COHN, "structural biases align better", "aer", "biases", BASE),
+    Claim(_COHN, "global fertility in a second stage helps biases", "bleu", "global", "biases"),
     Claim(_COHN, "training both directions helps", "bleu", "symmetry", BASE),
     Claim(_COHN, "training both directions aligns better", "aer", "symmetry", BASE),
     Claim(_SEE, "the coverage loss repeats less", "repeated", "see_loss", BASE),
@@ -24,4 +25,5 @@ CLAIMS = (
     Claim(_LIU, "supervision translates better", "bleu", "ce_hmm", BASE),
     Claim(_LIU, "cross-entropy is better than squared error", "bleu", "ce_hmm", "mse_hmm"),
     Claim(_LIU, "cross-entropy is better than multiplication", "bleu", "ce_hmm", "mul_hmm"),
+    Claim(_GARG, "a supervised head aligns better", "aer", "head_eflomal", BASE),
 )

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from attention_jax.data.config import DataConfig
 from attention_jax.data.storage import data_root
 from attention_jax.data.tasks import Split
+from attention_jax.data.text.words import word_pieces
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
 from attention_jax.evaluation.alignment import links_from_weights
@@ -141,11 +142,11 @@ def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> di
     written = dataclasses.replace(split, targets=list(outputs))
     found = []
     for index, forced in enumerate(forced_attention(run, written)):
-        tokens = (
-            split.source_vocabulary.tokens(written.source_ids[index]),
-            split.target_vocabulary.tokens(written.target_ids[index]),
+        words = (
+            word_pieces(split.source_vocabulary, written.source_ids[index], split.sources[index]),
+            word_pieces(split.target_vocabulary, written.target_ids[index]),
         )
-        found.append(fertility(covering_weights(forced.weights, *tokens)))
+        found.append(fertility(covering_weights(forced.weights, *words)))
     return {
         "unattended": np.array([[np.sum(f < DROPPED_BELOW), len(f)] for f in found], float),
         "overattended": np.array([[np.sum(f > REPEATED_ABOVE), len(f)] for f in found], float),

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.score_dots import score_dots
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
+from experiments.score_panels import score_panels
 
 NAME = "luong2015_ablation"
 USAGE = """
@@ -28,6 +31,12 @@ HALF_WIDTH = 5
 PLACES = ("global", "local_m", "local_p")
 SCORES = ("location", "dot", "general", "concat")
 _DIM = 192
+_TESTS = (
+    "Mean ± standard deviation over seeds. Differences of BLEU and AER are tested by a two-sided "
+    f"paired bootstrap of {seeds.RESAMPLES:,} draws over sentences and over seeds, each pair of "
+    "systems by itself: of twenty such tests one is expected to have p < 0.05 by chance. A system "
+    "of a single seed is tested over sentences only."
+)
 _MEASURES = ("bleu", "aer", "match", "missing", "repeated")
 
 
@@ -133,7 +142,7 @@ def make_grid(smoke: bool = False) -> Grid:
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page.
+    """Writes the page and its plot.
 
     Args:
       grid: The experiment.
@@ -144,9 +153,13 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
       The paths written.
     """
     found = attention_record.by_cell(grid, runs)
-    page = out / f"{grid.name}.md"
+    page, plot = out / f"{grid.name}.md", out / grid.name / "scores.png"
+    panels = score_panels(_layout(), found, runs, ("bleu", "aer"))
+    save_figure(score_dots(panels, "Luong's ablation"), plot)
     sections = [
         *_opening(grid, runs),
+        f"![Perplexity, BLEU and AER of every system]({plot.relative_to(out)})",
+        "",
         "## From no attention to local attention (table 1)",
         "",
         _main_table(grid, runs, found, STEPS),
@@ -162,19 +175,33 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
                                 not name.endswith("_feed")]
         ),
         "",
-        "## What input feeding changes",
+        *_comparisons(found),
+        _TESTS,
         "",
-        _feeding_table(found),
-        "",
-        measure_tables.LEGEND,
-        "",
+        *tables.reading(plot.parent),
         "## How it was made",
         "",
         tables.provenance(runs),
         "",
     ]  # fmt: skip
     write_text(page, "\n".join(sections))
-    return [page]
+    return [page, plot]
+
+
+def _layout() -> dict[str, dict[str, str]]:
+    """Returns the cells to draw: by series, and by the names of their lines."""
+    known = systems()
+    layout = {
+        "no attention": {known[name].label: name for name in STEPS[:3]},
+        "without input feeding": {},
+        "with input feeding": {},
+    }
+    for name in known:
+        if name.startswith(PLACES):
+            series = "with" if name.endswith("_feed") else "without"
+            line = known[f"{name.removesuffix('_feed')}_feed"].label
+            layout[f"{series} input feeding"][line] = name
+    return layout
 
 
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
@@ -245,23 +272,34 @@ def _main_table(
     )
 
 
-def _feeding_table(found: measure_tables.Found) -> str:
-    known, rows = systems(), []
-    for name in found:
-        fed = f"{name}_feed"
-        if fed not in found:
-            continue
-        cells = []
-        for measure in ("bleu", "aer"):
-            result = seeds.compare(
-                [run[measure] for run in found[name]], [run[measure] for run in found[fed]]
-            )
-            p = tables.probability(result.p_value, seeds.RESAMPLES)
-            cells += [f"{result.difference:+.2f}", tables.interval(result), p]
-        rows.append([known[fed].label, *cells])
-    return tables.table(
-        ["feeding against none", "BLEU", "95 % interval", "p", "AER", "95 % interval", "p"], rows
-    )
+def _comparisons(found: measure_tables.Found) -> list[str]:
+    """Returns sections on what input feeding, the place and the score change, one at a time."""
+    sections = []
+    for heading, (title, pairs) in comparisons().items():
+        table = measure_tables.contrasts(found, title, pairs, ("bleu", "aer"))
+        sections += [f"## {heading}", "", table, ""]
+    return sections
+
+
+def comparisons() -> dict[str, tuple[str, dict[str, tuple[str, str]]]]:
+    """Returns what is tested: by heading, a title and pairs of cells by the names of their rows."""
+    known = systems()
+    fed = [(place, score) for place in PLACES for score in SCORES]
+    name = "{}_{}_feed".format
+    return {
+        "What input feeding changes": ("feeding against none", {
+            known[name(*each)].label: (name(*each).removesuffix("_feed"), name(*each))
+            for each in fed
+        }),
+        "What the place changes, with input feeding": ("local against global", {
+            known[name(place, score)].label: (name("global", score), name(place, score))
+            for place, score in fed if place != "global"
+        }),
+        "What the score changes, with input feeding": ("against dot in the same place", {
+            known[name(place, score)].label: (name(place, "dot"), name(place, score))
+            for place, score in fed if score != "dot"
+        }),
+    }  # fmt: skip
 
 
 def _number(value: float | str | None) -> str:

@@ -30,7 +30,7 @@ def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -
     for name, runs in found.items():
         cells = [_cell(runs, found[base], measure, name == base) for measure in measures]
         rows.append([labels[name], str(len(runs)), *cells])
-    headings = [_heading(measure) for measure in measures]
+    headings = [heading(measure) for measure in measures]
     return tables.table(["system", "seeds", *headings], rows)
 
 
@@ -61,6 +61,39 @@ def differences(
     return tables.table(headings, rows)
 
 
+def contrasts(
+    found: Found,
+    title: str,
+    pairs: Mapping[str, tuple[str, str]],
+    measures: Sequence[str],
+) -> str:
+    """Returns a table of pairs of variants: how much higher the second one is in each measure.
+
+    Args:
+      found: The measures of each seed of each variant.
+      title: Over the names of the pairs.
+      pairs: By the name of its row, two variants; a pair one of which is missing is left out.
+      measures: Names of `MEASURES`; a pair one of which lacks it has gaps.
+    """
+    rows = []
+    for name, pair in pairs.items():
+        if not all(variant in found for variant in pair):
+            continue
+        first, second = (found[variant] for variant in pair)
+        cells: list[str] = []
+        for measure in measures:
+            if not _all_have(measure, first, second):
+                cells += [tables.NOTHING] * 3
+                continue
+            result = seeds.compare(_of(first, measure), _of(second, measure))
+            p = tables.probability(result.p_value, seeds.RESAMPLES)
+            cells += [f"{result.difference:+.2f}", tables.interval(result), p]
+        rows.append([name, *cells])
+    headings = [text for measure in measures
+                for text in (MEASURES[measure].label, "95 % interval", "p")]  # fmt: skip
+    return tables.table([title, *headings], rows)
+
+
 def _cell(
     runs: Sequence[Mapping[str, SentenceMeasure]],
     base: Sequence[Mapping[str, SentenceMeasure]],
@@ -76,7 +109,8 @@ def _cell(
     return text + (" **" if p < SURE else " *" if p < LIKELY else "")
 
 
-def _heading(measure: str) -> str:
+def heading(measure: str) -> str:
+    """Returns how a table or plot calls a measure, with an arrow to its better end."""
     arrow = {"high": " ↑", "low": " ↓", "": ""}[MEASURES[measure].is_better]
     return MEASURES[measure].label + arrow
 

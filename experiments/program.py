@@ -16,6 +16,7 @@ _ONLY = flags.DEFINE_list("only", [], "Names of the cells to run; all if empty."
 _LIST = flags.DEFINE_bool("list", False, "Show the runs and stop.")
 _TABLES_ONLY = flags.DEFINE_bool("tables_only", False, "Run nothing.")
 _SMOKE = flags.DEFINE_bool("smoke", False, "A tiny grid.")
+_FULL = flags.DEFINE_bool("full", False, "The grid at its full size, where there is one.")
 _RUNS = flags.DEFINE_string("runs", "runs", "Where runs train.")
 _OUT = flags.DEFINE_string("out", None, "Where records and tables are written.")
 
@@ -38,6 +39,7 @@ def run(
     usage: str,
     make_grid: Callable[[bool], Grid],
     write_report: Callable[[Grid, Sequence[Run], Path], Sequence[Path]],
+    make_full_grid: Callable[[], Grid] | None = None,
 ) -> None:
     """Runs the program of an experiment.
 
@@ -46,10 +48,11 @@ def run(
       make_grid: Returns the grid; its argument says whether it should be the tiny one.
       write_report: Given the grid, its finished runs and a directory, writes tables and plots
         there and returns their paths.
+      make_full_grid: Returns the grid of `--full`; None where the experiment has one size.
     """
 
     def main() -> int:
-        grid = make_grid(_SMOKE.value)
+        grid = chosen_grid(make_grid, make_full_grid)
         runs_root = Path(_RUNS.value)
         out = Path(_OUT.value) if _OUT.value else _default_out(runs_root)
         runs = grid.runs(runs_root, out)
@@ -69,6 +72,23 @@ def run(
         return code
 
     cli.run(main, f"{usage.strip()}\n{OPTIONS}")
+
+
+def chosen_grid(
+    make_grid: Callable[[bool], Grid], make_full_grid: Callable[[], Grid] | None
+) -> Grid:
+    """Returns the grid that --smoke and --full ask for; its arguments are as those of `run`.
+
+    Raises:
+      UserError: If there is no such grid.
+    """
+    if not _FULL.value:
+        return make_grid(_SMOKE.value)
+    if make_full_grid is None:
+        raise UserError("--full: expected an experiment with a full size, found one without")
+    if _SMOKE.value:
+        raise UserError("--full: expected it without --smoke, found both")
+    return make_full_grid()
 
 
 def _default_out(runs: Path) -> Path:

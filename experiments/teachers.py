@@ -6,14 +6,14 @@ from pathlib import Path
 
 from attention_jax.data.alignment.aligners import align
 from attention_jax.data.tasks import Split, build_task
-from attention_jax.data.text.tokenization import JOINER, tokenize
+from attention_jax.data.text.words import words_of_text
 from attention_jax.errors import UserError
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.config import from_config_dict
 from attention_jax.training.files import write_json
-from experiments import attention_record
+from experiments import attention_record, program
 from experiments import coverage_vs_supervised as experiment
 from experiments.grid import Run
 from launch import cli
@@ -21,18 +21,19 @@ from launch import cli
 USAGE = """
 Measures the aligners that supervise attention on the test pairs that have gold links.
 
-usage: python -m experiments.teachers [--out=docs/results]
+usage: python -m experiments.teachers [--full] [--out=docs/results]
 
-Writes coverage_vs_supervised/teachers.json below --out, which the experiment's page shows. Needs
-ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm and 4,000 pairs, minutes for all.
+Writes coverage_vs_supervised/teachers.json below --out, which the experiment's page shows; with
+--full that of the full size. Needs ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm
+and 4,000 pairs, minutes for all.
 """
 Words = Sequence[Sequence[str]]
 
 
 def main() -> None:
     """Measures every teacher in every condition."""
-    grid = experiment.make_grid()
-    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own
+    grid = program.chosen_grid(experiment.make_grid, experiment.make_full_grid)
+    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own, like --full
     path = out / grid.name / experiment.TEACHERS
     found = {}
     for run in grid.runs(Path("runs"), out):
@@ -89,8 +90,7 @@ def _measured(run: Run) -> dict[str, float]:
 
 def _words(split: Split) -> tuple[Words, Words]:
     sources, targets = (
-        [[word.replace(JOINER, "") for word in tokenize(text)] for text in side]
-        for side in (split.sources, split.targets)
+        [words_of_text(text) for text in side] for side in (split.sources, split.targets)
     )
     return sources, targets
 

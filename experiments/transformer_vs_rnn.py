@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from attention_jax.plotting.curves import Curve
+from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.system_curves import system_curves
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
-from experiments.training_curves import METRICS, tokens_per_second
+from experiments.training_curves import METRICS, mean_curve, tokens_per_second
 
 NAME = "transformer_vs_rnn"
 USAGE = """
@@ -41,7 +44,7 @@ def make_grid(smoke: bool = False) -> Grid:
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page.
+    """Writes the page and its plot.
 
     Args:
       grid: The experiment.
@@ -59,10 +62,16 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     if len(found) > 1:
         for measure in measures:
             sections += [measure_tables.differences(found, LABELS, measure), ""]
-    sections += ["## How it was made", "", tables.provenance(runs), ""]
-    page = out / f"{grid.name}.md"
+    page, plot = out / f"{grid.name}.md", out / grid.name / "curves.png"
+    curves = {LABELS[cell]: _curve([run for run in runs if run.cell == cell]) for cell in found}
+    title, progress = "Perplexity as sentence pairs are read", "thousands of sentence pairs"
+    save_figure(system_curves({"": curves}, "validation perplexity", title, progress), plot)
+    sections += [
+        f"![{title}]({plot.relative_to(out)})", "", *tables.reading(plot.parent),
+        "## How it was made", "", tables.provenance(runs), "",
+    ]  # fmt: skip
     write_text(page, "\n".join(sections))
-    return [page]
+    return [page, plot]
 
 
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
@@ -81,6 +90,12 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "of the test set of 2016. It is a comparison of two recipes, and not of one change.",
         "",
     ]
+
+
+def _curve(runs: Sequence[Run]) -> Curve:
+    """Returns the validation perplexity over the sentence pairs read."""
+    steps, values = mean_curve(runs, "perplexity", "validation")
+    return steps * runs[0].resolved()["data"]["batch_size"] / 1000, values
 
 
 def _costs(found: measure_tables.Found, runs: Sequence[Run]) -> str:

@@ -9,7 +9,7 @@ from attention_jax.errors import UserError
 from attention_jax.inference.dropped_words import dropped_word_counts
 from attention_jax.training.config import from_config_dict
 from experiments import coverage_vs_supervised as experiment
-from experiments import disagreement, untranslated_counts
+from experiments import disagreement, program, untranslated_counts
 from experiments.grid import Run
 from launch import cli
 
@@ -17,17 +17,17 @@ USAGE = """
 Measures the content words of the test sources that no word of an output is linked to. One aligner
 (the HMM) is trained on all training pairs, the outputs of all finished runs and the references.
 
-usage: python -m experiments.untranslated [--out=docs/results]
+usage: python -m experiments.untranslated [--full] [--out=docs/results]
 
 Writes coverage_vs_supervised/untranslated.npz below --out: the counts of each sentence, which the
-experiment's page shows.
+experiment's page shows; with --full those of the full size.
 """
 
 
 def main() -> None:
     """Measures every finished run."""
-    grid = experiment.make_grid()
-    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own
+    grid = program.chosen_grid(experiment.make_grid, experiment.make_full_grid)
+    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own, like --full
     runs = grid.runs(Path("runs"), out)
     finished = [run for run in runs if run.is_finished()]
     if not finished:

@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.score_dots import score_dots
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
+from experiments.score_panels import score_panels
 
 NAME = "vaswani2017_table3"
 USAGE = """
@@ -128,7 +131,7 @@ def make_grid(smoke: bool = False) -> Grid:
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page.
+    """Writes the page and its plot.
 
     Args:
       grid: The experiment.
@@ -139,11 +142,17 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
       The paths written.
     """
     found = attention_record.by_cell(grid, runs)
-    page = out / f"{grid.name}.md"
+    page, plot = out / f"{grid.name}.md", out / grid.name / "scores.png"
+    known = rows()
+    layout = {"": {known[name].change: name for name in grid.cells}}
+    panels = score_panels(layout, found, runs, ("bleu",))
+    save_figure(score_dots(panels, "The Transformer's ablation", reference="base"), plot)
     sections = [*_opening(grid, runs), _table(grid, runs, found), "", measure_tables.LEGEND, "",
+                f"![Perplexity and BLEU of every row]({plot.relative_to(out)})", "",
+                *tables.reading(plot.parent),
                 "## How it was made", "", tables.provenance(runs), ""]  # fmt: skip
     write_text(page, "\n".join(sections))
-    return [page]
+    return [page, plot]
 
 
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
@@ -166,6 +175,9 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         f"feed-forward layers of {_WIDTH}; in the paper 6 + 6, 512, 8 and 2,048. A row "
         "multiplies a size of this base by what the paper's row multiplies its own by; a single "
         "head, dropout and label smoothing are what they are there;",
+        "- the paper's row \"big\" (6 layers, depth 1,024, 16 heads, feed-forward 4,096, dropout "
+        "0.3, 213 M parameters) is left out: it changes many sizes at once and trains three times "
+        "as long, for a corpus that is 150 times as large;",
         f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences; in the "
         "paper 100,000 of about 25,000 tokens a side;",
         "- perplexities are of subwords, of other vocabularies than the paper's;",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ def symmetrize() -> None:
             f"{cli.require('reverse')}: expected {len(forward)} lines as in "
             f"{cli.require('forward')}, found {len(reverse)}"
         )
+    _note_other_bases({"forward": forward, "reverse": reverse})
     _write(output, _symmetrized(forward, reverse, _value("method"), strict=_value("strict")))
 
 
@@ -158,6 +159,20 @@ def _read_links(
         lengths = [(target, source) for source, target in lengths]
     marked = parse_lines(read_lines(path), path, base=base, lengths=lengths)
     return [(transposed(each) if transpose else each).possible for each in marked]
+
+
+def _note_other_bases(directions: Mapping[str, Sequence[Links]]) -> None:
+    """Says where the words of one direction seem to be counted from 1, those of the other not."""
+    from attention_jax.evaluation.pharaoh import marked_links, may_count_from_one
+
+    names = [name for name, found in directions.items() if any(found)]
+    from_one = [n for n in names if may_count_from_one(map(marked_links, directions[n]))]
+    if len(names) == 2 and len(from_one) == 1:
+        (one,), (other,) = from_one, set(names) - set(from_one)
+        cli.note(
+            f"{cli.value(one)}: no link names word 0, as links of {cli.value(other)} do: "
+            "are its words counted from 1?"
+        )
 
 
 def _lengths() -> list[tuple[int, int]] | None:

@@ -21,12 +21,12 @@ class TextLines:
     Attributes:
       path: The text; of two files, the one of the sources.
       numbers: The line of every training pair, from 0; lines without one are left out or held out.
-      total: How many lines the text has.
+      pairs: Source and target of every line.
     """
 
     path: str
     numbers: list[int]
-    total: int
+    pairs: list[tuple[str, str]]
 
 
 def load_corpus(data_config: DataConfig) -> Examples:

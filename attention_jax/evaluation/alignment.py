@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 Weights = Float[np.ndarray, "T S"]
 Links = list[tuple[int, int]]
+Members = Sequence[Sequence[int]]
 
 
 def drop_ends(
@@ -41,43 +42,32 @@ def drop_ends(
 
 
 def merge_pieces(
-    weights: Weights, source_groups: Sequence[int], target_groups: Sequence[int]
+    weights: Weights, source_words: Members, target_words: Members
 ) -> Float[np.ndarray, "words_T words_S"]:
     """Turns attention between pieces into attention between words.
 
     The weights of the pieces of one source word are summed, the rows of the pieces of one target
-    word averaged, so that rows remain distributions.
+    word averaged, so that rows remain distributions. The weight of a source piece of several words
+    is shared equally among them, and the row of a target piece is that of each of its words.
 
     Args:
-      weights: `T S` between pieces.
-      source_groups: The word that each source piece belongs to, 0, 0, 1, ... as `word_groups`.
-      target_groups: The same for the target.
+      weights: `T S` between pieces, each of which belongs to a word.
+      source_words: The pieces of each source word.
+      target_words: The pieces of each target word.
 
     Raises:
-      ValueError: If the groups do not match the weights.
+      ValueError: If a piece has no word.
     """
-    weights = np.asarray(weights, np.float64)
-    if weights.shape != (len(target_groups), len(source_groups)):
-        raise ValueError(
-            f"expected weights of shape ({len(target_groups)}, {len(source_groups)}) for the "
-            f"groups, found {weights.shape}"
-        )
-    to_source, to_target = _membership(source_groups), _membership(target_groups)
-    return (to_target / to_target.sum(axis=0)).T @ weights @ to_source
+    weights = _checked(weights, source_words, target_words)
+    to_source = membership(source_words, weights.shape[1])
+    return _rows_of_words(weights, target_words) @ to_source
 
 
-def word_groups(pieces: Sequence[str], marker: str = "▁") -> list[int]:
-    """Numbers the words that pieces belong to; a piece that starts with `marker` begins a word.
-
-    Where no piece has the marker, as with characters or words, each piece is its own word.
-    """
-    if not any(piece.startswith(marker) for piece in pieces):
-        return list(range(len(pieces)))
-    groups: list[int] = []
-    for piece in pieces:
-        begins = piece.startswith(marker) or not groups
-        groups.append((groups[-1] if groups else -1) + begins)
-    return groups
+def membership(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
+    """Returns how much of each piece is of each word: equal shares of those that it belongs to."""
+    member = _indicators(words, num_pieces)
+    shares = member.sum(axis=1, keepdims=True)
+    return np.divide(member, shares, out=np.zeros_like(member), where=shares > 0)
 
 
 def links_from_weights(weights: Weights) -> Links:
@@ -94,6 +84,32 @@ def links_from_weights(weights: Weights) -> Links:
     )
 
 
+def links_between_words(weights: Weights, source_words: Members, target_words: Members) -> Links:
+    """Links every target word with the source word whose pieces it attends to most.
+
+    Words of the same pieces cannot be told apart by attention and are linked alike, as a link of
+    words is one of all their pieces: a word has the whole weight of a piece that it shares.
+
+    Args:
+      weights: `T S` between pieces, each of which belongs to a word.
+      source_words: The pieces of each source word.
+      target_words: The pieces of each target word.
+
+    Raises:
+      ValueError: If a piece has no word.
+    """
+    weights = _checked(weights, source_words, target_words)
+    whole = _rows_of_words(weights, target_words) @ _indicators(source_words, weights.shape[1])
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for word, pieces in enumerate(source_words):
+        alike.setdefault(tuple(pieces), []).append(word)
+    return sorted(
+        (other, target)
+        for source, target in links_from_weights(whole)
+        for other in alike[tuple(source_words[source])]
+    )
+
+
 def links_above(weights: Weights, threshold: float) -> Links:
     """Links every target position with all source positions of at least so much weight."""
     chosen = np.argwhere(np.asarray(weights) >= threshold)
@@ -105,6 +121,23 @@ def to_pharaoh(links: Iterable[tuple[int, int]]) -> str:
     return " ".join(f"{source}-{target}" for source, target in links)
 
 
-def _membership(groups: Sequence[int]) -> Float[np.ndarray, "pieces words"]:
-    index = np.asarray(groups, int)
-    return np.eye(index.max(initial=-1) + 1)[index]
+def _checked(weights: Weights, source_words: Members, target_words: Members) -> Weights:
+    sizes = tuple(len(set().union(*words)) for words in (target_words, source_words))
+    if np.shape(weights) != sizes:
+        raise ValueError(
+            f"expected weights of shape {sizes} for the pieces of the words, "
+            f"found {np.shape(weights)}"
+        )
+    return np.asarray(weights, np.float64)
+
+
+def _rows_of_words(weights: Weights, target_words: Members) -> Float[np.ndarray, "words_T S"]:
+    to_target = membership(target_words, weights.shape[0])
+    return (to_target / to_target.sum(axis=0)).T @ weights
+
+
+def _indicators(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
+    member = np.zeros((num_pieces, len(words)))
+    for word, pieces in enumerate(words):
+        member[list(pieces), word] = 1.0
+    return member

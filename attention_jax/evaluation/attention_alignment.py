@@ -2,7 +2,8 @@
 
 A weight matrix here is `T S` between words, without EOS on either side; links are (source, target)
 pairs from 0. Weights may be asked for a row earlier or later (`shift`), since a decoder's state
-may look at a word while the one before it, or after it, is written.
+may look at a word while the one before it, or after it, is written; or for a column, since an
+encoder's state may tell of the word beside its own.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,11 +12,20 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.evaluation.aer import count_links, saer
-from attention_jax.evaluation.alignment import links_from_weights
+from attention_jax.evaluation.alignment import links_from_weights, membership
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks
 
 Weights = Float[np.ndarray, "_T _S"]
 SHIFTS = (-1, 0, 1)
+# What is moved, and how far, by the endings of the names of what is measured then.
+SHIFTED = {
+    "_before": ("target", -1),
+    "": ("target", 0),
+    "_after": ("target", 1),
+    "_source_before": ("source", -1),
+    "_source_after": ("source", 1),
+}
+_SIDES = ("source", "target")  # of a link
 
 
 def between_words(
@@ -37,18 +47,21 @@ def between_words(
     Source:
       Koehn and Knowles (2017), section 3.5.
     """
-    to_source = _membership(source_tokens, weights.shape[1])
-    to_target = _membership(target_tokens, weights.shape[0])
+    to_source = membership(source_tokens, weights.shape[1])
+    to_target = membership(target_tokens, weights.shape[0])
     merged = to_target.T @ np.asarray(weights, np.float64) @ to_source
     total = merged.sum(axis=1, keepdims=True)
     return np.divide(merged, total, out=np.zeros_like(merged), where=total > 0)
 
 
-def shifted(weights: Weights, shift: int) -> Weights:
+def shifted(weights: Weights, shift: int, side: str = "target") -> Weights:
     """Returns the matrix whose row t is row t + shift; zeros where there is none.
 
-    With shift 1 a word is judged by the attention of the step after the one that wrote it.
+    With shift 1 a word is judged by the attention of the step after the one that wrote it; or, with
+    side `source` and for columns likewise, by the attention to the word after it.
     """
+    if side == "source":
+        return shifted(weights.T, shift).T
     moved = np.zeros_like(weights)
     size = len(weights)
     for row in range(max(0, -shift), min(size, size - shift)):
@@ -56,9 +69,11 @@ def shifted(weights: Weights, shift: int) -> Weights:
     return moved
 
 
-def links_with_rows(links: Collection[Link], shift: int, num_rows: int) -> list[Link]:
-    """Returns the links of the target words that `shifted` has a row for."""
-    return [link for link in links if 0 <= link[1] + shift < num_rows]
+def links_with_rows(
+    links: Collection[Link], shift: int, num_rows: int, side: str = "target"
+) -> list[Link]:
+    """Returns the links of the words of a side that `shifted` has a row, or column, for."""
+    return [link for link in links if 0 <= link[_SIDES.index(side)] + shift < num_rows]
 
 
 def probability_mass(weights: Weights, links: Collection[Link]) -> float:
@@ -110,8 +125,13 @@ def score_attention(
       In percent: `aer`, `alignment_precision` and `alignment_recall` of each target word's most
       attended source word, `saer`, and for each shift `match`, `match_before` (-1) and
       `match_after` (+1), and `probability_mass` likewise: means over the sentence pairs with
-      links, without the target words that have no row before or after them. Of the pairs whose
-      `match_before` or `match_after` is the largest, the attention is off by one.
+      links, without the target words that have no row before or after them. With
+      `_source_before` and `_source_after` columns are shifted: attention to the source word before
+      or after the linked one. Where `match` of a shift is larger than `match`, the attention is off
+      by one.
+
+    Source:
+      Koehn and Knowles (2017), section 3.5, where attention is off by one for German-English.
     """
     counts = count_links([links_from_weights(weights) for weights in matrices], golds)
     scores = {
@@ -127,22 +147,16 @@ def score_attention(
     ]
     measures: Mapping = {"match": match, "probability_mass": probability_mass}
     for name, measure in measures.items():
-        for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):
+        for suffix, (side, shift) in SHIFTED.items():
             values = [
-                measure(shifted(weights, shift), there)
+                measure(shifted(weights, shift, side), there)
                 for weights, links in linked
-                if (there := links_with_rows(links, shift, len(weights)))
+                if (there := links_with_rows(links, shift, _size(weights, side), side))
             ]
             if values:
                 scores[f"{name}{suffix}"] = 100 * float(np.mean(values))
     return scores
 
 
-def _membership(
-    tokens_of: Sequence[Sequence[int]], size: int
-) -> Float[np.ndarray, "tokens words"]:
-    member = np.zeros((size, len(tokens_of)))
-    for word, tokens in enumerate(tokens_of):
-        member[list(tokens), word] = 1.0
-    shares = member.sum(axis=1, keepdims=True)
-    return np.divide(member, shares, out=np.zeros_like(member), where=shares > 0)
+def _size(weights: Weights, side: str) -> int:
+    return weights.shape[side == "source"]

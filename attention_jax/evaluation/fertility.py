@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attention_jax.evaluation.alignment import merge_pieces, word_groups
+from attention_jax.evaluation.alignment import Members, merge_pieces
 
 Weights = Float[np.ndarray, "T S"]
 Fertility = Float[np.ndarray, " S"]
@@ -19,24 +19,23 @@ DROPPED_BELOW, REPEATED_ABOVE = 0.5, 1.5
 
 
 def covering_weights(
-    weights: Weights, source_tokens: Sequence[str], target_tokens: Sequence[str]
+    weights: Weights, source_words: Members, target_words: Members
 ) -> Float[np.ndarray, "words_T words_S"]:
     """Returns how much of a source word each word of an output covers.
 
-    Subwords are joined to words; the step that writes EOS, and what falls on the source's EOS, are
-    left out, and rows are not made to sum to 1.
+    Subwords are joined to words as `merge_pieces` does; the step that writes EOS, and what falls on
+    the source's EOS, are left out, and rows are not made to sum to 1.
 
     Args:
-      weights: The attention while the output is written, between tokens.
-      source_tokens: The pieces of its source, EOS included.
-      target_tokens: Its own, EOS included.
+      weights: The attention while the output is written, between tokens, EOS included.
+      source_words: The tokens of each word of its source, without EOS.
+      target_words: Those of its own words.
     """
     weights = np.asarray(weights, np.float64)[:-1, :-1]
     if 0 in weights.shape:
         # Without words on one side the others are covered by nothing.
-        sides = (target_tokens[:-1], source_tokens[:-1])
-        return np.zeros([max(word_groups(side), default=-1) + 1 for side in sides])
-    return merge_pieces(weights, word_groups(source_tokens[:-1]), word_groups(target_tokens[:-1]))
+        return np.zeros((len(target_words), len(source_words)))
+    return merge_pieces(weights, source_words, target_words)
 
 
 def fertility(weights: Weights) -> Fertility:

@@ -6,11 +6,13 @@ A link is `source-target`. In gold alignments that is a sure link, and `source?t
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from attention_jax.errors import DataError
 
 Link = tuple[int, int]
+_Parsed = TypeVar("_Parsed")
 
 _LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
@@ -51,19 +53,24 @@ def parse_lines(
 
     Raises:
       DataError: Naming file and line: of what is no link, counts from less than `base`, or lies
-        outside of its sentences; or if there are not as many lines as lengths.
+        outside of its sentences; or if there are not as many lines as lengths. Where the whole file
+        would fit its sentences if counted from 1, that is asked.
     """
     if lengths is not None and len(lines) != len(lengths):
         raise DataError(f"{name}: expected {len(lengths)} lines, found {len(lines)}")
-    return [
-        parse_line(
-            line,
-            f"{name}:{number}",
-            base=base,
-            lengths=None if lengths is None else lengths[number - 1],
-        )
-        for number, line in enumerate(lines, start=1)
-    ]
+
+    def parse(base: int) -> list[MarkedLinks]:
+        return [
+            parse_line(
+                line,
+                f"{name}:{number}",
+                base=base,
+                lengths=None if lengths is None else lengths[number - 1],
+            )
+            for number, line in enumerate(lines, start=1)
+        ]
+
+    return _or_ask_for_base_one(parse, base)
 
 
 def parse_gold(
@@ -90,6 +97,12 @@ def parse_gold(
     """
     if not is_numbered(lines):
         return dict(enumerate(parse_lines(lines, name, base=base, lengths=lengths)))
+    return _or_ask_for_base_one(lambda base: _parse_numbered(lines, name, base, lengths), base)
+
+
+def _parse_numbered(
+    lines: Sequence[str], name: str, base: int, lengths: Sequence[tuple[int, int]] | None
+) -> dict[int, MarkedLinks]:
     found: dict[int, MarkedLinks] = {}
     for row, line in enumerate(lines, start=1):
         if line.startswith("#"):
@@ -134,7 +147,7 @@ def parse_line(
                 f"should the base be 0?"
             )
         if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
-            raise DataError(
+            raise _OutsideError(
                 f"{where}: expected words of sentences of {lengths[0]} and {lengths[1]} words "
                 f"counted from {base}, found {word!r}"
             )
@@ -148,3 +161,21 @@ def transposed(links: MarkedLinks) -> MarkedLinks:
         frozenset((source, target) for target, source in links.sure),
         frozenset((source, target) for target, source in links.possible),
     )
+
+
+class _OutsideError(DataError):
+    """A link lies outside of its sentences."""
+
+
+def _or_ask_for_base_one(parse: Callable[[int], _Parsed], base: int) -> _Parsed:
+    """Calls `parse(base)`; where a link is outside, asks if the base is 1, should all fit then."""
+    try:
+        return parse(base)
+    except _OutsideError as error:
+        if base == 1:
+            raise
+        try:
+            parse(1)
+        except DataError:
+            raise error from None
+        raise DataError(f"{error}; should the base be 1?") from None

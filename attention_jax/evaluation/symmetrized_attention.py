@@ -39,12 +39,7 @@ def score_threshold(
     Returns:
       `aer_threshold`, `alignment_precision_threshold`, `alignment_recall_threshold` in percent.
     """
-    counts = count_links(extract_links(matrices, threshold), golds)
-    return {
-        "aer_threshold": counts.aer,
-        "alignment_precision_threshold": counts.precision,
-        "alignment_recall_threshold": counts.recall,
-    }
+    return _scores(extract_links(matrices, threshold), golds, "_threshold")
 
 
 def score_both_directions(
@@ -63,19 +58,29 @@ def score_both_directions(
 
     Returns:
       In percent `aer_reverse` and, for each way of symmetrising, `aer_intersection`, `aer_union`,
-      `aer_grow_diag`, ...; with a threshold `aer_threshold_reverse` and so on.
+      `aer_grow_diag`, ...; with a threshold `aer_threshold_reverse` and so on. Precision and recall
+      of each likewise, as `alignment_precision_reverse` and `alignment_recall_reverse`.
 
     Source:
       Koehn, Och and Marcu 2003, for attention in place of an aligner's links.
     """
-    prefix = "aer" if threshold is None else "aer_threshold"
+    kind = "" if threshold is None else "_threshold"
     one = extract_links(forward, threshold)
     other = [
         [(source, target) for target, source in links]
         for links in extract_links(reverse, threshold)
     ]
-    scores = {f"{prefix}_reverse": count_links(other, golds).aer}
+    scores = _scores(other, golds, f"{kind}_reverse")
     for method in METHODS:
         both = [symmetrize(*pair, method) for pair in zip(one, other, strict=True)]
-        scores[f"{prefix}_{method.replace('-', '_')}"] = count_links(both, golds).aer
+        scores |= _scores(both, golds, f"{kind}_{method.replace('-', '_')}")
     return scores
+
+
+def _scores(links: Links, golds: Sequence[MarkedLinks], suffix: str) -> dict[str, float]:
+    counts = count_links(links, golds)
+    return {
+        f"aer{suffix}": counts.aer,
+        f"alignment_precision{suffix}": counts.precision,
+        f"alignment_recall{suffix}": counts.recall,
+    }

@@ -6,7 +6,7 @@ import numpy as np
 
 from attention_jax.data.alignment.aligners import align
 from attention_jax.data.tasks import Texts
-from attention_jax.data.text.tokenization import JOINER, tokenize
+from attention_jax.data.text.words import words_of_text
 from attention_jax.evaluation.over_under import count_dropped, function_words
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.reporting.progress import Counter
@@ -51,9 +51,11 @@ def dropped_word_counts(
       For each name and source (words without a link, content words).
     """
     train_words, source_words = (
-        [_words(text) for text in texts] for texts in (train.sources, sources)
+        [words_of_text(text) for text in texts] for texts in (train.sources, sources)
     )
-    target_words = [_words(text) for texts in (train.targets, *outputs.values()) for text in texts]
+    target_words = [
+        words_of_text(text) for texts in (train.targets, *outputs.values()) for text in texts
+    ]
     done = 0
     counter = Counter("aligning outputs", _ITERATIONS)
 
@@ -80,7 +82,3 @@ def dropped_word_counts(
         name: counts[start : start + len(sources)]
         for name, start in zip(outputs, starts, strict=True)
     }
-
-
-def _words(text: str) -> list[str]:
-    return [word.replace(JOINER, "") for word in tokenize(text)]

@@ -146,8 +146,8 @@ class Evaluation:
             return
         vocabularies = run.source_vocabulary, run.target_vocabulary
         lines = [
-            pharaoh_line(best[0], ids, *vocabularies, run.alignment_shift) if best else ""
-            for best, ids in zip(outputs.found, split.source_ids, strict=True)
+            pharaoh_line(best[0], ids, text, *vocabularies, run.alignment_shift) if best else ""
+            for best, ids, text in zip(outputs.found, split.source_ids, split.sources, strict=True)
         ]
         directory.write_lines(directory.alignments(split.name), lines)
         from attention_jax.inference import pictures

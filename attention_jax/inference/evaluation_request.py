@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from attention_jax.data.tasks import TRANSLATION, Split, Task
 from attention_jax.errors import UserError
+from attention_jax.inference.alignment_table import format_alignment
 from attention_jax.inference.comparison import (
     compare_outputs,
     describe_comparison,
@@ -87,7 +88,8 @@ def evaluate_as_asked(
       note: Called at once with what may be amiss.
 
     Returns:
-      Comparisons with the other runs and results of these splits, as lines for the screen.
+      Comparisons with gold links and the other runs, and results of these splits, as lines for the
+      screen.
 
     Raises:
       UserError: If something that is asked for does not fit the run.
@@ -111,6 +113,7 @@ def evaluate_as_asked(
     for split in splits:
         outputs = evaluation.decode(split.name)
         more = {} if gold is None else gold.scores(request.alignment_threshold)
+        printed += [format_alignment(split.name, more)] if more else []
         if request.dropped_words:
             from attention_jax.inference.dropped_words import dropped_word_scores
 

@@ -7,7 +7,12 @@ from attention_jax.data.lines import read_lines
 from attention_jax.data.tasks import Split
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
-from attention_jax.evaluation.pharaoh import MarkedLinks, may_count_from_one, parse_gold
+from attention_jax.evaluation.pharaoh import (
+    MarkedLinks,
+    is_numbered,
+    may_count_from_one,
+    parse_gold,
+)
 from attention_jax.evaluation.symmetrized_attention import score_both_directions, score_threshold
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.trained import TrainedRun
@@ -62,7 +67,8 @@ class GoldFiles:
           note: Called with a line where the words seem to be counted from 1 and `base` is 0.
 
         Raises:
-          UserError: If there is not one split, or a file cannot be read or does not fit it.
+          UserError: If there is not one split, or a file cannot be read or does not fit it: links
+            for all pairs or, with their numbers, for some, within the words of their pair.
         """
         if not self.links:
             return None
@@ -70,15 +76,25 @@ class GoldFiles:
             names = ", ".join(split.name for split in splits)
             raise UserError(f"--alignment: expected one --split beside it, found {names}")
         (split,) = splits
-        golds = parse_gold(read_lines(self.links), self.links, base=int(self.base))
-        if max(golds, default=-1) >= len(split):
+        lines, base = read_lines(self.links), int(self.base)
+        if not is_numbered(lines) and len(lines) != len(split):
+            raise UserError(
+                f"{self.links}: expected {len(split)} lines, one for each pair of {split.name}, "
+                f"found {len(lines)}; links of some pairs are NUMBER<TAB>LINKS"
+            )
+        golds = parse_gold(lines, self.links, base=base)
+        if max(golds) >= len(split):
             raise UserError(
                 f"{self.links}: expected pairs of {split.name}, below {len(split)}, "
                 f"found {max(golds)}"
             )
-        if int(self.base) == 0 and may_count_from_one(golds.values()):
+        sides = [_words(path, len(split)) for path in (self.source, self.target)]
+        words = split_words(split, *sides, required=golds)
+        lengths = [*zip(map(len, words.sources), map(len, words.targets), strict=True)]
+        parse_gold(lines, self.links, base=base, lengths=lengths)
+        if base == 0 and may_count_from_one(golds.values()):
             note(f"{self.links}: no link names word 0: counted from 1? --alignment_base=1")
-        return GoldLinks(golds, *(_words(path, len(split)) for path in (self.source, self.target)))
+        return GoldLinks(golds, *sides)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,13 +167,11 @@ def compare_with_gold(
         that each run was taught to align at.
 
     Raises:
-      UserError: If a model has no attention to words, words are not those of the text, a link
-        lies outside of them, or the other run is not of the opposite direction.
+      UserError: If a model has no attention to words, words are not those of the text, or the
+        other run is not of the opposite direction.
     """
     _check_aligning(run, "--alignment")
     words = split_words(split, gold.source_words, gold.target_words, required=gold.links)
-    for number, links in gold.links.items():
-        _check_inside(links, words, number)
     backward = None
     if reverse is not None:
         _check_aligning(reverse.run, "--reverse")
@@ -172,16 +186,6 @@ def compare_with_gold(
 def _check_aligning(run: TrainedRun, flag: str) -> None:
     if not run.model.is_aligning:
         raise UserError(f"{flag}: expected a model with attention to the source, found none")
-
-
-def _check_inside(gold: MarkedLinks, words: SplitWords, number: int) -> None:
-    sources, targets = len(words.sources[number]), len(words.targets[number])
-    outside = [link for link in gold.possible if link[0] >= sources or link[1] >= targets]
-    if outside:
-        raise UserError(
-            f"--alignment: pair {number}: expected links within {sources} and {targets} words, "
-            f"found {outside[0][0]}-{outside[0][1]}"
-        )
 
 
 def _words(path: str | None, count: int) -> list[list[str]] | None:

@@ -142,6 +142,5 @@ class Translator:
     def _alignment(self, translation: Translation, hypothesis: Hypothesis) -> str:
         run = self._run
         vocabularies = run.source_vocabulary, run.target_vocabulary
-        return pharaoh_line(
-            hypothesis, translation.source_ids, *vocabularies, run.alignment_shift
-        )
+        source = translation.source_ids, translation.source
+        return pharaoh_line(hypothesis, *source, *vocabularies, run.alignment_shift)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.data.tasks import Split
+from attention_jax.data.text.words import word_pieces, words_of_pieces
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import Links, links_from_weights
 from attention_jax.evaluation.attention_alignment import between_words
@@ -20,7 +21,6 @@ from attention_jax.inference.word_units import (
     SplitWords,
     WordAttention,
     tokens_of_words,
-    words_of_tokens,
 )
 from attention_jax.plotting.viewer import ViewedAttention
 from attention_jax.training.measuring.decode import Hypothesis
@@ -130,9 +130,8 @@ def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
 
 
 def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAttention:
-    source = one.run.source_vocabulary.tokens(one.split.source_ids[index])
     target = one.run.target_vocabulary.tokens(hypothesis.tokens)
-    scores = _scores(hypothesis.weights, covering_weights(hypothesis.weights, source, target))
+    scores = _scores(hypothesis.weights, _covering(one, index, hypothesis))
     return ViewedAttention(hypothesis.weights, target, one.texts[index], scores)
 
 
@@ -149,12 +148,19 @@ def output_words(
     """
     best, split = one.found[index][0], one.split
     source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
-    tokens = split.target_vocabulary.tokens(best.tokens)
-    target, members = words_of_tokens(tokens[:-1])
+    target, members = words_of_pieces(split.target_vocabulary.tokens(best.tokens[:-1]))
     weights = between_words(np.asarray(best.weights, np.float64), source, members)
-    pieces = split.source_vocabulary.tokens(split.source_ids[index])
-    scores = {**_scores(weights, covering_weights(best.weights, pieces, tokens)), **more}
+    scores = {**_scores(weights, _covering(one, index, best)), **more}
     return ViewedAttention(weights, target, one.texts[index], scores)
+
+
+def _covering(one: DecodedRun, index: int, hypothesis: Hypothesis) -> Matrix:
+    split = one.split
+    return covering_weights(
+        hypothesis.weights,
+        word_pieces(split.source_vocabulary, split.source_ids[index], split.sources[index]),
+        word_pieces(split.target_vocabulary, hypothesis.tokens),
+    )
 
 
 def _scores(weights: Matrix, covering: Matrix) -> dict[str, float]:

@@ -10,15 +10,14 @@ from jaxtyping import Float
 from attention_jax.data.tasks import Split
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary
+from attention_jax.data.text.words import SPACE, words_of_pieces
 from attention_jax.errors import UserError
-from attention_jax.evaluation.alignment import word_groups
 from attention_jax.evaluation.attention_alignment import between_words, shifted
 from attention_jax.inference.forced_decoding import ForcedAttention, forced_attention
 from attention_jax.inference.trained import TrainedRun
 
 Words = Sequence[str]
 Matrix = Float[np.ndarray, "_T _S"]
-_SPACE = "▁"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,23 +98,6 @@ def tokens_of_words(vocabulary: Vocabulary, text: str, words: Words) -> list[lis
         return overlaps(plain, surfaces)
 
 
-def words_of_tokens(tokens: Sequence[str]) -> tuple[list[str], list[list[int]]]:
-    """Joins subwords to words, and says which tokens each has; other symbols stay apart.
-
-    Args:
-      tokens: Pieces of a vocabulary, without EOS.
-    """
-    words: list[str] = []
-    members: list[list[int]] = []
-    for place, (token, group) in enumerate(zip(tokens, word_groups(tokens), strict=True)):
-        if group == len(words):
-            words.append("")
-            members.append([])
-        words[group] += token
-        members[group].append(place)
-    return [word.removeprefix(_SPACE) for word in words], members
-
-
 def forced_words(
     run: TrainedRun, split: Split, words: SplitWords, shift: int = 0
 ) -> list[WordAttention]:
@@ -157,7 +139,7 @@ def _side_words(
 ) -> list[Words]:
     found: list[Words] = []
     for index, text in enumerate(texts):
-        own, _ = words_of_tokens(_pieces(vocabulary, text))
+        own, _ = words_of_pieces(_pieces(vocabulary, text))
         if given is None and index not in required:
             found.append(own)
             continue
@@ -177,7 +159,7 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
     pieces = vocabulary.tokens(vocabulary.encode(text))
     surfaces = vocabulary.surfaces(text)
     return [
-        (_SPACE if piece.startswith(_SPACE) else "") + surface.strip()
+        (SPACE if piece.startswith(SPACE) else "") + surface.strip()
         for piece, surface in zip(pieces, surfaces, strict=True)
     ]
 

@@ -22,18 +22,20 @@ class Mechanism:
 
     With several heads, queries, keys and values are split along their depth, or projected by each
     head (`HeadLayout`); every head has parameters of its own, and what they read is joined again.
-    The weights that come out are the heads' mean, and `aux["head_weights"]` (`*B T H S`) holds
-    each head's.
+    The weights and scores that come out are the heads' mean, or those of the one head that stands
+    for all; `aux["head_weights"]` (`*B T H S`) holds each head's weights.
 
     Attributes:
       parts: Spec and parameters of one head.
       num_heads: How many heads there are.
       context_dim: Depth of its contexts.
+      alignment_head: The head whose weights stand for all heads', or None for their mean.
     """
 
     parts: MechanismParts
     num_heads: int
     context_dim: int
+    alignment_head: int | None = None
 
     @classmethod
     def build(
@@ -200,10 +202,16 @@ class Mechanism:
         else:
             context = heads.join(params, context)
         aux = {**output.aux, "head_weights": output.weights}
+
+        def standing(array: Array) -> Array:
+            if self.alignment_head is None:
+                return array.mean(axis)
+            return jax.lax.index_in_dim(array, self.alignment_head, axis, keepdims=False)
+
         joined = AttentionOutput(
             context,
-            output.weights.mean(axis),
-            output.scores.mean(axis),
+            standing(output.weights),
+            standing(output.scores),
             {name: jnp.moveaxis(value, axis, axis + 1) for name, value in aux.items()},
         )
         return joined, state

@@ -7,6 +7,7 @@ dataclass `Config` and `build(config, sizes, mechanism_config) -> SequenceDecode
 """
 
 import abc
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.typing import DTypeLike
 
+from attention_jax.configuration import setting
 from attention_jax.layers import decoders
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import fold
@@ -47,12 +49,44 @@ class DecoderSizes(NamedTuple):
     encoder: SequenceEncoder | None
     vocabulary_size: int | None = None
 
-    def mechanism(self, config: Any, query_dim: int) -> Mechanism:
-        """Builds the mechanism that asks the annotations with queries of the given depth."""
+    def mechanism(
+        self, config: Any, query_dim: int, alignment_head: int | None = None
+    ) -> Mechanism:
+        """Builds the mechanism that asks the annotations with queries of the given depth.
+
+        Args:
+          config: The mechanism's.
+          query_dim: Depth of the queries.
+          alignment_head: The decoder's, see `DecoderConfig`.
+
+        Raises:
+          ValueError: If it does not fit, or there is no such head.
+        """
         depth, sizes = self.encoder.output_dim, {"word_dim": self.embedding_dim}
         if self.vocabulary_size is not None:
             sizes["source_vocabulary_size"] = self.vocabulary_size
-        return Mechanism.build(config, query_dim, depth, depth, **sizes)
+        mechanism = Mechanism.build(config, query_dim, depth, depth, **sizes)
+        if alignment_head is not None and mechanism.num_heads == 1:
+            raise ValueError("decoder.alignment_head: expected several heads beside it, found one")
+        if (alignment_head or 0) >= mechanism.num_heads:
+            raise ValueError(
+                f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
+                f"heads, found {alignment_head}"
+            )
+        return dataclasses.replace(mechanism, alignment_head=alignment_head)
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderConfig:
+    """What the configs of all decoders with attention to a source share.
+
+    Attributes:
+      alignment_head: The head whose attention to the source stands for the decoder's, counted
+        from 0; None for the mean of all. With the objective `supervised_alignment` this head
+        learns to align, and the others are free for what translation needs.
+    """
+
+    alignment_head: int | None = setting(None, at_least=0)
 
 
 class SequenceDecoder(abc.ABC):

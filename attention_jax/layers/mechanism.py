@@ -12,8 +12,10 @@ A mechanism that depends on more of its model than these two depths names it in 
   place                   what asks what: `cross` (another sequence), `self`, or `causal` (itself,
                           up to the position that asks)
 
-A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`.
+A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`. One
+with `READS_KEYS = False` tells slots apart by their places alone.
 """
+
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
@@ -55,6 +57,9 @@ class MechanismParts(NamedTuple):
         one memory share.
       reads_length: Whether its weights depend on how many slots there are.
       is_causal: Whether it reads no slot after its query's own position, whatever the mask.
+      product_scale: What the dot product of query and key is multiplied by, where that is the
+        score; None for any other score.
+      places_window: Whether each head places a window of its own.
       heads: How its heads are laid out, where they are not equal parts of the depths.
     """
 
@@ -66,6 +71,8 @@ class MechanismParts(NamedTuple):
     memory_parameters: frozenset[str] = frozenset()
     reads_length: bool = False
     is_causal: bool = False
+    product_scale: float | None = None
+    places_window: bool = False
     heads: HeadLayout | None = None
 
 

@@ -3,7 +3,7 @@
 A refinement file in `layers/refinements` holds `PAPER`, `ORDER` (lower ones act first), a frozen
 dataclass `Config` and `refine(config, parts, head) -> MechanismParts`. One that compares positions
 of queries and slots says so by `IS_POSITIONAL = True`: it needs one sequence that attends to
-itself.
+itself. `EXCLUDES` names those that it cannot stand beside.
 """
 
 import dataclasses
@@ -31,6 +31,7 @@ class Head(NamedTuple):
       key_dim: Depth of a head's queries and keys.
       value_dim: Depth of a head's values.
       place: `cross`, `self` or `causal`; see `layers.mechanism`.
+      score: What they score with, in words.
     """
 
     num_heads: int
@@ -38,6 +39,7 @@ class Head(NamedTuple):
     key_dim: int
     value_dim: int
     place: str
+    score: str
 
     def index(self) -> Array:
         """Returns the number of the head that is being computed."""
@@ -83,17 +85,26 @@ def typed_refinements(values: Mapping[str, Any]) -> Refinements:
             configs[name] = fields if isinstance(fields, cls) else typed(cls, fields, where)
         except ConfigError as error:
             raise ValueError(str(error)) from None
+    for name in configs:
+        for other in getattr(find_refinement(name), "EXCLUDES", ()):
+            if other in configs:
+                raise ValueError(f"refinements.{name}: expected no {other!r} beside it, found both")
     return configs
+
+
+def positional_refinements(config: Any) -> list[str]:
+    """Returns the names of those of a mechanism's refinements that compare positions."""
+    names = getattr(config, "refinements", {})
+    return sorted(name for name in names if _is_positional(find_refinement(name)))
 
 
 def without_positions(config: Any) -> Any:
     """Returns a mechanism's config without the refinements that compare positions."""
-    if not getattr(config, "refinements", None):
+    positional = positional_refinements(config)
+    if not positional:
         return config
     kept = {
-        name: fields
-        for name, fields in config.refinements.items()
-        if not getattr(find_refinement(name), "IS_POSITIONAL", False)
+        name: fields for name, fields in config.refinements.items() if name not in positional
     }
     return dataclasses.replace(config, refinements=kept)
 
@@ -106,13 +117,36 @@ def refine(configs: Refinements, parts: MechanismParts, head: Head) -> Mechanism
     """
     for name in sorted(configs, key=lambda name: find_refinement(name).ORDER):
         module = find_refinement(name)
-        if getattr(module, "IS_POSITIONAL", False) and head.place == "cross":
+        if _is_positional(module) and head.place == "cross":
             raise ValueError(
                 f"attention.refinements: expected a sequence that attends to itself for {name!r}, "
                 "found one that attends to another"
             )
         parts = module.refine(configs[name], parts, head)
     return parts
+
+
+def _is_positional(module: ModuleType) -> bool:
+    return getattr(module, "IS_POSITIONAL", False)
+
+
+def product_scale(parts: MechanismParts, head: Head, name: str) -> float:
+    """Returns what the dot products of queries and keys are multiplied by.
+
+    Args:
+      parts: The mechanism.
+      head: Its heads.
+      name: The refinement that needs dot products.
+
+    Raises:
+      ValueError: If scores are something else.
+    """
+    if parts.product_scale is None:
+        raise ValueError(
+            "attention.score.name: expected dot products of queries and keys, 'scaled_dot' or "
+            f"'luong_dot', for {name}, found {head.score}"
+        )
+    return parts.product_scale
 
 
 def change_score(

@@ -6,6 +6,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.mechanism import find_config, find_mechanism
 from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.normalization import layer_norm, rms_norm
 from attention_jax.ops.positions import sinusoidal_positions
 from attention_jax.types import Array, Params
@@ -76,20 +78,29 @@ def self_attention(stack: StackConfig, attention: Any, depth: int, place: str) -
       ValueError: If the mechanism does not serve for that.
     """
     config = stack.self_attention or attention
-    mechanism = Mechanism.build(config, depth, depth, depth, place=place)
-    carried = [name for name, _ in mechanism.parts.spec.trackers]
+    own = f"{'decoder' if place == 'causal' else 'encoder'}.self_attention"
+    where = "attention" if stack.self_attention is None else own
+
+    def build(config: Any) -> Mechanism:
+        try:
+            return Mechanism.build(config, depth, depth, depth, place=place)
+        except ValueError as error:  # which names the model's attention
+            message = re.sub(r"^attention(?=[.:])", where, str(error))
+            raise ValueError(message) from None
+
+    # Without what compares positions first, for which a mechanism must serve already.
+    parts = build(without_positions(config)).parts
+    carried = [name for name, _ in parts.spec.trackers]
     if carried:
         reason = f"which carries {' and '.join(carried)}"
-    elif not mechanism.parts.is_alignment:
+    elif not parts.is_alignment:
         reason = "which does not choose between positions"
-    elif place == "causal" and mechanism.parts.reads_length:
+    elif place == "causal" and parts.reads_length:
         reason = "which depends on the length of what is still being written"
     else:
-        return mechanism
-    own = f"{'decoder' if place == 'causal' else 'encoder'}.self_attention"
-    where, what, advice = own, "mechanism", ""
-    if stack.self_attention is None:
-        where, advice = "attention", f"; {own} may be another one"
+        return build(config)
+    advice = f"; {own} may be another one" if stack.self_attention is None else ""
+    what = "mechanism"
     if getattr(find_mechanism(config.name), "PROJECTS", False):  # heads, which only hand it on
         where, what, config = f"{where}.score", "score", config.score
     raise ValueError(

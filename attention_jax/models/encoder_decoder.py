@@ -19,6 +19,7 @@ from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.fertility import fertility_parameters, predict_fertility
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.layers.readouts import logits_of
+from attention_jax.layers.refinement import positional_refinements
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
 
@@ -105,6 +106,14 @@ def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
         raise ValueError(
             "initialization.forget_bias: expected only with an lstm in encoder or decoder, "
             f"found {config.initialization.forget_bias}"
+        )
+    positional = positional_refinements(config.attention)
+    stacks = [part for part in (config.encoder, config.decoder) if hasattr(part, "self_attention")]
+    if positional and stacks and all(part.self_attention is not None for part in stacks):
+        raise ValueError(
+            "attention.refinements: expected none that compare positions where every "
+            "self_attention has its own, found "
+            f"{', '.join(map(repr, positional))}"
         )
 
 

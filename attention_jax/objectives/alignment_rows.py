@@ -29,8 +29,7 @@ def inherit(
     cost = jnp.where(has_link[:, None, :], cost, 2 * links.shape[-2] + 2)
     nearest = jnp.argmin(cost, axis=-1)
     inherited = jnp.take_along_axis(links, nearest[..., None], axis=-2)
-    is_word = jnp.roll(target_mask, -1, axis=-1).at[..., -1].set(False)  # EOS comes last
-    is_aligned = jnp.any(has_link & is_word, axis=-1)
+    is_aligned = jnp.any(has_link & _words(target_mask), axis=-1)
     return jnp.where(is_aligned[:, None, None], inherited, links) & target_mask[..., None]
 
 
@@ -41,20 +40,30 @@ def smooth(
 
     spread[t, s] = sum over links (t, i) of exp(-(s - i)^2 / (2 width^2))
 
+    EOS, the last token, is nobody's neighbour: links to it stay there, others do not reach it.
+
     Args:
       links: What is linked.
       source_mask: Where there is a source token.
       width: Standard deviation, in tokens.
 
     Source:
-      Mi et al. (2016), "Supervised attentions for neural machine translation".
+      Mi et al. (2016), "Supervised attentions for neural machine translation", where EOS stands for
+      what is not aligned.
     """
     place = jnp.arange(links.shape[-1], dtype=jnp.float32)
     kernel = jnp.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
-    return jnp.where(source_mask[:, None, :], links.astype(jnp.float32) @ kernel, 0.0)
+    is_word = _words(source_mask)[:, None, :]
+    spread = (links & is_word).astype(jnp.float32) @ kernel
+    return jnp.where(is_word, spread, (links & source_mask[:, None, :]).astype(jnp.float32))
 
 
 def normalize(rows: Float[Array, "B T S"]) -> Float[Array, "B T S"]:
     """Divides every row by its sum; a row of zeros stays one."""
     total = rows.sum(axis=-1, keepdims=True)
     return rows / jnp.where(total > 0, total, 1.0)
+
+
+def _words(mask: Bool[Array, "B N"]) -> Bool[Array, "B N"]:
+    """Tells which tokens are words: all real ones but the last, EOS."""
+    return mask & jnp.roll(mask, -1, axis=-1).at[..., -1].set(False)

@@ -17,7 +17,7 @@ from attention_jax.types import Batch, ModelOutput, SpecialIds
 class Term:
     """Config and computation of the objective `global_fertility`.
 
-    loss = -sum_s log Normal(f_s; mu(h_s), sigma^2(h_s)), f_s = sum_t weights[t, s]
+    loss = -sum_s log Normal(f_s; mu(h_s), sigma^2(h_s) + min_variance), f_s = sum_t weights[t, s]
 
     Over the real source tokens, and over all real target tokens in f. It needs a model that
     predicts mu and sigma from its annotations h: `config.model.fertility_dim`.
@@ -26,6 +26,9 @@ class Term:
       weight: Factor of this term in the loss, for each source token; see the deviations.
       schedule: How the weight changes. The paper adds the objective in a second stage, to a
         trained model: `start_steps`.
+      min_variance: Added to every variance, in squared words (0 in the paper). A density has no
+        upper bound without it: attention that is made as easy to predict as can be, at any cost,
+        is rewarded without end, and its gradient grows until nothing else is learned.
 
     Source:
       Cohn et al. (2016), section 3.3, on global fertility.
@@ -34,11 +37,12 @@ class Term:
       The sum over sentences is divided by their number of source tokens that count, where the
       paper adds the sum as it is to that of the negative log-likelihoods. The paper's program
       leaves out the first and the last token of a source, which are its boundaries; a source has
-      no first boundary here, and EOS, the last one, is left out.
+      no first boundary here, and EOS, the last one, is left out. The least variance is ours.
     """
 
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
+    min_variance: float = setting(0.1, at_least=0.0)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = False
     needs_reverse: ClassVar[bool] = False
@@ -53,6 +57,8 @@ class Term:
         counts = _counts(batch)
         mean = jnp.where(counts, output.fertility.mean, 0.0)
         log_variance = jnp.where(counts, output.fertility.log_variance, 0.0)
+        if self.min_variance:
+            log_variance = jnp.logaddexp(log_variance, math.log(self.min_variance))
         received = jnp.where(counts, attention_received(output, batch), 0.0)
         surprise = (received - mean) ** 2 * jnp.exp(-log_variance)
         negative = 0.5 * (math.log(2.0 * math.pi) + log_variance + surprise)

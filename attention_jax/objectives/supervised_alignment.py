@@ -73,7 +73,8 @@ class Term:
       unaligned: What a target token without a link should attend to: what the nearest token with
         links does (`inherit`); what the nearest word with links does (`inherit_by_word`); or
         nothing is asked of it (`ignore`). Of a sentence without links, nothing is asked.
-      smoothing: Standard deviation, in tokens, of the Gaussian around each link; 0 for none.
+      smoothing: Standard deviation, in tokens, of the Gaussian around each link between words; 0
+        for none.
       step: Which step a target token's links teach: the one that `writes` it, as in the papers,
         or the next, which `reads` it. The first has to guess what it is about to write, the second
         knows; links are read from that step, too, wherever the run is asked for alignments.

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attention_jax.ops import bands
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
 from attention_jax.ops.windows import (
@@ -81,12 +82,14 @@ class AttentionSpec:
         weights, or None where there is none; `mask` is `*B T S`. Not taken in training where
         there is a `reweight`; beside one that acts outside it, too, there must be none.
       window: Places the window of a local mechanism, or None to attend everywhere.
+      band: Which slots around its own position a query may read, where queries and slots are one
+        sequence; None where there is no such limit.
       trackers: Named trackers of what is carried from query to query.
       reads: Names of the tracked values that score, normalizer or another tracker read.
 
     Raises:
       ValueError: If what is read is not tracked, if what is tracked is never read, or if a
-        window is combined with trackers.
+        window or a band is combined with trackers or with one another.
     """
 
     score: ScoreFunction
@@ -97,6 +100,7 @@ class AttentionSpec:
     reweight: Reweight | None = None
     fused: Fused | None = None
     window: WindowFunction | None = None
+    band: bands.Band | None = None
     trackers: tuple[tuple[str, Tracker], ...] = ()
     reads: tuple[str, ...] = ()
 
@@ -108,8 +112,10 @@ class AttentionSpec:
             raise ValueError(f"reads: expected only tracked values, found {sorted(missing)}")
         if unused:
             raise ValueError(f"trackers: expected only what is read, found {sorted(unused)}")
-        if self.window is not None and tracked:
+        if (self.window is not None or self.band is not None) and tracked:
             raise ValueError(f"trackers: expected none beside a window, found {sorted(tracked)}")
+        if self.window is not None and self.band is not None:
+            raise ValueError("window: expected none beside a band, found one")
 
     @property
     def is_parallel(self) -> bool:
@@ -226,7 +232,7 @@ def attend(
         that observe; a single query needs none after a call of `observe`.
       mask: Further restricts the memory's own mask, such as to the past.
       bias: Added to the scores.
-      positions: Index of every query in its sequence; 0 .. T-1 if not given.
+      positions: Index of every query in its sequence, consecutive; 0 .. T-1 if not given.
       rng: Key for mechanisms that draw; of several queries answered one after the other, each
         has one derived from it.
       train: Whether the mechanism is being trained.
@@ -341,6 +347,10 @@ def _answer(
     query = spec.prepare_query(params, query, positions)
     if spec.window is not None:
         return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
+    if spec.band is not None:
+        return _answer_in_band(
+            spec, params, query, memory, mask, bias, positions, is_fused=is_fused, **call
+        )
     scores = spec.score(params, query, memory, state, positions).astype(jnp.float32)
     scores = scores if bias is None else scores + bias
     reach = memory.mask[..., None, :]
@@ -379,7 +389,7 @@ def _answer_in_window(
         {},
         None if mask is None else gather_from_rows(mask, window.slots)[..., None, :],
         None if bias is None else gather_from_rows(bias, window.slots)[..., None, :],
-        positions,
+        positions[:, None],
         is_fused=False,
         **call,
     )
@@ -389,3 +399,31 @@ def _answer_in_window(
         scatter_window(output.scores[..., 0, :], window.slots, size),
         {**output.aux, "center": window.center},
     )
+
+
+def _answer_in_band(
+    spec: AttentionSpec,
+    params: Params,
+    query: Array,
+    memory: Memory,
+    mask: Array | None,
+    bias: Array | None,
+    positions: Array,
+    **call: Any,
+) -> AttentionOutput:
+    """Gives every block of queries a memory of its own, and attends to that within the band."""
+    num_queries, num_slots = query.shape[-2], memory.mask.shape[-1]
+    blocks = bands.in_blocks(spec.band, positions, num_slots)
+    reach = bands.reach(spec.band, blocks)
+    output = _answer(
+        dataclasses.replace(spec, band=None, prepare_query=keep_query),
+        params,
+        bands.split_queries(query, blocks),
+        bands.split_memory(memory, spec.band, blocks),
+        {},
+        reach if mask is None else reach & bands.rows_of_blocks(mask, blocks, num_queries),
+        None if bias is None else bands.rows_of_blocks(bias, blocks, num_queries),
+        blocks.positions,
+        **call,
+    )
+    return bands.join(output, spec.band, blocks, num_queries, num_slots)

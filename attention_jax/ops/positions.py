@@ -82,11 +82,11 @@ def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
     return np.concatenate([slopes, finer[::2]])[:num_heads].astype(np.float32)
 
 
-def slot_offsets(memory: Memory, positions: Int[Array, "T"]) -> Int[Array, "..."]:
+def slot_offsets(memory: Memory, positions: Int[Array, "*N Q"]) -> Int[Array, "..."]:
     """Returns how far after each query every slot stands.
 
-    The shape is that of scores but for leading axes: `T S`, or `*B T 1 W` inside windows.
+    The shape is that of scores but for leading axes: `T S`; inside windows, where each query has
+    a memory of its own, `*B T 1 W`; inside blocks of queries `N Q K`.
     """
-    if "slots" in memory.aux:
-        return memory.aux["slots"][..., None, :] - positions[:, None, None]
-    return jnp.arange(memory.mask.shape[-1]) - positions[:, None]
+    slots = memory.aux.get("slots", jnp.arange(memory.mask.shape[-1]))
+    return slots[..., None, :] - positions[..., None]

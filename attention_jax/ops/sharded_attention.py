@@ -139,7 +139,7 @@ def _normalizer(axis: str) -> Normalizer:
 
 def _check(spec: AttentionSpec, params: Params, query: Array, memory: Memory) -> None:
     is_plain = spec.normalizer is softmax_normalizer and spec.reweight is None
-    if not is_plain or spec.window or spec.trackers or memory.aux:
+    if not is_plain or spec.window or spec.band or spec.trackers or memory.aux:
         raise ValueError(
             "spec: expected a softmax over all slots, without window, trackers and aux arrays"
         )

@@ -12,7 +12,12 @@ from attention_jax.plotting.figure import COLOURS, OUTLINE, new_figure, text_sty
 _STYLES = ("-", "--", ":")
 
 
-def system_curves(panels: Mapping[str, Mapping[str, Curve]], label: str, title: str = "") -> Figure:
+def system_curves(
+    panels: Mapping[str, Mapping[str, Curve]],
+    label: str,
+    title: str = "",
+    progress: str = "updates",
+) -> Figure:
     """Draws the curves of each group in a panel of its own, on one logarithmic axis.
 
     A system that stands in every panel, to compare with, is drawn grey.
@@ -21,6 +26,7 @@ def system_curves(panels: Mapping[str, Mapping[str, Curve]], label: str, title: 
       panels: The systems of each group, by name: (steps, values).
       label: What the values are.
       title: What stands above.
+      progress: What the steps are.
 
     Raises:
       ValueError: If there are no panels.
@@ -44,7 +50,7 @@ def system_curves(panels: Mapping[str, Mapping[str, Curve]], label: str, title: 
         axes.yaxis.set_minor_formatter(NullFormatter())
         tidy(axes)
         axes.set_title(group, loc="left", **text_style(9))
-        axes.set_xlabel("updates", **text_style(8.5))
+        axes.set_xlabel(progress, **text_style(8.5))
         axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=7)
     row[0].set_ylabel(label, **text_style(8.5))
     if title:

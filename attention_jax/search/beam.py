@@ -20,6 +20,7 @@ from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
 from attention_jax.search.largest import largest, log_normalizer
 from attention_jax.search.lengths import length_limits, length_penalty
+from attention_jax.search.method import Method
 from attention_jax.search.ngrams import without_repeats
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import follow, repeat_state
@@ -69,13 +70,13 @@ class _History:
     weights: Float[Array, "L B K S"]
 
 
-def beam_search(
+def beam_method(
     step: Callable[[Any, Array], tuple[Array, Array, Any]],
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
-) -> Hypotheses:
+) -> Method:
     """Finds hypotheses of high normalised log-probability, `config.beam_size` at a time.
 
     A continuation by EOS ends a hypothesis if it is among the K best continuations of all;
@@ -95,7 +96,7 @@ def beam_search(
       max_length: L.
 
     Returns:
-      The N best hypotheses, N being `config.num_hypotheses`.
+      The method, which ends with the N best hypotheses, N being `config.num_hypotheses`.
 
     Source:
       Sutskever et al. 2014, sec. 3.2, and Wu et al. 2016, sec. 7, for the normalisation.
@@ -106,20 +107,20 @@ def beam_search(
     batch, width = source_lengths.shape[0], config.beam_size
     shortest, longest = length_limits(config, source_lengths, max_length)
     lowest_penalised = length_penalty(config, longest)[:, None]
-    live = _first_live(state, longest, batch, width)
-    _, weights, _ = jax.eval_shape(step, live.state, live.tokens)
-    live = _with_records(live, config, max_length, weights)
-    history = _empty_history(max_length, batch, width, weights)
+
+    def begin(room):
+        live = _first_live(state, longest, batch, width)
+        _, weights, _ = jax.eval_shape(step, live.state, live.tokens)
+        live = _with_records(live, config, room, weights)
+        history = _empty_history(room, batch, width, weights)
+        return jnp.int32(0), (live, _none_finished(batch, config.num_hypotheses), history)
 
     def advance(carry):
-        position, live, finished, history = carry
+        position, (live, finished, history) = carry
         logits, weights, state = step(live.state, live.tokens)
         ended, candidates = _continuations(logits, live, config, position, shortest, longest)
         coverage = None if live.coverage is None else live.coverage + weights
-        penalties = None
-        if coverage is not None:
-            words = word_columns(source_lengths, weights.shape[-1])
-            penalties = coverage_penalty(config, coverage, words)
+        penalties = _penalties(config, coverage, source_lengths)
         handicaps = penalties if config.coverage_stepwise else None
         ranked, log_probs, tokens, parents = _best(*candidates, width, handicaps)
         accepted = _among_best(ended, ranked, handicaps)
@@ -134,20 +135,18 @@ def beam_search(
             coverage=follow(coverage, parents),
             written=_written(live.written, parents, position, tokens),
         )
-        history = _History(
-            tokens=history.tokens.at[position].set(tokens),
-            parents=history.parents.at[position].set(parents),
-            weights=history.weights.at[position].set(weights),
-        )
-        return position + 1, live, finished, history
+        history = _remember(history, position, tokens, parents, weights)
+        return position + 1, (live, finished, history)
 
-    def unfinished(carry):
-        position, live, _, _ = carry
-        return (position < max_length) & jnp.any(live.log_probs > -jnp.inf)
+    def is_alive(carry):
+        _, (live, _, _) = carry
+        return jnp.any(live.log_probs > -jnp.inf)
 
-    start = (jnp.int32(0), live, _none_finished(batch, config.num_hypotheses), history)
-    _, _, finished, history = lax.while_loop(unfinished, advance, start)
-    return _read_back(finished, history)
+    def finish(carry):
+        _, (_, finished, history) = carry
+        return _read_back(finished, history)
+
+    return Method(begin, advance, is_alive, finish)
 
 
 def _first_live(state: Any, longest: Int[Array, "B"], batch: int, width: int) -> _Live:
@@ -183,6 +182,14 @@ def _written(
     return follow(before, parents).at[..., position].set(tokens)
 
 
+def _penalties(
+    config: SearchConfig, coverage: Float[Array, "B K S"] | None, source_lengths: Int[Array, "B"]
+) -> Float[Array, "B K"] | None:
+    if coverage is None:
+        return None
+    return coverage_penalty(config, coverage, word_columns(source_lengths, coverage.shape[-1]))
+
+
 def _none_finished(batch: int, number: int) -> _Finished:
     nothing = jnp.full((batch, number), -jnp.inf)
     zeros = jnp.zeros((batch, number), jnp.int32)
@@ -193,6 +200,20 @@ def _none_finished(batch: int, number: int) -> _Finished:
 def _empty_history(length: int, batch: int, width: int, weights: Any) -> _History:
     zeros = jnp.zeros((length, batch, width), jnp.int32)
     return _History(zeros, zeros, jnp.zeros((length, *weights.shape), weights.dtype))
+
+
+def _remember(
+    history: _History,
+    position: Int[Array, ""],
+    tokens: Int[Array, "B K"],
+    parents: Int[Array, "B K"],
+    weights: Float[Array, "B K S"],
+) -> _History:
+    return _History(
+        tokens=history.tokens.at[position].set(tokens),
+        parents=history.parents.at[position].set(parents),
+        weights=history.weights.at[position].set(weights),
+    )
 
 
 def _continuations(

@@ -1,4 +1,4 @@
-"""The one entry point to all searches."""
+"""The entry points to all searches: at once, or in stages with more and more room."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,15 +6,18 @@ from typing import Any
 import jax
 from jaxtyping import Array, Int
 
-from attention_jax.search.beam import beam_search
+from attention_jax.search.beam import beam_method
 from attention_jax.search.config import SearchConfig
-from attention_jax.search.greedy import greedy_search
+from attention_jax.search.greedy import greedy_method
 from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.sample import sample_search
+from attention_jax.search.method import Method, Stage, advance_all, enlarged
+from attention_jax.search.sample import sample_method
+
+Step = Callable[[Any, Array], tuple[Array, Array, Any]]
 
 
 def search(
-    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    step: Step,
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
@@ -42,11 +45,60 @@ def search(
     Raises:
       ValueError: If a leaf of `state` is not `B 1 ...`, or `sample` has no `rng`.
     """
+    method = _method(step, state, config, source_lengths, max_length, rng)
+    return method.finish(advance_all(method, method.begin(max_length), max_length))
+
+
+def search_stage(
+    step: Step,
+    state: Any,
+    config: SearchConfig,
+    source_lengths: Int[Array, "B"],
+    max_length: int,
+    room: int,
+    carry: Any = None,
+    rng: jax.Array | None = None,
+) -> Stage:
+    """Searches as `search` does, in arrays that have room for the first positions only.
+
+    Outputs are mostly much shorter than they may be, and a state that holds something of every
+    position, such as the keys of those written so far, is read and copied whole at each of them.
+    Searches that are not done for want of room go on with more.
+
+    Args:
+      step: As for `search`.
+      state: As for `search`, before the first token, but for outputs of `room` tokens; its leaves
+        hold zeros for positions that were not written yet, behind those that were.
+      config: As for `search`.
+      source_lengths: As for `search`.
+      max_length: The longest output, as for `search`.
+      room: How many positions are searched, `max_length` at most.
+      carry: That of the stage before, which had less room, or None at the beginning.
+      rng: As for `search`, the same at every stage.
+
+    Returns:
+      Where the search stands.
+    """
+    method = _method(step, state, config, source_lengths, max_length, rng)
+    first = method.begin(room)
+    carry = advance_all(method, first if carry is None else enlarged(carry, first), room)
+    is_done = ~method.is_alive(carry) | (carry[0] >= max_length)
+    return Stage(carry if room < max_length else None, method.finish(carry), is_done)
+
+
+def _method(
+    step: Step,
+    state: Any,
+    config: SearchConfig,
+    source_lengths: Array,
+    max_length: int,
+    rng: jax.Array | None,
+) -> Method:
+    arguments = (step, state, config, source_lengths, max_length)
     if config.method == "beam":
-        return beam_search(step, state, config, source_lengths, max_length)
+        return beam_method(*arguments)
     if config.method == "greedy":
-        return greedy_search(step, state, config, source_lengths, max_length)
+        return greedy_method(*arguments)
     if rng is None:
         raise ValueError("search by sampling needs rng")
-    rng = jax.random.fold_in(rng, config.seed)
-    return sample_search(step, state, config, source_lengths, max_length, rng)
+    return sample_method(*arguments, jax.random.fold_in(rng, config.seed))

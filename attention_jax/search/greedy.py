@@ -7,21 +7,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from attention_jax.search.config import SearchConfig
-from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.rollout import roll_out
+from attention_jax.search.method import Method
+from attention_jax.search.rollout import rollout_method
 
 
-def greedy_search(
+def greedy_method(
     step: Callable[[Any, Array], tuple[Array, Array, Any]],
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
-) -> Hypotheses:
+) -> Method:
     """Takes y_t = argmax p(y | y_<t, x) until EOS; the arguments are those of `search`."""
 
     def choose(logits, position):
         del position
         return jnp.argmax(logits, axis=-1)
 
-    return roll_out(step, state, choose, config, source_lengths, max_length)
+    return rollout_method(step, state, choose, config, source_lengths, max_length)

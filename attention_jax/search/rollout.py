@@ -1,17 +1,18 @@
 """Hypotheses that never compete: one token after another is chosen for each on its own."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
 from attention_jax.search.lengths import length_limits
+from attention_jax.search.method import Method
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import repeat_state
 from attention_jax.search.vocabulary import mask_logits
@@ -20,14 +21,26 @@ from attention_jax.types import SpecialIds
 Choose = Callable[[Float[Array, "B K V"], Int[Array, ""]], Int[Array, "B K"]]
 
 
-def roll_out(
+class _Outputs(NamedTuple):
+    """What has been written: `B K`, or `L B K` where each position has its own."""
+
+    state: Any
+    latest: Int[Array, "B K"]
+    is_live: Bool[Array, "B K"]
+    log_probs: Float[Array, "B K"]
+    lengths: Int[Array, "B K"]
+    tokens: Int[Array, "L B K"]
+    weights: Float[Array, "L B K S"]
+
+
+def rollout_method(
     step: Callable[[Any, Array], tuple[Array, Array, Any]],
     state: Any,
     choose: Choose,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
-) -> Hypotheses:
+) -> Method:
     """Continues `config.num_hypotheses` outputs of each source until all have ended.
 
     Args:
@@ -40,63 +53,73 @@ def roll_out(
       max_length: L.
 
     Returns:
-      The hypotheses, best first. Their log-probabilities are the model's own, whatever `choose`
-      drew from.
+      The method, which ends with the hypotheses, best first. Their log-probabilities are the
+      model's own, whatever `choose` drew from.
     """
     batch, number = source_lengths.shape[0], config.num_hypotheses
     shortest, longest = length_limits(config, source_lengths, max_length)
-    state = repeat_state(state, batch, number)
-    tokens = jnp.full((batch, number), SpecialIds.BOS, jnp.int32)
-    _, weights, _ = jax.eval_shape(step, state, tokens)
+
+    def begin(room):
+        first = repeat_state(state, batch, number)
+        tokens = jnp.full((batch, number), SpecialIds.BOS, jnp.int32)
+        exists = jnp.broadcast_to((longest > 0)[:, None], (batch, number))
+        _, weights, _ = jax.eval_shape(step, first, tokens)
+        return jnp.int32(0), _Outputs(
+            state=first,
+            latest=tokens,
+            is_live=exists,
+            log_probs=jnp.where(exists, 0.0, -jnp.inf),
+            lengths=jnp.zeros((batch, number), jnp.int32),
+            tokens=jnp.zeros((room, batch, number), jnp.int32),
+            weights=jnp.zeros((room, *weights.shape), weights.dtype),
+        )
 
     def advance(carry):
-        position, state, tokens, live, log_probs, lengths, all_tokens, all_weights = carry
-        logits, weights, state = step(state, tokens)
-        logits = logits.astype(jnp.float32)
-        allowed = mask_logits(logits, all_tokens, config, position, shortest, longest)
+        position, outputs = carry
+        logits, weights, state = step(outputs.state, outputs.latest)
+        logits, live = logits.astype(jnp.float32), outputs.is_live
+        allowed = mask_logits(logits, outputs.tokens, config, position, shortest, longest)
         tokens = choose(allowed, position)
         tokens = jnp.where(live, tokens, SpecialIds.PAD).astype(jnp.int32)
         log_prob = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
         log_prob = log_prob - jax.nn.logsumexp(logits, axis=-1)
-        return (
-            position + 1,
-            state,
-            tokens,
-            live & (tokens != SpecialIds.EOS),
-            log_probs + jnp.where(live, log_prob, 0),
-            lengths + live,
-            all_tokens.at[position].set(tokens),
-            all_weights.at[position].set(jnp.where(live[..., None], weights, 0)),
+        weights = jnp.where(live[..., None], weights, 0)
+        return position + 1, _Outputs(
+            state=state,
+            latest=tokens,
+            is_live=live & (tokens != SpecialIds.EOS),
+            log_probs=outputs.log_probs + jnp.where(live, log_prob, 0),
+            lengths=outputs.lengths + live,
+            tokens=outputs.tokens.at[position].set(tokens),
+            weights=outputs.weights.at[position].set(weights),
         )
 
-    exists = jnp.broadcast_to((longest > 0)[:, None], (batch, number))
-    start = (
-        jnp.int32(0),
-        state,
-        tokens,
-        exists,
-        jnp.where(exists, 0.0, -jnp.inf),
-        jnp.zeros((batch, number), jnp.int32),
-        jnp.zeros((max_length, batch, number), jnp.int32),
-        jnp.zeros((max_length, *weights.shape), weights.dtype),
-    )
-    *_, log_probs, lengths, tokens, weights = lax.while_loop(
-        lambda carry: (carry[0] < max_length) & jnp.any(carry[3]), advance, start
-    )
+    def is_alive(carry):
+        return jnp.any(carry[1].is_live)
+
+    def finish(carry):
+        return _best_first(carry[1], config, source_lengths)
+
+    return Method(begin, advance, is_alive, finish)
+
+
+def _best_first(
+    outputs: _Outputs, config: SearchConfig, source_lengths: Int[Array, "B"]
+) -> Hypotheses:
     penalties = None
     if config.coverage_penalty != "none":
-        words = word_columns(source_lengths, weights.shape[-1])
-        penalties = coverage_penalty(config, weights.sum(axis=0), words)
-    scores = hypothesis_scores(config, log_probs, lengths, penalties)
-    scores, order = lax.top_k(scores, number)
+        words = word_columns(source_lengths, outputs.weights.shape[-1])
+        penalties = coverage_penalty(config, outputs.weights.sum(axis=0), words)
+    scores = hypothesis_scores(config, outputs.log_probs, outputs.lengths, penalties)
+    scores, order = lax.top_k(scores, scores.shape[1])
 
     def sort(values):
         return jax.vmap(lambda value, index: value[index])(values, order)
 
     return Hypotheses(
-        tokens=sort(jnp.moveaxis(tokens, 0, -1)),
-        lengths=sort(lengths),
-        log_probs=sort(log_probs),
+        tokens=sort(jnp.moveaxis(outputs.tokens, 0, -1)),
+        lengths=sort(outputs.lengths),
+        log_probs=sort(outputs.log_probs),
         scores=scores,
-        weights=sort(jnp.moveaxis(weights, 0, -2)),
+        weights=sort(jnp.moveaxis(outputs.weights, 0, -2)),
     )

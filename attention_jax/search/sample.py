@@ -9,18 +9,18 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from attention_jax.search.config import SearchConfig
-from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.rollout import roll_out
+from attention_jax.search.method import Method
+from attention_jax.search.rollout import rollout_method
 
 
-def sample_search(
+def sample_method(
     step: Callable[[Any, Array], tuple[Array, Array, Any]],
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
     rng: jax.Array,
-) -> Hypotheses:
+) -> Method:
     """Draws outputs token by token, `config.num_hypotheses` of each source independently.
 
     The logits are divided by the temperature, then cut to the `top_k` best, then to the nucleus
@@ -36,7 +36,7 @@ def sample_search(
             logits = keep_nucleus(logits, config.top_p)
         return jax.random.categorical(jax.random.fold_in(rng, position), logits)
 
-    return roll_out(step, state, choose, config, source_lengths, max_length)
+    return rollout_method(step, state, choose, config, source_lengths, max_length)
 
 
 def keep_top_k(logits: Float[Array, "*B V"], k: int) -> Float[Array, "*B V"]:

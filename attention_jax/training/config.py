@@ -13,8 +13,9 @@ from ml_collections import ConfigDict, config_dict
 
 from attention_jax import models
 from attention_jax.configuration import plain, setting, typed
-from attention_jax.data.config import data_config_class
-from attention_jax.objectives import build_objective
+from attention_jax.data.config import AlignmentConfig, data_config_class
+from attention_jax.errors import ConfigError
+from attention_jax.objectives import Objective, build_objective
 from attention_jax.search.config import SearchConfig
 from attention_jax.training.reporting.writers import writer_names
 from attention_jax.training.sharding_config import ShardingConfig
@@ -183,7 +184,21 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
       ConfigError: Naming the first field that is wrong, what was expected and what was found.
     """
     config = typed(ExperimentConfig, _renewed(_plain_mapping(values)))
-    return dataclasses.replace(config, objectives=build_objective(config.objectives).terms)
+    objective = build_objective(config.objectives)
+    _check_links(config, objective)
+    return dataclasses.replace(config, objectives=objective.terms)
+
+
+def _check_links(config: ExperimentConfig, objective: Objective) -> None:
+    """Raises ConfigError where links are needed and there are none, or the other way round."""
+    alignment = getattr(config.data, "alignment", AlignmentConfig())
+    if objective.needs_links != (alignment.method != "none"):
+        wanted = "word alignments, which an objective needs"
+        if not objective.needs_links:
+            wanted = "'none', for no objective needs word alignments"
+        raise ConfigError(
+            f"config.data.alignment.method: expected {wanted}, found {alignment.method!r}"
+        )
 
 
 def to_plain(config: ExperimentConfig) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from attention_jax.data.config import AlignmentConfig, DataConfig, TranslationConfig
+from attention_jax.data.config import DataConfig, TranslationConfig
 from attention_jax.data.tasks import Task
 from attention_jax.data.text.spans import overlaps
-from attention_jax.data.text.tokenization import JOINER, tokenize
 from attention_jax.data.text.vocabulary import Vocabulary
-from attention_jax.errors import ConfigError, DataError
+from attention_jax.data.text.words import words_of_text
+from attention_jax.errors import DataError
 from attention_jax.objectives import Objective
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.word_links import WordLinks, word_links
@@ -32,7 +32,8 @@ def training_links(
 
     Args:
       task: What is trained on.
-      data_config: Its config, whose `alignment` says where word alignments come from.
+      data_config: Its config, whose `alignment` says where word alignments come from; checked, as
+        part of the experiment's, to have some if they are needed.
       objective: Whether its terms need links.
       directory: The run, where word alignments are kept.
       report: Called with lines that say how far an aligner is.
@@ -41,22 +42,13 @@ def training_links(
       For each pair its (target, source) token indices; None if the objective needs none.
 
     Raises:
-      ConfigError: If links are needed and the config says of none, or the other way round.
       DataError: If a file of links does not fit the text.
     """
-    split = task.split("train")
-    config = getattr(data_config, "alignment", AlignmentConfig())
-    if objective.needs_links != (config.method != "none"):
-        wanted = "word alignments, which an objective needs"
-        if not objective.needs_links:
-            wanted = "'none', for no objective needs word alignments"
-        raise ConfigError(
-            f"config.data.alignment.method: expected {wanted}, found {config.method!r}"
-        )
     if not objective.needs_links:
         return None
-    assert isinstance(data_config, TranslationConfig)
-    words_of = str.split if config.method == "file" else _plain_words
+    assert isinstance(data_config, TranslationConfig)  # of which the config makes sure
+    split = task.split("train")
+    words_of = str.split if data_config.alignment.method == "file" else words_of_text
     sources, targets = (
         [words_of(text) for text in side] for side in (split.sources, split.targets)
     )
@@ -90,10 +82,6 @@ def inherited(links: WordLinks, num_targets: int) -> WordLinks:
         for target in range(num_targets)
         for source in sources[min(sources, key=lambda at: (abs(at - target), at < target))]
     ]
-
-
-def _plain_words(text: str) -> list[str]:
-    return [word.replace(JOINER, "") for word in tokenize(text)]
 
 
 def _tokens(

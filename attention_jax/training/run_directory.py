@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attention_jax.errors import RunDirectoryError
+from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.training.files import replacing, write_json, write_text
 
 _LOCK = ".lock"
@@ -71,6 +71,8 @@ class RunDirectory:
     def claimed(self) -> Iterator[None]:
         """Makes the directory if there is none, and keeps other processes out for the block.
 
+        A run that this block begins, and that a mistake ends before it trains, leaves nothing.
+
         Raises:
           RunDirectoryError: If it cannot be written, holds something else, or is in use.
         """
@@ -92,7 +94,13 @@ class RunDirectory:
             raise _unwritable(self.path, error) from None
         with lock:
             self._lock(lock)
-            yield
+            is_new = not self.config.exists()
+            try:
+                yield
+            except UserError:
+                if is_new and not self.is_trained:
+                    self._remove()
+                raise
 
     def require(self) -> None:
         """Raises RunDirectoryError if this is not the directory of a run."""
@@ -112,6 +120,18 @@ class RunDirectory:
             shutil.rmtree(self.vocabularies, ignore_errors=True)
             self.links.unlink(missing_ok=True)
             self.run.unlink(missing_ok=True)
+
+    def _remove(self) -> None:
+        """Removes a run that never began, and the directory with it but for logs of processes.
+
+        Where something else was written, it stays a run's directory, in which the next may begin.
+        """
+        self.forget()
+        if self._names() == [self.config.name]:
+            for path in (self.config, self.path / _LOCK):
+                path.unlink()
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
 
     def read_config(self) -> dict[str, Any] | None:
         """Returns the content of `config.json`, or None if there is none yet."""

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from attention_jax.data.config import AlignmentConfig, TranslationConfig
-from attention_jax.data.corpora import training_lines
+from attention_jax.data.corpora import load_corpus, training_lines
 from attention_jax.data.lines import read_lines
 from attention_jax.data.tasks import Task
 from attention_jax.errors import DataError
 from attention_jax.evaluation.alignment import to_pharaoh
-from attention_jax.evaluation.pharaoh import parse_lines
+from attention_jax.evaluation.pharaoh import may_count_from_one, parse_lines
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.run_directory import RunDirectory
 
@@ -35,7 +35,8 @@ def word_links(
       data_config: Its config; the method of its `alignment` is not `none`.
       words: The words of the sources and of the targets.
       directory: The run.
-      report: Called with lines that say how far an aligner is.
+      report: Called with lines that say how far an aligner is, or that the words of a file seem to
+        be counted from 1 where the config says 0.
 
     Raises:
       DataError: If a file of links, or the run's own, does not fit the text.
@@ -43,7 +44,7 @@ def word_links(
     """
     if directory.writes and not directory.links.exists():
         if data_config.alignment.method == "file":
-            found = _from_file(task, data_config, words)
+            found = _from_file(task, data_config, report)
         else:
             found = _aligned(data_config.alignment, words, report)
         directory.write_lines(directory.links, map(to_pharaoh, found))
@@ -71,22 +72,31 @@ def _aligned(
 
 
 def _from_file(
-    task: Task, data_config: TranslationConfig, words: tuple[Sentences, Sentences]
+    task: Task, data_config: TranslationConfig, report: Callable[[str], None]
 ) -> list[WordLinks]:
-    """Reads the lines of a file, of which only those of the pairs that are trained on count."""
+    """Reads the lines of a file; those of pairs that are left out of training are checked too."""
     path, base = Path(data_config.alignment.file), data_config.alignment.base
     lines, text = read_lines(path), training_lines(data_config)
     numbers = task.split("train").numbers
     if text is None:
         total, what = task.num_training_pairs, "training pair of the data set"
     else:
-        total, what = text.total, f"line of {text.path}"
+        total, what = len(text.pairs), f"line of {text.path}"
         numbers = [text.numbers[number] for number in numbers]
     if len(lines) != total:
         raise DataError(f"{path}: expected {total} lines, one for each {what}, found {len(lines)}")
-    # Pairs that are left out of training are not checked against their text, which is gone.
-    lengths = [(10**9, 10**9)] * total
-    for number, source, target in zip(numbers, *words, strict=True):
-        lengths[number] = (len(source), len(target))
+    pairs = _all_pairs(data_config) if text is None else text.pairs
+    lengths = [(len(source.split()), len(target.split())) for source, target in pairs]
     links = parse_lines(lines, str(path), base=base, lengths=lengths)
+    if base == 0 and may_count_from_one(links):
+        report(f"{path}: no link names word 0: counted from 1? --config.data.alignment.base=1")
     return [sorted(links[number].possible) for number in numbers]
+
+
+def _all_pairs(data_config: TranslationConfig) -> list[tuple[str, str]]:
+    """Returns the training pairs of a data set, of which the config may leave some out."""
+    return [
+        (source, target)
+        for source, targets in load_corpus(data_config)["train"]
+        for target in targets
+    ]

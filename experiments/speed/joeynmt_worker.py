@@ -109,7 +109,7 @@ def beam(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     sentences = workloads.Sentences.load(task["data"])
     torch.manual_seed(0)
     model = build(workloads.Sizes(**task["sizes"])).eval()
-    source, length = source_of(torch_batch(sentences)), task["length"]
+    source, length = source_of(torch_batch(sentences)), task["longest"]
 
     def work() -> None:
         with torch.inference_mode():

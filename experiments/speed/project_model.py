@@ -14,7 +14,8 @@ from attention_jax.objectives import build_objective
 from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.fused_dot import fused_dot_context
 from attention_jax.ops.scores import additive_scores
-from attention_jax.search import Hypotheses, SearchConfig, search
+from attention_jax.search import Hypotheses, SearchConfig
+from attention_jax.training.measuring.decode import Decoder
 from attention_jax.training.sharding import Strategy, build_strategy
 from attention_jax.training.sharding_config import ShardingConfig
 from attention_jax.training.updates.averaging import NoAveraging
@@ -23,7 +24,7 @@ from attention_jax.training.updates.schedules import Constant, build_schedule
 from attention_jax.training.updates.state import TrainState, start_state
 from attention_jax.training.updates.step import EvalStep, TrainStep, make_eval_step, make_train_step
 from attention_jax.types import Array, Memory, Model, Params
-from experiments.speed.workloads import PAD, Sentences, Sizes, TransformerSizes
+from experiments.speed.workloads import EOS, PAD, Sentences, Sizes, TransformerSizes
 
 
 def model_of(sizes: Sizes | TransformerSizes) -> Model:
@@ -71,12 +72,21 @@ def _recurrent(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def draw_parameters(model: Model, seed: int = 0) -> Params:
-    """Draws parameters, none of them zero, so that none can be mistaken for another's."""
+def draw_parameters(model: Model, seed: int = 0, end_bias: float = 0.0) -> Params:
+    """Draws parameters, none of them zero, so that none can be mistaken for another's.
+
+    Args:
+      model: What they are for.
+      seed: Of the drawing.
+      end_bias: Added to the logit of EOS: enough of it ends outputs where they first may end.
+    """
     leaves, structure = jax.tree.flatten(jax.jit(model.init)(jax.random.key(seed)))
     rng = np.random.default_rng(seed)
     noisy = (leaf + 0.01 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves)
-    return structure.unflatten([jnp.asarray(leaf) for leaf in noisy])
+    params = structure.unflatten([jnp.asarray(leaf) for leaf in noisy])
+    if end_bias:
+        params = {**params, "output_bias": params["output_bias"].at[EOS].add(end_bias)}
+    return params
 
 
 def batch_of(sentences: Sentences) -> dict[str, np.ndarray]:
@@ -151,28 +161,32 @@ class Trainer:
 
 
 def make_beam_search(
-    model: Model, width: int, length: int, source_length: int
+    model: Model, width: int, shortest: int, longest: int, source_length: int
 ) -> Callable[[Params, Mapping[str, Any]], Hypotheses]:
-    """Returns the jitted search of hypotheses that all have `length` tokens."""
+    """Returns the search of a batch, as evaluation does it.
+
+    Args:
+      model: What searches.
+      width: Of the beam.
+      shortest: The fewest tokens of an output, EOS included.
+      longest: The most.
+      source_length: Of the shortest source.
+    """
     config = SearchConfig(
         method="beam",
         beam_size=width,
         num_hypotheses=width,
         max_length_factor=0.0,
-        max_length_constant=length,
-        min_length_ratio=length / source_length,
+        max_length_constant=longest,
+        min_length_ratio=(shortest - 0.5) / source_length,
     )
+    decoder, rng = Decoder(model, config), jax.random.key(0)
 
     def decode(params: Params, batch: Mapping[str, Any]) -> Hypotheses:
-        memory, state = model.start(params, batch, length)
-        lengths = batch["source_mask"].sum(axis=-1)
+        sources = {name: batch[name] for name in ("source", "source_mask")}
+        return decoder.search(params, sources, rng)
 
-        def step(state: Any, tokens: Array) -> tuple[Array, Array, Any]:
-            return model.step(params, memory, state, tokens)
-
-        return search(step, state, config, lengths, length)
-
-    return jax.jit(decode)
+    return decode
 
 
 def make_attention_gradient(is_naive: bool) -> Callable[..., tuple[Array, ...]]:

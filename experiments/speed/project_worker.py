@@ -72,11 +72,13 @@ def dot_attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
 
 
 def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
-    """Beam search for a batch of sentences, all of the same forced length."""
+    """Beam search for a batch of sentences, with outputs of `shortest` to `longest` tokens."""
     sentences = Sentences.load(task["data"])
     model = model_of(sizes_of(task["sizes"]))
-    params, batch = draw_parameters(model), batch_of(sentences)
-    decode = make_beam_search(model, task["width"], task["length"], sentences.source.shape[1])
+    params = draw_parameters(model, end_bias=task["end_bias"])
+    batch = jax.device_put(batch_of(sentences))
+    limits = (task["shortest"], task["longest"])
+    decode = make_beam_search(model, task["width"], *limits, sentences.source.shape[1])
 
     def work() -> list[list[float]]:
         return jax.block_until_ready(decode(params, batch)).log_probs.tolist()
@@ -88,7 +90,8 @@ def prepare(task: dict[str, Any]) -> None:
     """Writes what all contenders start from."""
     sizes, path = sizes_of(task["sizes"]), Path(task["path"])
     if task["kind"] == "parameters":
-        save_parameters(draw_parameters(model_of(sizes)), path)
+        end_bias = task.get("end_bias", 0.0)
+        save_parameters(draw_parameters(model_of(sizes), end_bias=end_bias), path)
     else:
         export_text(path, Path(task["vocabulary_dir"]), sizes.vocabulary)
 

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from experiments.speed import serve, workloads
-from experiments.speed.torch_beam import beam_search
+from experiments.speed.torch_beam import beam_search, continuations
 from experiments.speed.torch_model import (
     Seq2Seq,
     TorchMemory,
@@ -129,13 +129,18 @@ def dot_attention(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, An
 
 
 def beam(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """Beam search for a batch of sentences, all of the same forced length."""
+    """Beam search for a batch of sentences, with outputs of `shortest` to `longest` tokens.
+
+    Compiled, the batch has one shape and the number of positions before a step any, so that the
+    step reads no more of its past than there is.
+    """
     sentences = workloads.Sentences.load(task["data"])
     model = make_model(task).eval()
-    batch, length = torch_batch(sentences), task["length"]
+    batch, limits = torch_batch(sentences), (task["shortest"], task["longest"])
+    step = torch.compile(continuations) if task["compiled"] else continuations
 
     def work() -> list[list[float]]:
-        return beam_search(model, batch, task["width"], length, length).log_probs.tolist()
+        return beam_search(model, batch, task["width"], *limits, step).log_probs.tolist()
 
     return work, {"units": {"sentences": len(sentences)}, "check": work()}
 

@@ -42,6 +42,16 @@ def test_counts_are_pooled_before_they_are_divided():
     assert counts.aer == pytest.approx(62.5)
 
 
+def test_swapping_the_sides_of_both_changes_nothing():
+    hypothesis = [(0, 0), (2, 2), (1, 2)]
+    swapped = [(target, source) for source, target in hypothesis]
+    counts = count_links([hypothesis], [GOLD])
+    assert counts == count_links([swapped], [transposed(GOLD)])
+    assert counts.aer != count_links([swapped], [GOLD]).aer
+    weights = np.arange(9.0).reshape(3, 3)
+    assert saer([weights], [GOLD]) == saer([weights.T], [transposed(GOLD)])
+
+
 def test_a_link_counts_once():
     assert count_links([[(0, 0), (0, 0)]], [GOLD]).links == 1
 

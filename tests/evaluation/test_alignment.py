@@ -5,10 +5,10 @@ import pytest
 
 from attention_jax.evaluation.alignment import (
     drop_ends,
+    links_between_words,
     links_from_weights,
     merge_pieces,
     to_pharaoh,
-    word_groups,
 )
 
 WITH_ENDS = np.array(
@@ -31,27 +31,31 @@ def test_drop_ends_keeps_what_a_row_sums_to():
 
 def test_merge_pieces_golden():
     weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
-    words = merge_pieces(weights, [0, 0, 1], [0, 1, 1])
+    words = merge_pieces(weights, [[0, 1], [2]], [[0], [1, 2]])
     np.testing.assert_allclose(words, [[0.8, 0.2], [0.45, 0.55]])
 
 
-def test_merge_pieces_refuses_other_groups():
-    with pytest.raises(ValueError, match=r"\(3, 2\).*\(3, 3\)"):
-        merge_pieces(np.ones((3, 3)), [0, 1], [0, 1, 1])
+def test_a_piece_of_several_words_is_shared_among_them():
+    # Source words 0 and 1 are one piece, as are target words 1 and 2; word 3 has a piece beside.
+    weights = np.array([[0.6, 0.4], [0.2, 0.8], [0.1, 0.9]])
+    words = merge_pieces(weights, [[0], [0], [1]], [[0], [1], [1], [1, 2]])
+    last = (np.array([0.2, 0.8]) / 3 + np.array([0.1, 0.9])) / (4 / 3)
+    expected = [[0.3, 0.3, 0.4], [0.1, 0.1, 0.8], [0.1, 0.1, 0.8]]
+    np.testing.assert_allclose(words, [*expected, [last[0] / 2, last[0] / 2, last[1]]])
 
 
-@pytest.mark.parametrize(
-    ("pieces", "groups"),
-    [
-        (["▁the", "▁hou", "se", "s", "▁."], [0, 1, 1, 1, 2]),
-        (["hou", "se", "▁is"], [0, 0, 1]),
-        (["▁", "x", "▁y"], [0, 0, 1]),
-        (["HH", "AH0", "L"], [0, 1, 2]),
-        ([], []),
-    ],
-)
-def test_word_groups(pieces, groups):
-    assert word_groups(pieces) == groups
+def test_merge_pieces_refuses_pieces_without_words():
+    for function in (merge_pieces, links_between_words):
+        with pytest.raises(ValueError, match=r"\(3, 2\).*\(3, 3\)"):
+            function(np.ones((3, 3)), [[0], [1]], [[0], [1, 2]])
+
+
+def test_words_of_one_piece_are_linked_alike():
+    # Halved between its two words, the first piece would be behind the second one.
+    weights = np.array([[0.55, 0.45], [0.2, 0.8]])
+    found = links_between_words(weights, [[0], [0], [1]], [[0], [1], [1]])
+    assert found == [(0, 0), (1, 0), (2, 1), (2, 2)]
+    assert links_between_words(np.zeros((1, 1)), [[0], [0]], [[0]]) == []
 
 
 def test_links_are_source_target_pairs_of_the_largest_weights():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from attention_jax.evaluation.attention_alignment import (
+    SHIFTED,
     between_words,
     match,
     probability_mass,
@@ -47,6 +48,8 @@ def test_shifts():
     np.testing.assert_array_equal(shifted(weights, 1), [[2, 3], [4, 5], [0, 0]])
     np.testing.assert_array_equal(shifted(weights, -1), [[0, 0], [0, 1], [2, 3]])
     np.testing.assert_array_equal(shifted(weights, 0), weights)
+    np.testing.assert_array_equal(shifted(weights, 1, "source"), [[1, 0], [3, 0], [5, 0]])
+    np.testing.assert_array_equal(shifted(weights, -1, "source"), [[0, 0], [0, 2], [0, 4]])
     np.testing.assert_array_equal(shifted(weights[:0], 1), weights[:0])
 
 
@@ -68,6 +71,32 @@ def test_attention_that_is_off_by_one_is_told(shift, best):
         name: pytest.approx(100.0 * (name == best)) for name in names
     }
     assert scores["aer"] == pytest.approx(0) if best == "match" else scores["aer"] > 50
+
+
+@pytest.mark.parametrize("best", SHIFTED)
+def test_the_side_on_which_attention_is_off_by_one_is_told(best):
+    """No two target words in a row belong to source words in a row."""
+    side, shift = SHIFTED[best]
+    sources = [2, 0, 4, 1, 3]
+    weights = shifted(np.eye(5)[sources], -shift, side)
+    gold = marked_links((source, target) for target, source in enumerate(sources))
+    scores = score_attention([weights], [gold])
+    for name in ("match", "probability_mass"):
+        for suffix in SHIFTED:
+            assert (scores[f"{name}{suffix}"] == 100) == (suffix == best), suffix
+
+
+def test_attention_that_is_the_gold_links_has_all_points():
+    sources = [3, 0, 2, 1]
+    links = [(source, target) for target, source in enumerate(sources)]
+    assert match(np.eye(4)[sources], links) == probability_mass(np.eye(4)[sources], links) == 1
+
+
+def test_uniform_attention_has_the_mass_of_linked_words_by_hand():
+    """Of four source words two and one are linked: (2/4 + 1/4) / 2; all are the most attended."""
+    weights, links = np.full((3, 4), 0.25), [(0, 0), (1, 0), (3, 2)]
+    assert probability_mass(weights, links) == pytest.approx(3 / 8)
+    assert match(weights, links) == 1
 
 
 def test_scores_are_in_percent_and_skip_pairs_without_links():

@@ -32,12 +32,10 @@ def test_an_output_without_words_drops_every_source_word():
 
 def test_covering_weights_leave_out_ends_and_do_not_make_up_for_them():
     weights = np.array([[0.2, 0.3, 0.1, 0.4], [0.1, 0.1, 0.2, 0.6], [0, 0.5, 0.5, 0], [0, 0, 0, 1]])
-    found = covering_weights(
-        weights, ["▁ne", "w", "▁car", "</s>"], ["▁neu", "▁Au", "to", "</s>"]
-    )
+    found = covering_weights(weights, [[0, 1], [2]], [[0], [1, 2]])
     np.testing.assert_allclose(found, [[0.5, 0.1], [0.35, 0.35]])
 
 
 def test_covering_weights_of_an_empty_output_cover_nothing():
-    found = covering_weights(np.ones((1, 4)) / 4, ["▁ne", "w", "▁car", "</s>"], ["</s>"])
+    found = covering_weights(np.ones((1, 4)) / 4, [[0, 1], [2]], [])
     assert found.shape == (0, 2)

@@ -34,9 +34,6 @@ def test_an_empty_line_has_no_links():
     assert parse_lines(["", " "], "f") == [marked_links([]), marked_links([])]
 
 
-
-
-
 def test_transposed_swaps_the_sides_of_both_kinds():
     links = marked_links([(2, 1)], [(0, 3)])
     assert transposed(links) == marked_links([(1, 2)], [(3, 0)])
@@ -62,6 +59,20 @@ def test_links_stay_inside_of_their_sentences(base, inside, outside):
     words = f"^f:2: expected words of sentences of 2 and 3 words counted from {base}, found"
     with pytest.raises(DataError, match=f"{words} '{outside}'"):
         parse_lines(["", outside], "f", base=base, lengths=lengths)
+
+
+@pytest.mark.parametrize("prefixes", [("", ""), ("0\t", "1\t")])
+@pytest.mark.parametrize(
+    ("second", "is_asked"),
+    [("1-2 2-3", True), ("1-2 0-3", False), ("1-2 2-4", False), ("0-0", False)],
+)
+def test_base_one_is_asked_for_where_all_links_would_fit(prefixes, second, is_asked):
+    lines = [prefix + line for prefix, line in zip(prefixes, ("9-1 1-2", second), strict=True)]
+    with pytest.raises(DataError, match=r"^f:[12]: .* counted from 0, found") as error:
+        parse_gold(lines, "f", lengths=[(9, 9), (2, 3)])
+    assert str(error.value).endswith("; should the base be 1?") == is_asked
+    if is_asked:
+        assert parse_gold(lines, "f", base=1, lengths=[(9, 9), (2, 3)])[1].sure == {(0, 1), (1, 2)}
 
 
 def test_a_wrong_number_of_lines_is_named():

@@ -1,5 +1,6 @@
 """Symmetrisation against cases worked out by hand and against published alignments."""
 
+import numpy as np
 import pytest
 
 from attention_jax.data.config import SYMMETRIZATIONS
@@ -78,6 +79,20 @@ def test_final_takes_the_forward_links_first():
 @pytest.mark.parametrize("method", METHODS)
 def test_no_links_give_none(method):
     assert symmetrize([], [], method) == frozenset()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_methods_lie_between_intersection_and_union(numpy_rng, strict):
+    """And growing what has grown adds nothing."""
+    for _ in range(50):
+        directions = numpy_rng.random((2, 6, 5)) < 0.25
+        forward, reverse = ({(int(s), int(t)) for s, t in np.argwhere(each)} for each in directions)
+        for method in METHODS:
+            links = symmetrize(forward, reverse, method, strict=strict)
+            assert forward & reverse <= links <= forward | reverse, method
+        grown = grow_diag(forward, reverse, strict=strict)
+        assert grow_diag(grown, grown, strict=strict) == grown
+        assert grow_diag(grown, forward | reverse, strict=strict) == grown
 
 
 def test_unknown_methods_are_named():

@@ -28,13 +28,16 @@ def test_each_way_of_symmetrising_is_scored():
     gold = marked_links([(0, 0), (1, 2)])
     scores = score_both_directions([FORWARD], [REVERSE], [gold])
     assert set(scores) == {
-        "aer_reverse",
-        *(f"aer_{method.replace('-', '_')}" for method in METHODS),
+        f"{name}_{each.replace('-', '_')}"
+        for name in ("aer", "alignment_precision", "alignment_recall")
+        for each in ("reverse", *METHODS)
     }
     assert scores["aer_reverse"] == scores["aer_intersection"] == 0
     # The union has (1, 1) besides: 1 - (2 + 2) / (3 + 2). It is next to (1, 2) and its target word
     # is free, so that growing adds it.
     assert scores["aer_union"] == scores["aer_grow_diag"] == pytest.approx(20)
+    assert scores["alignment_precision_union"] == pytest.approx(200 / 3)
+    assert scores["alignment_recall_union"] == scores["alignment_precision_reverse"] == 100
 
 
 def test_sides_are_not_mixed_up():
@@ -42,7 +45,7 @@ def test_sides_are_not_mixed_up():
     gold = marked_links([(1, 0), (2, 1), (0, 2)])
     forward = np.eye(3)[[1, 2, 0]]
     scores = score_both_directions([forward], [forward.T], [gold])
-    assert all(value == pytest.approx(0) for value in scores.values())
+    assert all(value == (0 if name.startswith("aer") else 100) for name, value in scores.items())
     wrong = score_both_directions([forward], [forward], [gold])
     assert wrong["aer_reverse"] == pytest.approx(100)
 
@@ -60,3 +63,5 @@ def test_thresholds_are_scored_under_their_own_names():
     both = score_both_directions([FORWARD], [REVERSE], [gold], threshold=0.4)
     assert both["aer_threshold_reverse"] == 0  # 0.8 and 0.6 alone
     assert both["aer_threshold_union"] == pytest.approx(expected.aer)
+    assert both["alignment_precision_threshold_intersection"] == 100
+    assert both["alignment_recall_threshold_union"] == 100

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from experiments import luong2015_ablation as experiment
 from experiments import seeds
@@ -15,12 +16,13 @@ def in_repository(repository, monkeypatch):
 
 @pytest.fixture
 def records(tmp_path, numpy_rng, monkeypatch):
-    """Records of all runs, where input feeding is worth something."""
+    """Records of all runs, where feeding and local-p are worth something, and dot the most."""
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     grid = experiment.make_grid()
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
     for run in runs:
         rate = 0.8 if run.cell.endswith("_feed") else 0.6
+        rate += 0.05 * run.cell.startswith("local_p") + 0.1 * ("_dot" in run.cell)
         measures = {"bleu": translations(numpy_rng, rate)}
         for name in ("missing", "repeated"):
             measures[name] = shares(numpy_rng, name, 0.3)
@@ -58,8 +60,12 @@ def test_steps_change_one_thing_at_a_time():
 
 def test_write_report_has_our_numbers_beside_the_papers(records, tmp_path):
     grid, runs = records
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+    (tmp_path / grid.name).mkdir(exist_ok=True)
+    (tmp_path / grid.name / "reading.md").write_text("Feeding pays.")
+    page, plot = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
+    assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text
+    assert "## Reading\n\nFeeding pays." in text
     assert "Only 54 of 81 runs" in text
     sections = re.split("^## ", text, flags=re.MULTILINE)
     steps = rows_of(sections[1])
@@ -74,14 +80,21 @@ def test_write_report_has_our_numbers_beside_the_papers(records, tmp_path):
     feeding = rows_of(sections[4])
     assert len(feeding) == 2 + 12
     assert "| +" in feeding["global (dot)"] and "| -" in feeding["global (dot)"]
+    places, scores = rows_of(sections[5]), rows_of(sections[6])
+    assert len(places) == 2 + 8 and len(scores) == 2 + 9
+    assert "| +" in places["local-p (general)"] and "global (general)" not in places
+    assert "| -" in scores["local-p (general)"] and "local-p (dot)" not in scores
 
 
-def test_committed_page_is_what_the_committed_records_give(tmp_path):
-    out = Path("docs/results")
-    grid = experiment.make_grid()
-    committed = out / f"{grid.name}.md"
-    runs = [run for run in grid.runs(Path("runs"), out) if run.is_finished()]
-    if not runs or not committed.exists():
-        pytest.skip("no results are committed")
-    page, *_ = experiment.write_report(grid, runs, tmp_path)
-    assert page.read_text() == committed.read_text()
+def test_every_system_is_drawn_beside_the_same_one_without_feeding(records, tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(
+        experiment, "score_dots", lambda panels, title: drawn.update(panels) or Figure()
+    )
+    experiment.write_report(*records, tmp_path)
+    assert list(drawn) == ["perplexity ↓", "BLEU ↑", "AER ↓"]
+    bleu, fed = drawn["BLEU ↑"], drawn["BLEU ↑"]["with input feeding"]
+    assert list(bleu["no attention"]) == ["base", "+ reverse", "+ dropout"]
+    assert fed.keys() == bleu["without input feeding"].keys() and len(fed) == 12
+    assert "no attention" not in {s for s, lines in drawn["AER ↓"].items() if lines}
+    assert fed["global (dot)"].mean > bleu["without input feeding"]["global (dot)"].mean

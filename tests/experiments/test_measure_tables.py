@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.measure_tables import differences, overview
+from experiments.measure_tables import contrasts, differences, overview
 from experiments.seeds import corpus_score
 from tests.experiments.measured import system
 
@@ -42,3 +42,16 @@ def test_differences_compare_with_the_base(found):
     assert list(rows_of(differences(found, LABELS, "repeated"))) == ["a good one"]
     rows = rows_of(differences(found, LABELS, "match", base="good"))
     assert "| -" in rows["the base"] and "| 0 of 9 |" in rows["the base"]
+
+
+def test_contrasts_compare_pairs_in_their_order_and_leave_gaps(found):
+    pairs = {"up": ("base", "good"), "down": ("good", "base"), "half": ("base", "same"),
+             "gone": ("base", "missing")}  # fmt: skip
+    rows = rows_of(contrasts(found, "pair", pairs, ("match", "repeated")))
+    assert list(rows) == ["up", "down", "half"]
+    assert rows["up"].startswith("| up | +") and rows["down"].startswith("| down | -")
+    difference = [
+        sum(corpus_score(run["match"]) for run in found[name]) / 3 for name in ("base", "good")
+    ]
+    assert rows["up"].split(" | ")[1] == f"{difference[1] - difference[0]:+.2f}"
+    assert rows["half"].endswith("| – | – | – |") and not rows["up"].endswith("– |")

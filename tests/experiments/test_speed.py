@@ -392,7 +392,7 @@ def test_torch_transformer_computes_the_same_loss_and_hypotheses(torch_python, t
     loss = -(chosen * batch["target_mask"]).sum() / batch["target_mask"].sum()
     np.testing.assert_allclose(torch["loss"], loss, rtol=1e-5)
     shortest_source = int(batch["source_mask"].sum(axis=1).min())
-    found = make_beam_search(model, 3, 6, shortest_source)(params, batch)
+    found = make_beam_search(model, 3, 6, 6, shortest_source)(params, batch)
     np.testing.assert_allclose(torch["log_probs"], found.log_probs, rtol=1e-5)
     np.testing.assert_array_equal(torch["tokens"], found.tokens)
 
@@ -430,7 +430,7 @@ def test_torch_computes_the_same_loss_and_gradients(both):
 def test_torch_beam_finds_the_same_hypotheses(both):
     params, batch, torch = both
     shortest_source = int(batch["source_mask"].sum(axis=1).min())  # so all outputs have 6 tokens
-    found = make_beam_search(model_of(SIZES), 3, 6, shortest_source)(params, batch)
+    found = make_beam_search(model_of(SIZES), 3, 6, 6, shortest_source)(params, batch)
     np.testing.assert_allclose(torch["log_probs"], found.log_probs, rtol=1e-5)
     np.testing.assert_array_equal(torch["tokens"], found.tokens)
 

@@ -28,10 +28,16 @@ def test_write_report_compares_both(tmp_path, numpy_rng, monkeypatch):
         rate = 0.6 if run.cell == "recurrent" else 0.8
         measures = {"bleu": translations(numpy_rng, rate), "aer": alignments(numpy_rng, rate)}
         write_record(run, measures)
-        line = {"step": 1, "split": "train", "tokens_per_second": 2000.0}
-        (run.record / experiment.METRICS).write_text(json.dumps(line))
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+        lines = [
+            {"step": 1, "split": "train", "tokens_per_second": 2000.0},
+            {"step": 1, "split": "validation", "perplexity": 20.0},
+            {"step": 2, "split": "validation", "perplexity": 10.0},
+        ]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (run.record / experiment.METRICS).write_text(text)
+    page, plot = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
+    assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text
     assert "Only" not in text
     assert "| Transformer | 50.0 | 1,234 | 30 passes in batches of 128 | 2,000 |" in text
     rows = [line for line in text.splitlines() if line.startswith("| Transformer | +")]

@@ -47,9 +47,11 @@ def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, mon
         write_record(run, {"bleu": translations(numpy_rng, rate)}, perplexity=5.0)
         facts = json.loads((run.record / "run.json").read_text())
         (run.record / "run.json").write_text(json.dumps({**facts, "num_parameters": 2_345_678}))
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+    page, plot = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
+    assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text
     assert f"Only {len(runs)} of 57 runs" in text
+    assert 'row "big"' in text
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if " | " in line}
     assert rows["base"].endswith("| 2.35 | base | 4.92 | 25.8 | 65 |")
     assert "5.00 ± 0.00" in rows["base"]

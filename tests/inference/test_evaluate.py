@@ -28,8 +28,10 @@ def test_alignments_are_of_the_step_that_was_taught(run_and_task, step, shift):
     vocabularies = run.source_vocabulary, run.target_vocabulary
     expected = {
         each: [
-            pharaoh_line(best, ids, *vocabularies, each)
-            for (best,), ids in zip(found, outputs.split.source_ids, strict=True)
+            pharaoh_line(best, ids, text, *vocabularies, each)
+            for (best,), ids, text in zip(
+                found, outputs.split.source_ids, outputs.split.sources, strict=True
+            )
         ]
         for each in (0, 1)
     }

@@ -33,6 +33,17 @@ def runs(tmp_path_factory):
     return (forward, task.split("test")), OtherRun("--reverse", "back", backward, other)
 
 
+@pytest.fixture
+def gold_file(runs, tmp_path):
+    """Writes lines to a file of gold links and reads it."""
+
+    def read(*lines, base="0", note=lambda line: None):
+        (tmp_path / "gold").write_text("".join(f"{line}\n" for line in lines))
+        return GoldFiles(str(tmp_path / "gold"), base).read([runs[0][1]], note)
+
+    return read
+
+
 def gold_of(split, numbers):
     """Words are translated in their order."""
     sizes = {number: len(split.sources[number].split()) for number in numbers}
@@ -106,10 +117,12 @@ def test_alignments_of_translations_are_of_the_step_that_was_taught(runs, step):
         found.append(dataclasses.replace(one, hypotheses=(best,)))
     vocabularies = run.source_vocabulary, run.target_vocabulary
     expected = {
-        shift: [pharaoh_line(one.hypotheses[0], one.source_ids, *vocabularies, shift)
-                for one in found]
+        shift: [
+            pharaoh_line(one.hypotheses[0], one.source_ids, one.source, *vocabularies, shift)
+            for one in found
+        ]
         for shift in (0, 1)
-    }  # fmt: skip
+    }
     assert expected[0] != expected[1]
     lines = [line.split(" ||| ")[1] for line in translator.format(found, alignments=True)]
     assert lines == expected[step == "reads"]
@@ -152,28 +165,46 @@ def test_links_are_read_from_the_step_that_was_taught(runs, step, expected):
 
 
 @pytest.mark.parametrize(
-    ("base", "links", "is_doubted"),
+    ("base", "lines", "is_doubted"),
     [
-        ("0", "1-1 2-2\n", True),
-        ("0", "1-1 0-2\n", False),
-        ("0", "\n", False),
-        ("1", "1-1\n", False),
+        ("0", ["0\t1-1 2-2"], True),
+        ("0", ["0\t1-1 0-2"], False),
+        ("0", [""] * 24, False),
+        ("1", ["0\t1-1"], False),
     ],
 )
-def test_words_that_seem_to_be_counted_from_one_are_told(runs, tmp_path, base, links, is_doubted):
-    (_, split), _ = runs
-    (tmp_path / "gold").write_text(links)
+def test_words_that_seem_to_be_counted_from_one_are_told(gold_file, base, lines, is_doubted):
     noted = []
-    GoldFiles(str(tmp_path / "gold"), base).read([split], noted.append)
+    gold_file(*lines, base=base, note=noted.append)
     expected = "gold: no link names word 0: counted from 1? --alignment_base=1"
     assert [note.endswith(expected) for note in noted] == [True] * is_doubted
 
 
-def test_a_link_outside_of_the_words_is_refused(runs):
-    (run, split), _ = runs
-    gold = GoldLinks({3: marked_links([(99, 0)])})
-    with pytest.raises(UserError, match="--alignment: pair 3: expected links within .* 99-0"):
-        compare_with_gold(run, split, gold)
+def test_gold_without_numbers_has_a_line_for_every_pair(runs, gold_file):
+    pairs = len(runs[0][1])
+    assert gold_file(*["0-0"] * pairs).links.keys() == set(range(pairs))
+    for found in (pairs - 1, pairs + 1):
+        message = f"/gold: expected {pairs} lines, one for each pair of test, found {found}; "
+        with pytest.raises(UserError, match=message):
+            gold_file(*["0-0"] * found)
+
+
+def test_a_link_outside_of_the_words_is_named_as_the_file_has_it(runs, gold_file):
+    (_, split), _ = runs
+    words = len(split.sources[3].split())
+    outside = f"{words + 1}-1"
+    message = (
+        f"/gold:2: expected words of sentences of {words} and {words} words "
+        f"counted from {{}}, found '{outside}'"
+    )
+    with pytest.raises(UserError, match=message.format(1) + "$"):
+        gold_file("0\t1-1", f"3\t1-1 {outside}", base="1")
+    with pytest.raises(UserError, match=message.format(0) + "$"):
+        gold_file("0\t1-1", f"3\t0-0 {outside}")
+    last = f"{words}-{words}"
+    with pytest.raises(UserError, match=f"/gold:2: .*found '{last}'; should the base be 1.$"):
+        gold_file("0\t1-1", f"3\t1-1 {last}")
+    assert gold_file(f"3\t{last}", base="1").links[3].sure == {(words - 1, words - 1)}
 
 
 def test_a_run_of_the_same_direction_is_no_reverse(runs):

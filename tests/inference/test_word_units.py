@@ -11,7 +11,6 @@ from attention_jax.inference.word_units import (
     forced_words,
     split_words,
     tokens_of_words,
-    words_of_tokens,
 )
 from tests.training.untrained import untrained_run, write_text
 
@@ -22,13 +21,6 @@ def subwords(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     run, task = untrained_run(folder / "two", *write_text(folder), kind="bpe", num_heads=2)
     return run, task.split("test").select(range(6))
-
-
-def test_words_of_tokens_joins_subwords():
-    words, members = words_of_tokens(["▁new", "er", "▁car", "s", "."])
-    assert words == ["newer", "cars."] and members == [[0, 1], [2, 3, 4]]
-    assert words_of_tokens(["K", "AE1"]) == (["K", "AE1"], [[0], [1]])
-    assert words_of_tokens([]) == ([], [])
 
 
 def test_words_may_be_written_with_entities_where_the_text_is_and_where_it_is_not(subwords):

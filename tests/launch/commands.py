@@ -1,4 +1,4 @@
-"""Runs programs of `launch` one after another without starting Python for each.
+"""Runs programs of `launch`, and of others, one after another without starting Python for each.
 
 A server process imports what they need once and forks for every command; a command sees a fresh
 copy of the process, as if it had been started by a shell.
@@ -44,7 +44,10 @@ class Commands:
         )
 
     def __call__(self, program: str, *arguments: str, stdin: bytes = b"") -> Result:
-        """Runs `python -m launch.PROGRAM ARGUMENTS` in the root of the repository."""
+        """Runs `python -m launch.PROGRAM ARGUMENTS` in the root of the repository.
+
+        A program of another package is given with it, such as `experiments.compare_runs`.
+        """
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "stdin").write_bytes(stdin)
             order = {"program": program, "arguments": arguments, "folder": folder}
@@ -88,7 +91,8 @@ def _run(program: str, arguments: list[str], folder: str) -> None:
     sys.argv = [program, *arguments]
     code = 1
     try:
-        runpy.run_module(f"launch.{program}", run_name="__main__", alter_sys=True)
+        module = program if "." in program else f"launch.{program}"
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else 0 if exit_.code is None else 1

@@ -98,6 +98,26 @@ def test_symmetrize_turns_transposed_links(launch, files, tmp_path):
     assert (tmp_path / "s").read_text() == "1-0\n0-2\n"
 
 
+@pytest.mark.parametrize(
+    ("forward", "reverse", "told"),
+    [
+        (["0-0 1-1"], ["1-1 2-2"], "reverse"),
+        (["1-1 2-2"], ["0-1 2-1"], "forward"),
+        (["1-1 2-2"], ["1-1"], ""),
+        (["1-1"], [""], ""),
+        (["0-0"], ["1-0"], ""),
+    ],
+)
+def test_symmetrize_says_where_one_direction_seems_to_be_counted_from_one(
+    launch, files, tmp_path, forward, reverse, told
+):
+    paths = files(forward=forward, reverse=reverse)
+    result = launch("align", "symmetrize", *paths, f"--output={tmp_path / 's'}")
+    expected = f"{tmp_path}/{told}: no link names word 0, as links of {tmp_path}/"
+    assert result.err.startswith(expected) if told else not result.err
+    assert result.code == 0 and result.err.count("\n") == bool(told)
+
+
 def test_score_prints_percent_and_links(launch, files):
     paths = files(gold=GOLD, hypothesis=["0-0 2-2 1-2", "1-1", "0-0"])
     result = launch("align", "score", *paths)

@@ -152,7 +152,7 @@ def test_unknown_metric_is_refused_before_training(launch, tmp_path):
     workdir = tmp_path / "run"
     error = launch("train", CONFIG, f"--workdir={workdir}", "--config.training.metric=wer").error
     assert error.startswith("config.training.metric: expected one of") and "'wer'" in error
-    assert not (workdir / "checkpoints").exists()
+    assert not workdir.exists()
 
 
 def test_missing_text_files_are_named(launch, tmp_path):
@@ -160,6 +160,30 @@ def test_missing_text_files_are_named(launch, tmp_path):
     arguments = ["--config.data.train_source=/none.en", "--config.data.train_target=/none.de"]
     error = launch("train", config, f"--workdir={tmp_path / 'run'}", *arguments).error
     assert error.startswith("/none.en: expected")
+    assert not any(tmp_path.iterdir())
+
+
+def test_symmetric_training_refuses_files_of_unequal_length(launch, tmp_path):
+    (tmp_path / "a").write_text("x\ny\n")
+    (tmp_path / "b").write_text("x\n")
+    error = launch(
+        "train", "--config=configs/cohn2016_symmetric.py:parallel", f"--workdir={tmp_path / 'run'}",
+        f"--config.data.train_source={tmp_path / 'a'}",
+        f"--config.data.train_target={tmp_path / 'b'}",
+    ).error  # fmt: skip
+    assert error == f"{tmp_path}/b: expected 2 lines as in {tmp_path}/a, found 1"
+    assert not (tmp_path / "run").exists()
+
+
+def test_want_of_word_alignments_is_named_before_any_data_is_read(launch, tmp_path):
+    error = launch(
+        "train", "--config=configs/coverage_vs_supervised.py:parallel",
+        f"--workdir={tmp_path / 'run'}", "--config.data.train_source=/none.en",
+        "--config.data.train_target=/none.de",
+        "--config.objectives.supervised_alignment.weight=0.3",
+    ).error  # fmt: skip
+    assert error.startswith("config.data.alignment.method: expected word alignments")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -182,6 +206,7 @@ def test_a_file_of_links_that_does_not_fit_is_named(launch, tmp_path, links, wor
         "--config.objectives.supervised_alignment.weight=0.3",
     ).error  # fmt: skip
     assert words in error
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("is_memory", [True, False])

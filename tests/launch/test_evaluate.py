@@ -205,7 +205,7 @@ def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
     assert shifted["alignment_shift"] == 1 and shifted["aer"] > 50
     assert shifted["match"] == scores["match"]
     for text, message in (
-        ("0\t0-0 99-0\n", "--alignment: pair 0: expected links within"),
+        ("0\t0-0 99-0\n", "gold:1: expected words of sentences of"),
         ("99999\t0-0\n", "expected pairs of test, below"),
         ("0\t0-x\n", "expected links such as 0-1"),
     ):

@@ -44,7 +44,7 @@ def alternatives(name):
     config = small(name)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        if field.name == "name":
+        if field.name in ("name", "alignment_head"):  # the latter has a test of its own
             continue
         if "choices" in field.metadata:
             for choice in field.metadata["choices"]:
@@ -186,6 +186,38 @@ def test_every_field_changes_something(name, fields):
     if one.decoder.parameters == other.decoder.parameters:
         other.params, other.encoded = one.params, one.encoded
         assert not np.allclose(one.training_features, other.training_features, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_one_head_may_stand_for_all(name):
+    """In what is told of the attention, not in what is made of it."""
+    mean, one = (Case(small(name, alignment_head=head), TWO_HEADS) for head in (None, 1))
+
+    @jax.jit
+    def outputs(params, encoded, embedded):
+        of_mean = mean.decoder.run(params, *mean.start(params, encoded), embedded)
+        of_one = one.decoder.run(params, *one.start(params, encoded), embedded)
+        return of_mean[:2], of_one[:2], one.stepwise(params, encoded, embedded)
+
+    (features, attention), (same, found), (_, stepwise) = outputs(
+        mean.params, mean.encoded, mean.embedded
+    )
+    np.testing.assert_array_equal(same, features)
+    heads = attention.aux["head_weights"]
+    assert heads.shape == (B, T, 2, S)
+    np.testing.assert_allclose(attention.weights, heads.mean(2), rtol=1e-6)
+    assert not np.allclose(heads[:, :, 0], heads[:, :, 1], atol=1e-2)
+    np.testing.assert_array_equal(found.weights, heads[:, :, 1])
+    np.testing.assert_allclose(stepwise, heads[:, :, 1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "head", "message"),
+    [(BAHDANAU, 0, "expected several heads"), (TWO_HEADS, 2, "expected less than .* 2 heads")],
+)
+def test_a_head_that_is_not_there_is_refused(mechanism, head, message):
+    with pytest.raises(ValueError, match=f"decoder.alignment_head: {message}"):
+        Case(small("luong", alignment_head=head), mechanism)
 
 
 @pytest.mark.parametrize("name", RECURRENT)

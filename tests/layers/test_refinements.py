@@ -10,12 +10,17 @@ import pytest
 
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors
+from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.layers.refinement import refinement_names, without_positions
 from attention_jax.ops.attend import make_memory
 
 B, T, D, H, DK, DV = 2, 5, 6, 4, 4, 3
 LENGTHS = (5, 3)
+UNSCALED = find_config("luong_dot")()
+LOCAL = find_config("local_m")(half_width=1, score=find_config("scaled_dot")())
+PLACES = find_config("luong_location")(max_positions=5)
+WINDOW_OF_PLACES = find_config("local_m")(half_width=2, score=PLACES)
 CASES = {
     "plain": {},
     "bias": {"use_bias": True},
@@ -28,7 +33,11 @@ CASES = {
     "relative_keys": {
         "refinements": {"relative_positions": {"max_distance": 1, "adds_values": False}}
     },
+    "relative_positions-unscaled": {
+        "score": UNSCALED, "refinements": {"relative_positions": {"max_distance": 2}}
+    },
     "sliding_window": {"refinements": {"sliding_window": {"size": 2}}},
+    "sliding_window-first": {"refinements": {"sliding_window": {"size": 1, "num_first": 2}}},
     "soft_cap": {"refinements": {"soft_cap": {"cap": 0.7}}},
     "qk_norm": {"refinements": {"qk_norm": {}}},
     "qk_norm-l2": {"refinements": {"qk_norm": {"norm": "l2", "length": 9}}},
@@ -39,7 +48,8 @@ CASES = {
     "talking_heads-weights": {"refinements": {"talking_heads": {"mixes_scores": False}}},
     "alibi-steepness": {"refinements": {"alibi": {"steepness": 2.0}}},
     "talking_heads-groups": {"refinements": {"talking_heads": {}}, "num_memory_heads": 2},
-}
+    "talking_heads-local": {"score": LOCAL, "refinements": {"talking_heads": {}}},
+}  # fmt: skip
 
 
 def built(place="causal", **fields):
@@ -92,11 +102,12 @@ def projected(config, params, x, mask, h):
 def scored(config, params, q, k, h):
     """Scores of one head, before heads talk."""
     used, offset = config.refinements, np.arange(T) - np.arange(T)[:, None]
-    scores = q @ np.swapaxes(k, 1, 2) / np.sqrt(DK)
+    scale = 1.0 if config.score == UNSCALED else 1 / np.sqrt(DK)
+    scores = q @ np.swapaxes(k, 1, 2) * scale
     if "relative_positions" in used:
         reach = used["relative_positions"].max_distance
         table = params["distance_keys"][h][np.clip(offset, -reach, reach) + reach]
-        scores = scores + np.einsum("btd,tsd->bts", q, table) / np.sqrt(DK)
+        scores = scores + np.einsum("btd,tsd->bts", q, table) * scale
     if "soft_cap" in used:
         scores = used["soft_cap"].cap * np.tanh(scores / used["soft_cap"].cap)
     if "alibi" in used:
@@ -117,8 +128,12 @@ def reference(config, params, x, mask, allowed):
     used, heads = config.refinements, [projected(config, params, x, mask, h) for h in range(H)]
     scores = np.stack([scored(config, params, q, k, h) for h, (q, k, _) in enumerate(heads)])
     if "sliding_window" in used:
-        far = np.abs(np.arange(T) - np.arange(T)[:, None]) >= used["sliding_window"].size
-        allowed = allowed & ~far
+        offset, window = np.arange(T) - np.arange(T)[:, None], used["sliding_window"]
+        is_near = np.abs(offset) < window.size
+        is_first = (np.arange(T) < window.num_first) & (offset < window.size)
+        allowed = allowed & (is_near | is_first)
+    if config.score == LOCAL:
+        allowed = allowed & (np.abs(np.arange(T) - np.arange(T)[:, None]) <= 1)
     if "mixed_scores" in params:
         scores = np.einsum("hg,gbts->hbts", np.eye(H) + params["mixed_scores"], scores)
     weights = np.stack([weighed(config, params, scores[h], allowed, h) for h in range(H)])
@@ -222,11 +237,16 @@ def test_talking_heads_have_no_fused_path(fields):
 
 def test_normalised_queries_and_keys_by_hand():
     """The scores of query (3, 4) and key (1, 0)."""
-    for fields, params, expected in (
-        ({}, {"query_scale": jnp.ones(2), "key_scale": jnp.ones(2)}, 1.19999875 / np.sqrt(2)),
-        ({"norm": "l2", "length": 2}, {"query_scale": jnp.float32(10.0)}, 6.0),
+    gains = {"query_scale": jnp.ones(2), "key_scale": jnp.ones(2)}
+    factor, length = {"query_scale": jnp.float32(10.0)}, {"norm": "l2", "length": 2}
+    for score, fields, params, expected in (
+        ("scaled_dot", {}, gains, 1.19999875 / np.sqrt(2)),
+        ("luong_dot", {}, gains, 1.19999875),
+        ("scaled_dot", length, factor, 6.0),
+        ("luong_dot", length, factor, 6.0),
     ):
-        config = Config(num_heads=1, head_dim=2, refinements={"qk_norm": fields})
+        heads = dict(num_heads=1, head_dim=2, score=find_config(score)())
+        config = Config(**heads, refinements={"qk_norm": fields})
         parts = Mechanism.build(config, 2, 2, 2, place="self").parts
         kernels = {f"{name}_projection": jnp.eye(2) for name in ("query", "key", "value")}
         params = {**kernels, **params}
@@ -244,6 +264,12 @@ def test_normalised_queries_and_keys_by_hand():
         ({"refinements": {"ropee": {}}}, "refinements.ropee: no such field; did you mean 'rope'"),
         ({"refinements": {"rope": {"base": 0.5}}}, "refinements.rope.base: expected more than 1"),
         ({"num_memory_heads": 3}, "num_memory_heads: expected a divisor of num_heads = 4, found 3"),
+        (
+            {"refinements": {"relative_positions": {}, "rope": {}}},
+            "^refinements.relative_positions: expected no 'rope' beside it, found both$",
+        ),
+        ({"score": PLACES}, "^score.name: expected a score of queries and keys, .* 'luong_loc"),
+        ({"score": WINDOW_OF_PLACES}, "^score.score.name: expected a score of queries and keys"),
     ],
 )
 def test_fields_that_do_not_fit_are_rejected(fields, message):
@@ -257,8 +283,22 @@ def test_fields_that_do_not_fit_are_rejected(fields, message):
         ({"head_dim": 3, "refinements": {"rope": {}}}, "head_dim: expected an even depth"),
         ({"num_heads": 1, "refinements": {"talking_heads": {}}}, "num_heads: expected more than"),
         ({"refinements": {"rope": {}}, "place": "cross"}, "attends to itself for 'rope'"),
+        (
+            {"score": find_config("local_p")(), "refinements": {"talking_heads": {}}},
+            "^attention.score.name: expected scores of the same slots .* 'local_p' over 'luong_gen",
+        ),
+        *(
+            (
+                {"score": find_config(score)(), "refinements": {name: fields}},
+                f"^attention.score.name: expected dot products of .* for '{name}'.* '{score}'$",
+            )
+            for name, fields in (
+                ("rope", {}), ("relative_positions", {}), ("qk_norm", {"norm": "l2"})
+            )
+            for score in ("bahdanau", "luong_general")
+        ),
     ],
-)
+)  # fmt: skip
 def test_refinements_that_do_not_fit_are_rejected(fields, message):
     place = fields.pop("place", "self")
     with pytest.raises(ValueError, match=message):
@@ -271,23 +311,61 @@ def test_positional_refinements_can_be_left_out():
     assert hash(config) != hash(without_positions(config))
 
 
-def test_the_cost_of_a_sliding_window_is_linear():
-    _, mechanism = built("causal", refinements={"sliding_window": {"size": 4}})
-    _, open_heads = built("causal")
+def compiled_costs(mechanism, length):
+    """Yields the operations and bytes of contexts, then those of their gradients."""
+    shapes = {
+        name: jax.ShapeDtypeStruct(p.shape, jnp.float32) for name, p in mechanism.parameters.items()
+    }
 
-    def operations(mechanism, length):
-        shapes = {
-            name: jax.ShapeDtypeStruct(p.shape, jnp.float32)
-            for name, p in mechanism.parameters.items()
-        }
+    def total(params, x):
+        memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+        return jnp.sum(mechanism.attend(params, x, memory)[0].context)
 
-        def context(params, x):
-            memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
-            return mechanism.attend(params, x, memory)[0].context
+    x = jax.ShapeDtypeStruct((1, length, D), jnp.float32)
+    for function in (total, jax.grad(total, (0, 1))):
+        compiled = jax.jit(function).lower(shapes, x).compile()
+        yield compiled.cost_analysis()["flops"], compiled.memory_analysis().temp_size_in_bytes
 
-        x = jax.ShapeDtypeStruct((1, length, D), jnp.float32)
-        return jax.jit(context).lower(shapes, x).compile().cost_analysis()["flops"]
 
-    short, long = (operations(mechanism, length) for length in (256, 1024))
-    assert 3.5 < long / short < 4.5
-    assert operations(open_heads, 1024) / operations(open_heads, 256) > 10
+@pytest.mark.parametrize("num_first", [0, 4])
+def test_cost_and_memory_of_a_sliding_window_are_linear(num_first):
+    """Forward and backward."""
+    window = {"sliding_window": {"size": 16, "num_first": num_first}}
+    _, mechanism = built("causal", refinements=window)
+    short, long = (list(compiled_costs(mechanism, size)) for size in (128, 512))
+    for (few, little), (many, much) in zip(short, long, strict=True):
+        assert 3.5 < many / few < 4.5
+        assert much / little < 4.5
+
+
+def test_cost_and_memory_of_all_slots_are_not():
+    _, mechanism = built("causal")
+    short, long = (list(compiled_costs(mechanism, size)) for size in (128, 512))
+    for (few, little), (many, much) in zip(short, long, strict=True):
+        assert many / few > 6 and much / little > 6
+
+
+def test_one_query_reads_its_window_of_a_cache():
+    """What depends on the number of slots is their projection, four times as much."""
+    costs = {}
+    for window in ({"sliding_window": {"size": 16}}, {}):
+        _, mechanism = built("causal", refinements=window)
+        for size in (128, 512):
+            x = jax.ShapeDtypeStruct((1, size, D), jnp.float32)
+            params = {
+                name: jax.ShapeDtypeStruct(p.shape, jnp.float32)
+                for name, p in mechanism.parameters.items()
+            }
+            mask = jax.ShapeDtypeStruct((1, size), bool)
+            memory = jax.eval_shape(mechanism.make_memory, params, x, x, mask)
+            query = jax.ShapeDtypeStruct((1, 1, D), jnp.float32)
+
+            def context(params, query, memory, mechanism=mechanism):
+                positions = jnp.array([100])
+                return mechanism.attend(params, query, memory, positions=positions)[0].context
+
+            step = jax.jit(context).lower(params, query, memory).compile()
+            costs[bool(window), size] = step.cost_analysis()["flops"]
+    assert costs[True, 512] < 1.2 * costs[True, 128]
+    assert costs[False, 512] > 2 * costs[False, 128]
+

@@ -11,6 +11,7 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
 from attention_jax.layers.decoders.transformer import _write
+from attention_jax.layers.encoder import find_encoder_config
 from attention_jax.layers.mechanism import mechanism_names
 from attention_jax.models import build_model, find_config
 from attention_jax.search import SearchConfig, search
@@ -182,23 +183,56 @@ def test_the_transformer_is_that_of_its_equations(encoder, decoder):
 
 
 # ---- Decoding ------------------------------------------------------------------------------------
-MULTI = {"score": {"name": "bahdanau", "attention_dim": 5}, "num_heads": 4, "num_memory_heads": 2}
+GROUPS = {"num_heads": 4, "num_memory_heads": 2}
+ONE = {"num_layers": 1}
+OWN = {"self_attention": BASE["attention"]}
 VARIANTS = {
     "paper": {},
     "pre-norm": {
         "encoder": {"norm_order": "pre", "norm": "rms", "activation": "swiglu"},
         "decoder": {"norm_order": "pre", "positions": "learned", "alignment_layer": 1},
     },
-    "additive heads in groups": {"attention": MULTI},
-    "refined": {
+    "additive heads in groups": {
+        "attention": {**GROUPS, "score": {"name": "bahdanau", "attention_dim": 5}}
+    },
+    "rotated, in windows": {
         "attention": {
+            **GROUPS,
             "refinements": {
-                "rope": {}, "qk_norm": {}, "sliding_window": {"size": 2}, "attention_sink": {}
-            }
+                "rope": {}, "qk_norm": {}, "sliding_window": {"size": 2}, "attention_sink": {},
+                "talking_heads": {},
+            },
         },
         "decoder": {"positions": "none"},
     },
+    "distances, in windows": {
+        "attention": {
+            **GROUPS,
+            "refinements": {
+                "relative_positions": {"max_distance": 2}, "attention_sink": {},
+                "sliding_window": {"size": 2, "num_first": 1}, "talking_heads": {},
+            },
+        },
+        "encoder": ONE,
+        "decoder": ONE,
+    },
+    "distances": {
+        "attention": {
+            **GROUPS,
+            "refinements": {
+                "relative_positions": {"max_distance": 2}, "alibi": {}, "soft_cap": {"cap": 0.5},
+                "talking_heads": {},
+            },
+        },
+        "encoder": ONE,
+        "decoder": ONE,
+    },
     "local": {"attention": {"score": {"name": "local_m", "half_width": 1}}},
+    "local to the source": {
+        "attention": {"score": {"name": "local_p", "half_width": 1, "prediction_dim": 3}},
+        "encoder": {**ONE, **OWN},
+        "decoder": {**ONE, **OWN},
+    },
 }  # fmt: skip
 
 
@@ -267,8 +301,8 @@ def test_room_for_one_token_is_enough_for_one():
 
 
 def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source():
-    fixed = {"self_attention": BASE["attention"]}  # which drops nothing
-    model, params = started(attention={"dropout": 0.5}, encoder=fixed, decoder=fixed)
+    # Positions attend to one another without it.
+    model, params = started(attention={"dropout": 0.5}, encoder=OWN, decoder=OWN)
     one = {**batch(), **{name: batch()[name][:, :1] for name in ("target", "target_mask")}}
     train = quick_jit(lambda key: model.apply(params, one, rng=key, train=True).logits)
     first, second = train(jax.random.key(0)), train(jax.random.key(1))
@@ -361,12 +395,61 @@ def trained(model, params):
             {"decoder": {"self_attention": {"name": "none"}}},
             "decoder.self_attention.name: .* 'none', which does not choose between positions$",
         ),
+        (
+            {"attention": {"refinements": {"rope": {}, "soft_cap": {}}},
+             "encoder": OWN, "decoder": OWN},
+            "model.attention.refinements: expected none that compare positions .*, found 'rope'$",
+        ),
+        (
+            {"attention": {"head_dim": 3, "refinements": {"rope": {}}}},
+            "model.attention.head_dim: expected an even depth for 'rope', found 3",
+        ),
     ],
-)
+)  # fmt: skip
 def test_parts_that_do_not_fit_are_rejected(changes, message):
     with pytest.raises(ConfigError, match=message) as caught:
         build_model(config_of(**changes), V, V)
     assert str(caught.value).startswith("config.model.") and "\n" not in str(caught.value)
+
+
+def test_positions_are_compared_where_one_stack_attends_as_the_model_says():
+    for part in PARTS:
+        changes = {"attention": {"refinements": {"relative_positions": {}}}, part: OWN}
+        model = build_model(config_of(**changes), V, V)
+        names = {name: set(getattr(model, name).parameters["layer_0"]["self_attention"])
+                 for name in PARTS}  # fmt: skip
+        assert {name for name in PARTS if "distance_keys" in names[name]} == {*PARTS} - {part}
+    alone = dataclasses.replace(config_of(**changes), encoder=find_encoder_config("recurrent")())
+    with pytest.raises(ConfigError, match="model.attention.refinements: .* 'relative_positions'$"):
+        build_model(alone, V, V)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("attention", "message"),
+    [
+        ({"name": "scaled_dot", "num_heads": 4}, "num_heads: .* divisor of the query depth 6, fo"),
+        ({"num_heads": 1, "refinements": {"talking_heads": {}}}, "num_heads: expected more than"),
+        ({"head_dim": 3, "refinements": {"rope": {}}}, "head_dim: expected an even depth"),
+        ({"score": {"name": "bahdanau"}, "refinements": {"rope": {}}}, "score.name: expected dot"),
+        (
+            {"score": {"name": "luong_concat"}, "num_memory_heads": 1},
+            "num_memory_heads: expected as many as num_heads for 'luong_concat', found 1",
+        ),
+        (
+            {"score": {"name": "local_m"}, "refinements": {"sliding_window": {}}},
+            "refinements: expected a score over all slots for 'sliding_window'",
+        ),
+        (
+            {"score": {"name": "coverage_vector"}, "refinements": {"sliding_window": {}}},
+            "score.name: .* 'coverage_vector', which carries coverage$",
+        ),
+    ],
+)
+def test_faults_of_self_attention_name_its_fields(part, attention, message):
+    own = {"name": "multi_head", **attention}
+    with pytest.raises(ConfigError, match=rf"^config\.model\.{part}\.self_attention\.{message}"):
+        build_model(config_of(**{part: {"self_attention": own}}), V, V)
 
 
 def _config_with(place, mechanism):

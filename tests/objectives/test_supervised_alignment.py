@@ -56,13 +56,45 @@ def test_cross_entropy_is_least_at_the_entropy_of_the_links():
     np.testing.assert_allclose(floor, 0.69314718, rtol=1e-6)
 
 
+@pytest.mark.parametrize("step", ["writes", "reads"])
+def test_gradient_of_cross_entropy_is_weights_minus_links(step, numpy_rng):
+    """With respect to the scores of a softmax, where a token is supervised; else zero."""
+    scores = jnp.asarray(numpy_rng.normal(size=(1, 3, 3)), jnp.float32)
+    term, batch = Term(unaligned="ignore", step=step), batch_of([LINKS])
+    gradient = jax.grad(
+        lambda scores: term.total(output_of(jax.nn.softmax(scores)), batch)
+    )(scores)[0]
+    weights = np.exp(scores[0]) / np.exp(scores[0]).sum(-1, keepdims=True)
+    gold = np.array([[0.5, 0.5, 0], [0, 0, 0], [0, 0, 1.0]])
+    if step == "reads":
+        gold = np.array([[0, 0, 0], [0.5, 0.5, 0], [0, 0, 0]])
+    supervised = gold.sum(-1, keepdims=True)
+    np.testing.assert_allclose(gradient, supervised * weights - gold, atol=1e-6)
+
+
 def test_smoothing_golden():
-    links = jnp.asarray([[[False, True, False, False]]])
-    rows = normalize(smooth(links, jnp.ones((1, 4), bool), 1.0))
+    links = jnp.asarray([[[False, True, False, False, False]]])
+    rows = normalize(smooth(links, jnp.ones((1, 5), bool), 1.0))
     expected = [0.25827437, 0.42582245, 0.25827437, 0.0576288]
-    np.testing.assert_allclose(rows[0, 0], expected, rtol=1e-6)
-    cut = normalize(smooth(links, jnp.asarray([[True, True, False, False]]), 1.0))
-    np.testing.assert_allclose(cut[0, 0], np.array([*expected[:2], 0, 0]) / sum(expected[:2]))
+    np.testing.assert_allclose(rows[0, 0], [*expected, 0], rtol=1e-6)  # the last token is EOS
+    cut = normalize(smooth(links, jnp.asarray([[True, True, True, False, False]]), 1.0))
+    np.testing.assert_allclose(cut[0, 0], np.array([*expected[:2], 0, 0, 0]) / sum(expected[:2]))
+
+
+def test_smoothing_keeps_the_end_apart(numpy_rng):
+    """Against NumPy; column 4 is EOS of the first source, column 2 that of the second."""
+    lengths, width = [5, 3], 1.3
+    mask = np.arange(6) < np.array(lengths)[:, None]
+    links = (numpy_rng.random((2, 3, 6)) < 0.4) & mask[:, None, :]
+    links[:, 0, 1] = links[0, 1, 4] = links[1, 1, 2] = True
+    expected = np.zeros(links.shape)
+    for row, end in enumerate(length - 1 for length in lengths):
+        distance = np.arange(end)[:, None] - np.arange(end)[None]
+        kernel = np.exp(-(distance**2) / (2 * width**2))
+        expected[row, :, :end] = np.einsum("ti,is->ts", links[row, :, :end], kernel)
+        expected[row, :, end] = links[row, :, end]
+    found = smooth(jnp.asarray(links), jnp.asarray(mask), width)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_unaligned_tokens_inherit_from_the_nearest_and_the_right_one_of_two():
@@ -120,8 +152,9 @@ def test_total_is_the_sum_over_sentences_whatever_padding_holds(loss, unaligned,
 
 
 def test_every_field_changes_the_loss(numpy_rng):
-    weights = numpy_rng.dirichlet(np.ones(3), (1, 3))
-    batch, base = batch_of([LINKS]), Term()
+    weights = numpy_rng.dirichlet(np.ones(4), (1, 3))
+    links = [[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
+    batch, base = batch_of([links]), Term()
     total = base.total(output_of(weights), batch)
     changes = [{"loss": name} for name in LOSSES if name != base.loss]
     for change in [*changes, {"unaligned": "ignore"}, {"smoothing": 1.0}, {"step": "reads"}]:

@@ -84,6 +84,19 @@ def test_to_plain_reads_back_as_the_same_config():
         ({"objectives": {"nl": {}}}, "did you mean 'nll'"),
         ({"data": {"name": "smok"}}, "did you mean 'smoke'"),
         ({"nonsense": 3}, "config.nonsense: no such field"),
+        *(
+            (
+                {"data": {"name": name}, "objectives": {"supervised_alignment": {}}},
+                "config.data.alignment.method: expected word alignments, which an objective needs, "
+                "found 'none'",
+            )
+            for name in ("multi30k", "cmudict")
+        ),
+        (
+            {"data": {"name": "multi30k", "alignment": {"method": "hmm"}}},
+            "config.data.alignment.method: expected 'none', for no objective needs word "
+            "alignments, found 'hmm'",
+        ),
     ],
 )
 def test_from_config_dict_names_what_is_wrong(groups, words):

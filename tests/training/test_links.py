@@ -6,10 +6,10 @@ import tempfile
 import numpy as np
 import pytest
 
-from attention_jax.data.config import AlignmentConfig, CmudictConfig, ParallelConfig
+from attention_jax.data.config import AlignmentConfig, ParallelConfig
 from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task
-from attention_jax.errors import ConfigError, DataError
+from attention_jax.errors import DataError
 from attention_jax.objectives import build_objective
 from attention_jax.training.links import inherited, training_links
 from attention_jax.training.run_directory import RunDirectory
@@ -122,16 +122,9 @@ def test_a_file_that_does_not_fit_is_rejected(config, tmp_path, lines, message):
         links_of(config, tmp_path)
 
 
-def test_links_that_nobody_gives_or_nobody_needs_are_rejected(config, tmp_path):
-    task, run = build_task(config, tmp_path / "vocab"), RunDirectory(tmp_path / "run")
-    silent = dataclasses.replace(config, alignment=AlignmentConfig())
-    for data in (silent, CmudictConfig()):
-        with pytest.raises(ConfigError, match="expected word alignments, which an obj.*'none'"):
-            training_links(task, data, GUIDED, run)
-    with pytest.raises(ConfigError, match="expected 'none', for no objective.*found 'file'"):
-        training_links(task, config, build_objective({"nll": {}}), run)
-    assert training_links(task, silent, build_objective({"nll": {}}), run) is None
-    assert not run.path.exists()
+def test_an_objective_without_need_of_links_looks_for_none(config, tmp_path):
+    (tmp_path / "links").unlink()
+    assert links_of(config, tmp_path, build_objective({"nll": {}}))[1] is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from attention_jax.errors import RunDirectoryError
+from attention_jax.errors import DataError, RunDirectoryError
 from attention_jax.training import files
 from attention_jax.training.run_directory import RunDirectory, read_json
 
@@ -64,6 +64,35 @@ def test_claimed_refuses_a_directory_that_another_process_uses(tmp_path):
 def test_claimed_frees_the_directory_after_the_block(tmp_path):
     with RunDirectory(tmp_path).claimed(), pytest.raises(RunDirectoryError):
         _claim(tmp_path)
+    _claim(tmp_path)
+
+
+def refused(path, *names):
+    """Claims a directory, writes these files and `config.json`, and ends with a mistake."""
+    directory = RunDirectory(path)
+    with pytest.raises(DataError), directory.claimed():
+        directory.write_config({"seed": 1})
+        for name in names:
+            files.write_text(directory.path / name, "")
+        raise DataError("no such file")
+
+
+def test_a_run_that_a_mistake_ends_before_it_trains_leaves_nothing(tmp_path):
+    refused(tmp_path / "run", "run.json", "vocab/source/vocabulary.json", "links.train.txt")
+    assert not any(tmp_path.iterdir())
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "logs").mkdir()
+    refused(tmp_path / "run")
+    assert os.listdir(tmp_path / "run") == ["logs"]
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "wandb/id", "config.json"])
+def test_what_a_mistake_must_not_remove(tmp_path, name):
+    """What was trained; what something else has written; a run that was there before."""
+    if name == "config.json":
+        RunDirectory(tmp_path).write_config({"seed": 2})
+    refused(tmp_path, name)
+    assert (tmp_path / name).exists() and (tmp_path / "config.json").exists()
     _claim(tmp_path)
 
 

@@ -8,6 +8,7 @@ from attention_jax.data.alignment import aligners
 from attention_jax.data.config import AlignmentConfig, ParallelConfig
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import DataError, UserError
+from attention_jax.training import word_links as word_links_module
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.word_links import word_links
 
@@ -107,6 +108,55 @@ def test_another_number_of_lines_is_named_with_its_text(config, find, write, tmp
         f"{tmp_path}/links: expected 40 lines, one for each line of {tmp_path}/train.en, found 39"
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_links_of_pairs_that_are_held_out_are_checked_too(config, find, write, tmp_path):
+    held_out = next(i for i, line in enumerate(LINES) if line and SOURCES[i] not in find(config))
+    words = held_out % 3 + 1
+    lines = [*LINES[:held_out], f"0-{words}", *LINES[held_out + 1 :]]
+    write("links", lines)
+    with pytest.raises(DataError) as error:
+        find(config, run="other")
+    assert str(error.value) == (
+        f"{tmp_path}/links:{held_out + 1}: expected words of sentences of {words} and {words} "
+        f"words counted from 0, found '0-{words}'"
+    )
+
+
+def test_links_are_checked_for_every_pair_of_a_data_set(config, find, write, monkeypatch):
+    """Where a data set is no text of the user's, and the config takes a sample of its pairs."""
+    sources = [*find(config, run="whole")]
+    monkeypatch.setattr(word_links_module, "training_lines", lambda config: None)
+    lines = [f"{len(source.split()) - 1}-0" for source in sources]
+    write("links", lines)
+    sample = dataclasses.replace(config, max_train_examples=9)
+    found = find(sample)
+    assert found == {source: [(len(source.split()) - 1, 0)] for source in found}
+    left_out = next(i for i, source in enumerate(sources) if source not in found)
+    write("links", [*lines[:left_out], "0-9", *lines[left_out + 1 :]])
+    with pytest.raises(DataError, match=f"links:{left_out + 1}: expected words of sentences of"):
+        find(sample, run="other")
+
+
+def test_words_that_seem_to_be_counted_from_one_are_told(config, find, write, tmp_path):
+    """A link to the last word is outside; without one nothing is, and nobody can be sure."""
+    def said(lines, run, **fields):
+        write("links", lines)
+        lines = []
+        alignment = dataclasses.replace(config.alignment, **fields)
+        find(dataclasses.replace(config, alignment=alignment), run=run, report=lines.append)
+        return lines
+
+    assert said(LINES, "a") == []
+    inside = ["1-1" if line == "2-2" else "" for line in LINES]
+    assert said(inside, "b") == [
+        f"{tmp_path}/links: no link names word 0: counted from 1? --config.data.alignment.base=1"
+    ]
+    assert said([line.replace("1", "2") for line in inside], "c", base=1) == []
+    from_one = [line and "-".join(str(int(n) + 1) for n in line.split("-")) for line in LINES]
+    with pytest.raises(DataError, match="links:1: .*found '1-1'; should the base be 1.$"):
+        said(from_one, "d")
+    assert said(from_one, "e", base=1) == []
 
 
 def test_a_run_keeps_its_links(config, find, write, tmp_path):

@@ -23,6 +23,7 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
+    DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
     counted,
@@ -39,8 +40,10 @@ PAPER = "Bahdanau, Cho and Bengio (2015), section 3.1, appendix A.1.2 and A.2.2"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(DecoderConfig):
     """The decoder that attends before it updates.
+
+    Further fields are those of `layers.decoder.DecoderConfig`.
 
     Attributes:
       name: The decoder.
@@ -65,7 +68,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "BahdanauDecoder":
     """Builds the decoder around the mechanism that `attention` configures."""
-    mechanism = sizes.mechanism(attention, config.hidden_dim)
+    mechanism = sizes.mechanism(attention, config.hidden_dim, config.alignment_head)
     return BahdanauDecoder(config, sizes, mechanism)
 
 

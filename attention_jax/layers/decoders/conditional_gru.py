@@ -16,6 +16,7 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
+    DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
     counted,
@@ -33,8 +34,10 @@ _CELLS = ("gru", "gru_reset_before")
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(DecoderConfig):
     """The conditional GRU.
+
+    Further fields are those of `layers.decoder.DecoderConfig`.
 
     Attributes:
       name: The decoder.
@@ -57,7 +60,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "ConditionalGru":
     """Builds the decoder around the mechanism that `attention` configures."""
-    mechanism = sizes.mechanism(attention, config.hidden_dim)
+    mechanism = sizes.mechanism(attention, config.hidden_dim, config.alignment_head)
     return ConditionalGru(config, sizes, mechanism)
 
 

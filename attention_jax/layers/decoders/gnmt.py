@@ -29,6 +29,7 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
+    DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
     counted,
@@ -49,8 +50,10 @@ _FIRST_RESIDUAL = 2  # counted from zero: the third layer from the bottom
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(DecoderConfig):
     """The decoder whose bottom layer attends for all.
+
+    Further fields are those of `layers.decoder.DecoderConfig`.
 
     Attributes:
       name: The decoder.
@@ -87,7 +90,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "GnmtDecoder":
     """Builds the decoder around the mechanism that `attention` configures."""
-    mechanism = sizes.mechanism(attention, config.hidden_dim)
+    mechanism = sizes.mechanism(attention, config.hidden_dim, config.alignment_head)
     return GnmtDecoder(config, sizes, mechanism)
 
 

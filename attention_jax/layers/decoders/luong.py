@@ -22,6 +22,7 @@ from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_paramet
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
     ATTENTION_KEY,
+    DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
     counted,
@@ -38,8 +39,10 @@ PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(DecoderConfig):
     """The decoder that updates before it attends.
+
+    Further fields are those of `layers.decoder.DecoderConfig`.
 
     Attributes:
       name: The decoder.
@@ -75,7 +78,7 @@ class Config:
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "LuongDecoder":
     """Builds the decoder around the mechanism that `attention` configures."""
-    mechanism = sizes.mechanism(attention, config.hidden_dim)
+    mechanism = sizes.mechanism(attention, config.hidden_dim, config.alignment_head)
     return LuongDecoder(config, sizes, mechanism)
 
 

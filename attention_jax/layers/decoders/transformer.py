@@ -71,14 +71,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
             if getattr(config, name) is not None:
                 raise ValueError(f"decoder.{name}: expected a source beside it, found none")
         return TransformerDecoder(config, depth, past, None)
-    mechanism = sizes.mechanism(without_positions(attention), depth)
-    if config.alignment_head is not None and mechanism.num_heads == 1:
-        raise ValueError("decoder.alignment_head: expected several heads beside it, found one")
-    if (config.alignment_head or 0) >= mechanism.num_heads:
-        raise ValueError(
-            f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
-            f"heads, found {config.alignment_head}"
-        )
+    mechanism = sizes.mechanism(without_positions(attention), depth, config.alignment_head)
     if mechanism.context_dim != depth:
         raise ValueError(
             f"attention.name: expected contexts as deep as the embeddings ({depth}), found "
@@ -287,9 +280,6 @@ class TransformerDecoder(SequenceDecoder):
         else:
             heads = [output.aux["head_weights"] for output in attended]
         aux = {**chosen.aux, "head_weights": jnp.concatenate(heads, axis=-2)}
-        head = self.config.alignment_head
-        if head is not None and "head_weights" in chosen.aux:
-            chosen = dataclasses.replace(chosen, weights=chosen.aux["head_weights"][..., head, :])
         return dataclasses.replace(chosen, aux=aux)
 
     @property

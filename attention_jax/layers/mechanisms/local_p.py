@@ -76,4 +76,6 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         window=window,
         normalizer=gaussian_window(inner.spec.normalizer, config.half_width / 2.0),
     )
-    return inner._replace(spec=spec, parameters=parameters, reads_length=True)
+    return inner._replace(
+        spec=spec, parameters=parameters, reads_length=True, places_window=True
+    )

@@ -39,7 +39,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             f"attention: expected queries and keys of one depth for {config.name}, "
             f"found {query_dim} and {key_dim}; luong_general compares different depths"
         )
-    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), {})
+    spec = AttentionSpec(_score, NORMALIZERS[config.normalizer])
+    return MechanismParts(spec, {}, product_scale=1.0)
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

@@ -16,6 +16,7 @@ from attention_jax.ops.scores import location_scores
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (location)"
+READS_KEYS = False
 
 
 @dataclasses.dataclass(frozen=True)

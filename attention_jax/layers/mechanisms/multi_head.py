@@ -46,7 +46,7 @@ class Config:
         `attention_sink`.
       dropout: Share of the weights that is dropped after normalisation, for the average of the
         values in training; the weights that are reported are whole.
-      score: The mechanism that each head scores with, with its normalizer.
+      score: The mechanism that each head scores queries and keys with, with its normalizer.
       refinements: What later papers changed, by name; see `layers/refinements`.
     """
 
@@ -77,6 +77,13 @@ class Config:
         if getattr(module, "PROJECTS", False) or not hasattr(self.score, "num_heads"):
             raise ValueError(
                 f"score.name: expected a score for single heads, found {self.score.name!r}"
+            )
+        inner = getattr(self.score, "score", self.score)  # that of a window
+        if not getattr(find_mechanism(inner.name), "READS_KEYS", True):
+            place = "score.name" if inner is self.score else "score.score.name"
+            raise ValueError(
+                f"{place}: expected a score of queries and keys, for heads project both, "
+                f"found {inner.name!r}"
             )
         object.__setattr__(self, "refinements", typed_refinements(self.refinements))
         if self.use_key_bias and not self._compares_keys:
@@ -115,7 +122,7 @@ def build(
             f"{config.score.name!r}, found {num_memory_heads}"
         )
     parts = _with_projections(config, inner, (query_dim, key_dim, value_dim), width)
-    head = Head(config.num_heads, num_memory_heads, depth, width, place)
+    head = Head(config.num_heads, num_memory_heads, depth, width, place, _describe(config.score))
     parts = refine(config.refinements, parts, head)
     if config.dropout:
         parts = _with_dropout(parts, config.dropout)
@@ -133,6 +140,12 @@ def build(
         context_dim=query_dim,
         heads=HeadLayout(num_memory_heads, joint, _join),
     )
+
+
+def _describe(score: Any) -> str:
+    """Names a score, and that inside a window."""
+    inner = getattr(score, "score", None)
+    return repr(score.name) if inner is None else f"{score.name!r} over {inner.name!r}"
 
 
 def _with_projections(

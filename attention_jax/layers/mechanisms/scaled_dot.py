@@ -41,7 +41,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             f"found {query_dim} and {key_dim}; luong_general compares different depths"
         )
     fused = _fused if config.normalizer == "softmax" else None
-    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer], fused=fused), {})
+    spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], fused=fused)
+    return MechanismParts(spec, {}, product_scale=key_dim**-0.5)
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

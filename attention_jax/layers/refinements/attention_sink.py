@@ -6,7 +6,8 @@ With a fixed sink of zero this is the softmax with one more in its denominator, 
 sink. A sink that each head learns is that of later models, such as gpt-oss.
 
 Deviations: Xiao et al.'s learnable sink is something else and not here: a token before the text,
-with a key that queries are compared with and a value that is read.
+with a key that queries are compared with and a value that is read. Their streaming, where the
+first positions stay readable, is `num_first` of the refinement `sliding_window`.
 """
 
 import dataclasses

@@ -1,10 +1,9 @@
 """Normalised queries and keys: scores stay bounded however large the activations grow.
 
   rms:  scores[t, s] = score(rms_norm(query[t]), rms_norm(keys[s])), with learned gains
-  l2:   scores[t, s] = g sqrt(d) score(query[t] / |query[t]|, keys[s] / |keys[s]|)
+  l2:   scores[t, s] = g cos(query[t], keys[s])
 
-The square root of the depth d cancels that of scaled dot products, so that `l2` is the paper's
-g cos(query, key).
+`l2` is for dot products only, and takes the place of what else they are multiplied by.
 """
 
 import dataclasses
@@ -16,7 +15,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head
+from attention_jax.layers.refinement import Head, product_scale
 from attention_jax.ops.normalization import rms_norm
 from attention_jax.types import Array, Memory, Params
 
@@ -45,9 +44,12 @@ class Config:
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
-    """Normalises queries and keys after their projection."""
-    spec, is_rms = parts.spec, config.norm == "rms"
-    factor = math.log2(config.length**2 - config.length) * math.sqrt(head.key_dim)
+    """Normalises queries and keys after their projection.
+
+    Raises:
+      ValueError: If the norm is `l2` and scores are not dot products.
+    """
+    spec, is_rms, factor = parts.spec, config.norm == "rms", 1.0
     if is_rms:
         parameters = {
             "query_scale": Parameter((head.key_dim,), "scale"),
@@ -55,6 +57,8 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         }
     else:
         parameters = {"query_scale": Parameter((), "scale")}
+        scale = product_scale(parts, head, "'qk_norm' with norm 'l2'")
+        factor = math.log2(config.length**2 - config.length) / scale
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         memory = spec.prepare(params, memory, positions)

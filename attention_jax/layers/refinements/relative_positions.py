@@ -1,9 +1,10 @@
 """Relative positions: learned vectors for each distance, added to keys and to values.
 
-  scores[t, s] = score(query[t], keys[s]) + query[t] . k_clip(s - t) / sqrt(depth)
+  scores[t, s] = scale query[t] . (keys[s] + k_clip(s - t))
   context[t] = sum_s weights[t, s] (values[s] + v_clip(s - t))
 
-Distances are clipped to +- max_distance.
+Distances are clipped to +- max_distance. The scale is the score's: 1 / sqrt(depth) for
+`scaled_dot` as in the paper, 1 for `luong_dot`.
 """
 
 import dataclasses
@@ -14,13 +15,14 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head, change_score
+from attention_jax.layers.refinement import Head, change_score, product_scale
 from attention_jax.ops.positions import slot_offsets
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Shaw, Uszkoreit and Vaswani (2018), section 3.2, eq. 3 and 4; each head has its own tables"
 ORDER = 30
 IS_POSITIONAL = True
+EXCLUDES = ("rope",)  # whose queries are rotated by their positions, which is no distance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Config:
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
-    """Adds the terms that depend on distances."""
-    reach = config.max_distance
+    """Adds the terms that depend on distances; raises `ValueError` without dot products."""
+    reach, factor = config.max_distance, product_scale(parts, head, "'relative_positions'")
     size = 2 * reach + 1
     tables = {"distance_keys": Parameter((size, head.key_dim), "embedding")}
     if config.adds_values:
@@ -50,7 +52,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     def score(
         params: Params, scores: Array, query: Array, memory: Memory, positions: Array
     ) -> Array:
-        of_distance = query @ params["distance_keys"].T * head.key_dim**-0.5
+        of_distance = query @ params["distance_keys"].T * factor
         index = jnp.broadcast_to(bins(memory, positions), scores.shape)
         return scores + jnp.take_along_axis(of_distance, index, axis=-1).astype(scores.dtype)
 

@@ -7,7 +7,7 @@ import dataclasses
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
-from attention_jax.layers.refinement import Head
+from attention_jax.layers.refinement import Head, product_scale
 from attention_jax.ops.positions import rotate
 from attention_jax.types import Array, Memory, Params
 
@@ -30,7 +30,13 @@ class Config:
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
-    """Rotates queries and keys; raises `ValueError` if their depth is odd."""
+    """Rotates queries and keys.
+
+    Raises:
+      ValueError: If their depth is odd, or scores are not dot products: of rotated vectors those
+        alone depend on distances only.
+    """
+    product_scale(parts, head, "'rope'")
     if head.key_dim % 2:
         raise ValueError(
             f"attention.head_dim: expected an even depth for 'rope', found {head.key_dim}"

@@ -1,21 +1,22 @@
 """Sliding window: each position attends to those near it only, at a cost that is linear.
 
-  position t attends to t - size + 1 .. t, and where nothing is causal to t + size - 1 as well
+  position t attends to t - size + 1 .. t, and where nothing is causal to t + size - 1 as well;
+  and to 0 .. num_first - 1, as far as these are not further ahead
 
-The window's slots are gathered, so that scores and weights are computed for them alone.
+Queries are answered in blocks, which share the slots that any of them may read; see `ops.bands`.
 """
 
 import dataclasses
 
-import jax.numpy as jnp
-
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.refinement import Head
-from attention_jax.ops.windows import Window
-from attention_jax.types import Array, Memory, Params
+from attention_jax.ops.bands import Band
 
-PAPER = "Beltagy, Peters and Cohan (2020), Longformer, section 3.1"
+PAPER = (
+    "Beltagy, Peters and Cohan (2020), Longformer, section 3.1; Xiao et al. (2024), Efficient "
+    "streaming language models, section 3.2, for the first positions"
+)
 ORDER = 80
 IS_POSITIONAL = True
 
@@ -26,26 +27,21 @@ class Config:
 
     Attributes:
       size: How many positions it reaches back, the present one included.
+      num_first: How many positions at the beginning everything may attend to as well (4 in Xiao
+        et al., whose distances are those in their cache, and here those in the sequence).
     """
 
     size: int = setting(64, at_least=1)
+    num_first: int = setting(0, at_least=0)
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
-    """Places the window; raises `ValueError` if there is one already."""
+    """Sets the band; raises `ValueError` if the score has a window of its own."""
     if parts.spec.window is not None:
         raise ValueError(
             "attention.refinements: expected a score over all slots for 'sliding_window', found "
             "one with a window of its own"
         )
     is_causal = head.place == "causal"
-    offsets = jnp.arange(1 - config.size, 1 if is_causal else config.size)
-
-    def window(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
-        center = jnp.broadcast_to(positions, query.shape[:-1])
-        slots = center[..., None] + offsets
-        return Window(center.astype(jnp.float32), slots, jnp.ones(slots.shape, bool))
-
-    return parts._replace(
-        spec=dataclasses.replace(parts.spec, window=window, fused=None), is_causal=is_causal
-    )
+    band = Band(config.size - 1, 0 if is_causal else config.size - 1, config.num_first)
+    return parts._replace(spec=dataclasses.replace(parts.spec, band=band), is_causal=is_causal)

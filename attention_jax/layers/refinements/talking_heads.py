@@ -39,9 +39,18 @@ class Config:
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
-    """Mixes before and after the normalizer; raises `ValueError` for a single head."""
+    """Mixes before and after the normalizer.
+
+    Raises:
+      ValueError: For a single head, or if a slot of one head is not the same slot in another.
+    """
     if head.num_heads == 1:
         raise ValueError("attention.num_heads: expected more than one for 'talking_heads', found 1")
+    if parts.places_window:
+        raise ValueError(
+            "attention.score.name: expected scores of the same slots in all heads for "
+            f"'talking_heads', found {head.score}, which places a window in each"
+        )
 
     def mix(array: Array, column: Array) -> Array:
         others = jnp.tensordot(column.astype(array.dtype), head.gather(array), 1)

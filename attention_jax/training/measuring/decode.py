@@ -11,7 +11,7 @@ import numpy as np
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.tasks import Split
 from attention_jax.errors import ConfigError
-from attention_jax.search import Hypotheses, SearchConfig, search
+from attention_jax.search import Hypotheses, SearchConfig, Stage, search_stage
 from attention_jax.training import processes
 from attention_jax.training.sharding import (
     fetch,
@@ -68,7 +68,8 @@ class Decoder:
         self._config = config
         self._mesh = make_mesh(jax.local_devices())
         self._rng = jax.random.key(seed)
-        self._search = jax.jit(self._search_batch, static_argnames="max_length")
+        self._is_growing: bool | None = None
+        self._search = jax.jit(self._search_batch, static_argnames=("max_length", "room"))
 
     def __call__(
         self,
@@ -99,12 +100,8 @@ class Decoder:
                 continue
             batch = pad_rows(batch, self._mesh.size)
             sources = {name: batch[name] for name in ("source", "source_mask")}
-            hypotheses = self._search(
-                params,
-                shard_batch(sources, self._mesh),
-                jax.random.fold_in(self._rng, number),
-                max_length=self._config.longest(batch["source"].shape[1]),
-            )
+            rng = jax.random.fold_in(self._rng, number)
+            hypotheses = self.search(params, shard_batch(sources, self._mesh), rng)
             arrays = jax.device_get(vars(hypotheses))
             lengths = batch["source_mask"].sum(axis=-1)
             for row, index in enumerate(batch["index"]):
@@ -114,13 +111,59 @@ class Decoder:
         everything = {k: v for part in processes.gather(found) for k, v in part.items()}
         return [everything[index] for index in range(len(split))]
 
+    def search(self, params: Params, batch: Batch, rng: jax.Array) -> Hypotheses:
+        """Searches the outputs of one batch, with room for those of a usual length first.
+
+        Each room is compiled when a batch first needs it, which the later ones seldom do.
+
+        Args:
+          params: The model's parameters.
+          batch: `source` and `source_mask`, on the devices.
+          rng: Key of the randomness of sampling.
+        """
+        max_length, carry = self._config.longest(batch["source"].shape[1]), None
+        for room in self._rooms(params, batch, max_length):
+            stage = self._search(params, batch, rng, carry, max_length=max_length, room=room)
+            if stage.is_done:
+                break
+            carry = stage.carry
+        return stage.hypotheses
+
+    def _rooms(self, params: Params, batch: Batch, max_length: int) -> Iterator[int]:
+        """Yields the numbers of positions to search in, that of the longest output at last.
+
+        That one alone where nothing is larger for it, or nothing is known of usual lengths.
+        """
+        room = usual_length(batch["source"].shape[1])
+        if getattr(self._model, "reads_source", True) and self._grows(params, batch):
+            while room < max_length:
+                yield room
+                room *= 2
+        yield max_length
+
+    def _grows(self, params: Params, batch: Batch) -> bool:
+        """Whether the state of a search is larger for longer outputs."""
+        if self._is_growing is None:
+            sizes = []
+            for room in (1, 2):
+                start = functools.partial(self._model.start, max_length=room)
+                _, state = jax.eval_shape(start, params, batch)
+                sizes.append([leaf.size for leaf in jax.tree.leaves(state)])
+            self._is_growing = sizes[0] != sizes[1]
+        return self._is_growing
+
     def _search_batch(
-        self, params: Params, batch: Batch, rng: jax.Array, max_length: int
-    ) -> Hypotheses:
-        memory, state = self._model.start(params, batch, max_length)
+        self, params: Params, batch: Batch, rng: jax.Array, carry: Any, max_length: int, room: int
+    ) -> Stage:
+        memory, state = self._model.start(params, batch, room)
         step = functools.partial(self._model.step, params, memory)
         lengths = batch["source_mask"].sum(axis=-1)
-        return search(step, state, self._config, lengths, max_length, rng)
+        return search_stage(step, state, self._config, lengths, max_length, room, carry, rng)
+
+
+def usual_length(source_length: int) -> int:
+    """Returns a number of tokens that few outputs of sources of this length exceed."""
+    return source_length + max(8, source_length // 4)
 
 
 def in_parts(batches: Iterable[NumpyBatch], config: SearchConfig) -> Iterator[NumpyBatch]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attention_jax.data.tasks import PRONUNCIATION, Split
+from attention_jax.data.text.words import word_pieces
 from attention_jax.evaluation.attention_statistics import attention_statistics
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.bootstrap import Score
@@ -74,17 +75,18 @@ def score_attention_of_outputs(
       split: The sources.
       found: The hypotheses of each, best first; those without any do not count.
     """
-    best = [(one[0], ids) for one, ids in zip(found, split.source_ids, strict=True) if one]
-    scores: Scores = dict(attention_statistics(hypothesis.weights for hypothesis, _ in best))
+    triples = zip(found, split.source_ids, split.sources, strict=True)
+    best = [(one[0], ids, text) for one, ids, text in triples if one]
+    scores: Scores = dict(attention_statistics(hypothesis.weights for hypothesis, *_ in best))
     if kind == PRONUNCIATION:
         return scores
     covering = [
         covering_weights(
             hypothesis.weights,
-            split.source_vocabulary.tokens(ids),
-            split.target_vocabulary.tokens(hypothesis.tokens),
+            word_pieces(split.source_vocabulary, ids, text),
+            word_pieces(split.target_vocabulary, hypothesis.tokens),
         )
-        for hypothesis, ids in best
+        for hypothesis, ids, text in best
     ]
     return {**scores, **fertility_scores(covering)}
 

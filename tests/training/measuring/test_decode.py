@@ -6,13 +6,16 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.configuration import typed
 from attention_jax.data.config import SmokeConfig
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import build_task
+from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.errors import ConfigError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.layers.mechanism import find_config
 from attention_jax.models import build_model
+from attention_jax.models import find_config as find_model_config
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Decoder, Hypothesis, in_parts
 from attention_jax.training.measuring.scoring import (
@@ -69,6 +72,45 @@ def test_long_sources_are_searched_few_at_a_time(setting, monkeypatch):
     assert indices() == batch["index"][:10].reshape(10, 1).tolist()
 
 
+def transformer(task):
+    values = {
+        "source_embedding_dim": 8,
+        "target_embedding_dim": 8,
+        "encoder": {"name": "self_attention", "num_layers": 1, "feed_forward_dim": 8},
+        "attention": {"name": "multi_head", "num_heads": 2, "head_dim": 4},
+        "decoder": {"name": "transformer", "num_layers": 1, "feed_forward_dim": 8},
+    }
+    config = typed(find_model_config("encoder_decoder"), values, "config.model")
+    return build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
+
+
+def test_a_cache_has_room_for_usual_outputs_first(setting, monkeypatch):
+    """And is made larger for those that need it; what is found does not depend on it."""
+    task, recurrent, of_recurrent = setting
+    split, data = task.split("test").select(range(6)), SmokeConfig()
+    model, search = transformer(task), SearchConfig(beam_size=2)
+    params = model.init(jax.random.key(0))
+
+    def found(model, params, usual):
+        monkeypatch.setattr(f"{in_parts.__module__}.usual_length", lambda length: usual)
+        decode = Decoder(model, search)
+        outputs = decode(params, split, data)
+        return outputs, decode._search._cache_size()
+
+    (batch,) = make_eval_batches(split, data)
+    longest = search.longest(batch["source"].shape[1])
+    whole, compiled = found(model, params, longest)
+    assert compiled == 1
+    room = max(len(best.tokens) for (best,) in whole) // 2
+    small, compiled = found(model, params, room)
+    assert compiled > 1
+    for (left,), (right,) in zip(whole, small, strict=True):
+        assert left.tokens.tolist() == right.tokens.tolist()
+        np.testing.assert_allclose(left.weights, right.weights, rtol=1e-4, atol=1e-6)
+    _, compiled = found(recurrent, of_recurrent, room)
+    assert compiled == 1  # nothing there is larger for longer outputs
+
+
 def test_decoder_returns_attention_without_padding(setting):
     task, model, params = setting
     split = task.split("test").select(range(5))
@@ -92,21 +134,32 @@ def test_decoder_samples_by_its_seed(setting):
 
 
 def test_pharaoh_line_links_words_of_pieces():
-    class Pieces:
-        def __init__(self, pieces):
-            self.tokens = lambda ids: pieces[: len(ids)]
-
     weights = np.array([[0.3, 0.3, 0.4, 0], [0.1, 0.1, 0.8, 0], [0.2, 0, 0.6, 0.2], [0, 0, 0, 1]])
     hypothesis = Hypothesis(np.array([5, 6, 7, 2]), -1.0, -1.0, weights)
-    source, target = Pieces(["▁new", "er", "▁car"]), Pieces(["▁neu", "▁Wa", "gen"])
-    assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), source, target) == "0-0 1-1"
+    source, target = (
+        SymbolVocabulary("symbols", pieces)
+        for pieces in (["▁new", "er", "▁car"], ["<pad>", "▁neu", "▁Wa", "gen"])
+    )
+    assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), "", source, target) == "0-0 1-1"
     # Read from the step after, whose row for the last piece lies wholly on EOS.
-    assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), source, target, 1) == "1-0 1-1"
+    assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), "", source, target, 1) == "1-0 1-1"
+
+
+def test_pharaoh_line_links_characters_where_no_spaces_are_written():
+    weights = np.array([[0.2, 0.6, 0.2, 0], [0.1, 0.1, 0.8, 0], [0, 0, 0, 1]])
+    hypothesis = Hypothesis(np.array([4, 5, 2]), -1.0, -1.0, weights)
+    source, target = (
+        SymbolVocabulary("symbols", pieces)
+        for pieces in (["▁我", "喜欢", "书"], ["▁like", "▁它们"])
+    )
+    # Both characters of a piece are linked, and each character of a word that is written.
+    line = pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), "我喜欢书", source, target)
+    assert line == "1-0 2-0 3-1 3-2"
 
 
 def test_pharaoh_line_of_nothing_is_empty():
     hypothesis = Hypothesis(np.array([2]), -1.0, -1.0, np.ones((1, 3)) / 3)
-    assert pharaoh_line(hypothesis, np.array([4, 5, 2]), None, None) == ""
+    assert pharaoh_line(hypothesis, np.array([4, 5, 2]), "", None, None) == ""
 
 
 def test_score_outputs_of_the_references_is_perfect(setting):

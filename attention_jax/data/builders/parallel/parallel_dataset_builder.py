@@ -94,11 +94,11 @@ def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
     return {"train": train, **heldout}
 
 
-def training_lines(config: ParallelText) -> tuple[list[int], int]:
+def training_lines(config: ParallelText) -> tuple[list[int], list[Pair]]:
     """Returns where in the training text the training pairs stand.
 
     Returns:
-      (numbers, total): the line of every training pair, from 0, and how many lines there are.
+      (numbers, pairs): the line of every training pair, from 0, and the pairs of all lines.
 
     Raises:
       DataError: As `read_splits`.
@@ -111,7 +111,7 @@ def training_lines(config: ParallelText) -> tuple[list[int], int]:
         for number, pair in enumerate(pairs)
         if pair[0] in sources and _problem(pair) is None
     ]
-    return numbers, len(pairs)
+    return numbers, pairs
 
 
 def count_unusable(corpus: Corpus) -> int:

@@ -1,0 +1,51 @@
+"""Scripts that write no spaces between words, and which of their characters count as words.
+
+A Han ideograph or a kana is a word of its own. Of Thai, Lao, Khmer and Myanmar, whose marks mean
+nothing alone, it is a cluster: a letter, its marks, and the letters that are written below it.
+Words proper would take a dictionary for each language; clusters are what those words are made of,
+and an aligner links several of them to one word, as it does the parts of a compound.
+
+Source:
+  Unicode Standard Annex 29, section 3, on grapheme clusters.
+
+Deviations:
+  Letters written below others belong to their cluster, as the annex has it for other scripts.
+"""
+
+import re
+
+# Letters; digits of these scripts are numbers like others, and punctuation is punctuation.
+_HAN = (
+    "\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003fffd"
+)
+_KANA = (
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d"
+    "\U0001aff0-\U0001afff\U0001b000-\U0001b16f"
+)
+_THAI = "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"
+_LAO = "\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd-\u0ec6\u0edc-\u0edf"
+_KHMER = "\u1780-\u17b3\u17d7\u17dc"
+_MYANMAR = (
+    "\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081"
+    "\u108e\ua9e0-\ua9e4\ua9e6-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a\uaa7e\uaa7f"
+)
+# Inside of brackets, for patterns.
+LETTERS = f"{_HAN}{_KANA}{_THAI}{_LAO}{_KHMER}{_MYANMAR}"
+# Those of the scripts, diacritics, joiners, and selectors of variants.
+_MARKS = (
+    "\u0300-\u036f\u200c\u200d\u302a-\u302d\u3099\u309a\uff9e\uff9f\ufe00-\ufe0f"
+    "\U000e0100-\U000e01ef\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u17b4-\u17d3\u17dd"
+    "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074"
+    "\u1082-\u108d\u108f\u109a-\u109d\ua9e5\uaa7b-\uaa7d"
+)
+_PUTS_BELOW = "\u1039\u17d2"  # the next letter, in Myanmar and Khmer
+_MARKED = f"[{LETTERS}][{_MARKS}]*"
+CLUSTER = f"{_MARKED}(?:(?<=[{_PUTS_BELOW}]){_MARKED})*"
+
+_ANY = re.compile(f"[{LETTERS}]")
+
+
+def writes_no_spaces(text: str) -> bool:
+    """Says whether a text has letters of these scripts."""
+    return _ANY.search(text) is not None

@@ -1,0 +1,178 @@
+"""Bands: queries of one sequence attend to the slots around their own places, in blocks.
+
+A block of queries shares the slots that any of them may read: with as many queries as a window has
+slots these are not twice as many, so that cost and memory grow with the sequence and not with its
+square, and each slot is copied about twice and not once for every query that reads it.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Shaped
+
+from attention_jax.ops.windows import scatter_window
+from attention_jax.types import AttentionOutput, Memory
+
+
+class Band(NamedTuple):
+    """Which slots the query at a position p may attend to: p - before .. p + after.
+
+    Attributes:
+      before: How far back.
+      after: How far ahead.
+      first: How many slots at the beginning it may read as well, as far as p + after.
+    """
+
+    before: int
+    after: int
+    first: int = 0
+
+
+class Blocks(NamedTuple):
+    """Consecutive queries in blocks.
+
+    Attributes:
+      positions: `N Q`, those of the queries, beyond the last query too.
+      slots: `N K`, indices of each block's slots, also outside the sequence.
+      num_first: How many slots at the beginning of the sequence lead those of every block; they
+        may come again.
+    """
+
+    positions: Int[Array, "N Q"]
+    slots: Int[Array, "N K"]
+    num_first: int
+
+
+def in_blocks(band: Band, positions: Int[Array, "T"], num_slots: int) -> Blocks:
+    """Lays out consecutive queries in blocks of as many as the band is wide.
+
+    Args:
+      band: What a query may read.
+      positions: Of the queries, consecutive.
+      num_slots: S, of the sequence.
+
+    Returns:
+      Blocks of min(T, before + after + 1) queries. The slots of a single block lie inside the
+      sequence, as far as that has enough of them.
+    """
+    num_queries, width = positions.shape[0], band.before + band.after + 1
+    size = min(num_queries, width)
+    number = -(-num_queries // size)
+    first = positions[0] + size * jnp.arange(number)
+    length = size + width - 1
+    starts = first - band.before
+    if number == 1:
+        length = min(length, num_slots)
+        starts = jnp.clip(starts, 0, num_slots - length)
+    num_first = min(band.first, num_slots)
+    begins = jnp.broadcast_to(jnp.arange(num_first), (number, num_first))
+    slots = jnp.concatenate([begins, starts[:, None] + jnp.arange(length)], axis=-1)
+    return Blocks(first[:, None] + jnp.arange(size), slots, num_first)
+
+
+def split_queries(query: Shaped[Array, "*B T D"], blocks: Blocks) -> Shaped[Array, "*B N Q D"]:
+    """Returns queries in their blocks, with zeros behind the last one."""
+    number, size = blocks.positions.shape
+    missing = number * size - query.shape[-2]
+    padded = jnp.pad(query, [(0, 0)] * (query.ndim - 2) + [(0, missing), (0, 0)])
+    return padded.reshape(*query.shape[:-2], number, size, query.shape[-1])
+
+
+def split_memory(memory: Memory, band: Band, blocks: Blocks) -> Memory:
+    """Returns every block's own memory: leading axes `*B N`, `K` slots."""
+
+    def split(array: Array) -> Array:
+        return _split_slots(array, band, blocks)
+
+    return Memory(
+        keys=split(memory.keys),
+        values=split(memory.values),
+        mask=split(memory.mask[..., None])[..., 0],
+        aux={**memory.aux, "slots": blocks.slots},
+    )
+
+
+def _split_slots(
+    array: Shaped[Array, "*B S D"], band: Band, blocks: Blocks
+) -> Shaped[Array, "*B N K D"]:
+    """Returns the slots of each block, with zeros where there are no slots.
+
+    Overlapping pieces are put together from slices, whose gradients are cheap everywhere; those of
+    gathered slots would be added up one by one on a CPU.
+    """
+    (number, size), num_first = blocks.positions.shape, blocks.num_first
+    length, rest = blocks.slots.shape[-1] - num_first, array.shape[-1:]
+    begins = array[..., None, :num_first, :]
+    begins = jnp.broadcast_to(begins, (*array.shape[:-2], number, num_first, *rest))
+    if number == 1:
+        start = blocks.slots[0, num_first]
+        piece = jax.lax.dynamic_slice_in_dim(array, start, length, axis=-2)
+        return jnp.concatenate([begins, piece[..., None, :, :]], axis=-2)
+    per_block = -(-length // size)  # pieces of `size` slots that a block is made of
+    total = (number + per_block - 1) * size
+    widths = [(0, 0)] * (array.ndim - 2) + [(band.before, total), (0, 0)]
+    start = blocks.positions[0, 0]  # the slots of the first block start here, so padded
+    pieces = jax.lax.dynamic_slice_in_dim(jnp.pad(array, widths), start, total, axis=-2)
+    pieces = pieces.reshape(*array.shape[:-2], -1, size, *rest)
+    parts = [pieces[..., index : index + number, :, :] for index in range(per_block)]
+    joined = jnp.concatenate(parts, axis=-2)[..., :length, :]
+    return jnp.concatenate([begins, joined], axis=-2)
+
+
+def reach(band: Band, blocks: Blocks) -> Bool[Array, "N Q K"]:
+    """Returns where a query may read a slot of its block, whether or not that exists."""
+    slots = blocks.slots[:, None, :]
+    offset = slots - blocks.positions[..., None]
+    is_begin = jnp.arange(slots.shape[-1]) < blocks.num_first
+    is_near = (offset >= -band.before) & (slots >= band.first)
+    return (offset <= band.after) & (is_begin | is_near)
+
+
+def rows_of_blocks(
+    rows: Shaped[Array, "*#B #T S"], blocks: Blocks, num_queries: int
+) -> Shaped[Array, "*#B N Q K"]:
+    """Returns the blocks' part of what has a value for every query and slot.
+
+    Beyond the last query, and for slots that do not exist, it may hold anything.
+    """
+    rows = jnp.broadcast_to(rows, (*rows.shape[:-2], num_queries, rows.shape[-1]))
+    by_block = split_queries(rows, blocks)
+    index = jnp.clip(blocks.slots, 0, rows.shape[-1] - 1)[:, None, :]
+    return jnp.take_along_axis(by_block, index.reshape((1,) * (rows.ndim - 2) + index.shape), -1)
+
+
+def join(
+    output: AttentionOutput, band: Band, blocks: Blocks, num_queries: int, num_slots: int
+) -> AttentionOutput:
+    """Puts the blocks' answers back into one sequence of queries and slots.
+
+    Args:
+      output: Context `*B N Q Dv`, weights and scores `*B N Q K`.
+      band: What a query could read.
+      blocks: The layout.
+      num_queries: T.
+      num_slots: S.
+
+    Returns:
+      Context `*B T Dv`, weights and scores `*B T S`, which are zero outside the band.
+    """
+
+    def by_query(array: Array) -> Array:
+        flat = array.reshape(*array.shape[:-3], -1, array.shape[-1])
+        return flat[..., :num_queries, :]
+
+    nowhere = -1  # for a slot may be in a block twice, at most once within reach
+    slots = by_query(jnp.where(reach(band, blocks), blocks.slots[:, None, :], nowhere))
+
+    def by_slot(array: Array) -> Array:
+        found = by_query(array)
+        return scatter_window(found, jnp.broadcast_to(slots, found.shape), num_slots)
+
+    return dataclasses.replace(
+        output,
+        context=by_query(output.context),
+        weights=by_slot(output.weights),
+        scores=by_slot(output.scores),
+    )

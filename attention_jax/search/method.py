@@ -1,0 +1,63 @@
+"""A search as a loop over positions, which may stop for want of room and be gone on with."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool
+
+from attention_jax.search.hypotheses import Hypotheses
+
+
+class Method(NamedTuple):
+    """What a way of searching does at each position, given what it is to search.
+
+    A carry is a pair, of the next position and a tree of arrays. Those that have an axis of
+    positions hold zeros where nothing was written yet, so that they can be made longer by zeros.
+
+    Attributes:
+      begin: From the number of positions that there is room for to the first carry.
+      advance: From one carry to the next.
+      is_alive: Whether anything is left to be continued.
+      finish: From a carry to the hypotheses that have ended.
+    """
+
+    begin: Callable[[int], Any]
+    advance: Callable[[Any], Any]
+    is_alive: Callable[[Any], Bool[Array, ""]]
+    finish: Callable[[Any], Hypotheses]
+
+
+class Stage(NamedTuple):
+    """Where a search stands that had room for so many positions.
+
+    Attributes:
+      carry: What to go on with; None where there was room for the longest output.
+      hypotheses: Those that have ended: all that will, if it is done.
+      is_done: Whether there is nothing to go on with.
+    """
+
+    carry: Any
+    hypotheses: Hypotheses
+    is_done: Bool[Array, ""]
+
+
+def advance_all(method: Method, carry: Any, room: int) -> Any:
+    """Advances until nothing is left to be continued, or there is no room."""
+
+    def goes_on(carry: Any) -> Array:
+        return (carry[0] < room) & method.is_alive(carry)
+
+    return lax.while_loop(goes_on, method.advance, carry)
+
+
+def enlarged(carry: Any, larger: Any) -> Any:
+    """Pads arrays with zeros at their ends, to the shapes of those of another carry."""
+
+    def pad(array: Array, like: Array) -> Array:
+        widths = [(0, new - old) for old, new in zip(array.shape, like.shape, strict=True)]
+        return jnp.pad(array, widths) if widths else array
+
+    return jax.tree.map(pad, carry, larger)

@@ -1,0 +1,40 @@
+"""The pages under docs/results are what the records beside them give."""
+
+import importlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+NAMES = (
+    "bahdanau2015_length",
+    "coverage_vs_supervised",
+    "coverage_vs_supervised_full",
+    "encoders_as_matrices",
+    "luong2015_ablation",
+    "transformer_vs_rnn",
+    "vaswani2017_table3",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_committed_page_is_what_the_committed_records_give(
+    name, repository, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(repository)
+    experiment = importlib.import_module(f"experiments.{name.removesuffix('_full')}")
+    results = Path("docs/results")
+    committed = results / f"{name}.md"
+    grid = experiment.make_full_grid() if name.endswith("_full") else experiment.make_grid()
+    runs = [run for run in grid.runs(Path("runs"), results) if run.is_finished()]
+    if not runs or not committed.exists():
+        pytest.skip(f"no results of {name} are committed")
+    shutil.copytree(results / name, tmp_path / name, ignore=shutil.ignore_patterns("runs", "*.png"))
+    for other in results.glob("*.md"):  # pages say which others there are
+        shutil.copy(other, tmp_path)
+    (tmp_path / committed.name).unlink()
+    page, *others = experiment.write_report(grid, runs, tmp_path)
+    assert page.read_text() == committed.read_text()
+    assert all((results / path.relative_to(tmp_path)).exists() for path in others)
+    if (results / name / "reading.md").exists():
+        assert "\n## Reading\n" in page.read_text()

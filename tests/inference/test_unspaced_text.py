@@ -1,0 +1,107 @@
+"""A small Chinese text from its word links to the viewer: its characters are its words."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from attention_jax.data.config import AlignmentConfig
+from attention_jax.data.text.spans import overlaps
+from attention_jax.inference.viewing import DecodedRun, write_run_viewer
+from attention_jax.objectives import build_objective
+from attention_jax.training.links import training_links
+from attention_jax.training.measuring.decode import Hypothesis
+from attention_jax.training.measuring.scoring import score_attention_of_outputs
+from tests.plotting.viewer_data import page_data, view_weights
+from tests.training.untrained import untrained_run
+
+WORDS = {"I": "我", "you": "你", "like": "喜欢", "see": "看", "books": "书", "libraries": "图书馆"}
+PATTERN = (("I", "you"), ("like", "see"), ("books", "libraries", "you"))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A run on subwords and one on characters, each with its task."""
+    folder = tmp_path_factory.mktemp("chinese")
+    sources = [f"{a} {b} {c}" for a in PATTERN[0] for b in PATTERN[1] for c in PATTERN[2]] * 2
+    targets = ["".join(WORDS[word] for word in text.split()) + "。" for text in sources]
+    for name, lines in (("text.en", [f"{text} ." for text in sources]), ("text.zh", targets)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = str(folder / "text.en"), str(folder / "text.zh")
+    return [untrained_run(folder / kind, *text, kind=kind) for kind in ("bpe", "characters")]
+
+
+def written(name, run, task):
+    """A run that has written the references, with even attention."""
+    split, found = task.split("test").select([0, 1, 2]), []
+    for source, target in zip(split.source_ids, split.target_ids, strict=True):
+        weights = np.full((len(target), len(source)), 1 / len(source))
+        found.append([Hypothesis(target, -1.0, -1.0, weights)])
+    return DecodedRun(name, run, split, found, split.targets)
+
+
+def test_an_aligner_links_characters_and_links_reach_their_subwords(world, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
+    run, task = world[0]
+    data = dataclasses.replace(run.config.data, alignment=AlignmentConfig(method="hmm"))
+    guided = build_objective({"nll": {}, "supervised_alignment": {}})
+    links, split = training_links(task, data, guided, run.directory), task.split("train")
+    kept = run.directory.links.read_text().splitlines()
+    right = wrong = missing = several = 0
+    for text, target, found, line in zip(split.sources, split.targets, links, kept, strict=True):
+        linked = {tuple(map(int, link.split("-"))) for link in line.split()}
+        # Each character belongs to the word that it was written for.
+        words = [*(WORDS[word] for word in text.split()[:-1]), "。"]
+        true = {
+            (source, place)
+            for place, sources in enumerate(overlaps([*target], words))
+            for source in sources
+        }
+        right += len(linked & true)
+        wrong += len(linked - true)
+        missing += len(true - linked)
+        source_pieces, target_pieces = (
+            vocabulary.surfaces(one)
+            for vocabulary, one in (
+                (split.source_vocabulary, text), (split.target_vocabulary, target)
+            )
+        )  # fmt: skip
+        several += len(target_pieces) < len(target)
+        from_source = overlaps(text.split(), source_pieces)
+        from_target = overlaps([*target], target_pieces)
+        expected = {(len(target_pieces), len(source_pieces))} | {
+            (piece, other)
+            for source, place in linked
+            for piece in from_target[place]
+            for other in from_source[source]
+        }
+        assert {tuple(map(int, link)) for link in found} == expected
+    assert wrong < 0.1 * right and missing < 0.25 * right
+    assert several  # of the texts have subwords of several characters
+
+
+def test_the_viewer_shows_characters(world):
+    shown, other = (written(one[0].directory.path.name, *one) for one in world)
+    write_run_viewer(shown, against=[other])
+    data = page_data(shown.run.directory.viewer("test"))
+    assert {"bpe", "characters", "bpe, references", "characters, references"} == set(data["views"])
+    for index, sentence in enumerate(data["sentences"]):
+        assert sentence["source"] == shown.split.sources[index].split()
+        assert sentence["target"] == [*shown.split.targets[index]]
+        for number, (name, view) in enumerate(zip(data["views"], sentence["views"], strict=True)):
+            weights = view_weights(sentence, number)
+            assert weights.shape == (len(sentence["target"]), len(sentence["source"])), name
+            np.testing.assert_allclose(weights.sum(axis=1), 1, atol=0.02)
+            assert view["target"] in (None, sentence["target"])
+
+
+def test_attention_covers_source_words_by_the_characters_that_are_written(world):
+    shown = written("any", *world[0])
+    scores = score_attention_of_outputs("translation", shown.split, shown.found)
+    expected = []
+    for index, text in enumerate(shown.split.sources):
+        pieces = shown.split.source_vocabulary.surfaces(text)
+        # Even attention of each character, to each piece of the source and to its EOS.
+        share = len(shown.split.targets[index]) / len(shown.split.source_ids[index])
+        expected += [abs(1 - share * len(each)) for each in overlaps(text.split(), pieces)]
+    assert scores["coverage_deviation"] == pytest.approx(np.mean(expected))
