@@ -6,6 +6,9 @@ import shlex
 import numpy as np
 import pytest
 
+from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.objectives.compose import names as objective_names
+
 # The sizes of a run of a second or two; all else is as the page says.
 TINY = {
     "data.subwords.size": 60,
@@ -71,4 +74,25 @@ def test_commands_do_what_the_guide_says(launch, commands, texts):
         assert result.code == 0, (program, result.err)
         programs.append(program)
     assert programs == ["align", "train", "train", "evaluate", "experiments.compare_runs"]
-    # ... TODO
+    assert (texts / "runs" / "taught" / "viewer.test.html").exists()
+    table = (texts / "table.md").read_text()
+    assert all(name in table for name in ("base", "taught", "BLEU", "AER"))
+
+
+def test_tables_have_names_that_configs_take(page):
+    mechanisms, objectives = (
+        set(re.findall(r"^\| `(\w+)` \|", page.split(start)[1].split("\n\n")[1], re.MULTILINE))
+        for start in ("`--config.model.attention.name=`:", "`--config.objectives.NAME.weight=`,")
+    )
+    assert mechanisms and mechanisms <= set(mechanism_names())
+    assert objectives and objectives <= set(objective_names())
+
+
+def test_every_option_belongs_to_a_program(page, launch):
+    programs = ("align", "train", "evaluate", "translate", "experiments.compare_runs",
+                "experiments.coverage_vs_supervised")  # fmt: skip
+    helps = "".join(launch(program, "--help").out for program in programs)
+    helps += launch("align", "train", "--help").out
+    options = set(re.findall(r"(?<![\w-])--([a-z_]+)", page)) - {"config", "search"}
+    assert len(options) > 10
+    assert not [option for option in options if f"--{option}" not in helps]
