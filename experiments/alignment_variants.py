@@ -16,12 +16,15 @@ class Variant:
       source: The paper that it is from.
       kind: `coverage`, `supervised`, `both`, `symmetry`, or none of them (empty).
       overrides: Its fields, path -> value.
+      full: Those that differ at the full size, path -> value; None for one of `FULL` that it has
+        no use for.
     """
 
     label: str
     source: str
     kind: str = ""
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    full: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +136,9 @@ VARIANTS: Mapping[str, Variant] = {
             "objectives.supervised_alignment.step": "reads",
         },
     ),
-    # One head learns to align as it reads, and the other is free for what translation needs.
+    # One head learns to align as it reads, and the other is free for what translation needs. Each
+    # projects all of the annotations: of heads that split them one would read only what was read
+    # from the left, and one only from the right.
     "head_eflomal": Variant(
         "one of two heads supervised, CE, eflomal, as it is read",
         "Garg et al. 2019",
@@ -141,8 +146,16 @@ VARIANTS: Mapping[str, Variant] = {
         {
             **_supervised("cross_entropy", "eflomal"),
             "objectives.supervised_alignment.step": "reads",
-            "model.attention.num_heads": 2,
+            **_attention("multi_head", num_heads=2, head_dim=128, head_value_dim=256),
+            "model.attention.score.name": "bahdanau",
+            "model.attention.score.attention_dim": 128,
             "model.decoder.alignment_head": 0,
+        },
+        {
+            "model.attention.attention_dim": None,
+            "model.attention.head_dim": 512,
+            "model.attention.head_value_dim": 1024,
+            "model.attention.score.attention_dim": 512,
         },
     ),
     # Chosen after a first look at BLEU and AER of seed 0 of all pairs on the test set, before any
@@ -195,8 +208,8 @@ FULL: Mapping[str, Any] = {
     "training.num_steps": 8000,
 }
 _FULL_CONDITIONS: Mapping[str, Mapping[str, Any]] = {
-    "29k": {},
-    "4k": {**CONDITIONS["4k"].overrides, "training.num_steps": 2000},
+    "29k": FULL,
+    "4k": {**FULL, **CONDITIONS["4k"].overrides, "training.num_steps": 2000},
 }
 _FULL_STARTS = 1000  # in place of `_STARTS`
 
@@ -205,19 +218,25 @@ def cells(full: bool = False) -> dict[str, dict[str, Any]]:
     """Returns the overrides of every variant in every condition, by `CONDITION_VARIANT`.
 
     Args:
-      full: Whether they are to be those of the full size; `FULL` comes before them.
+      full: Whether they are to be those of the full size.
     """
     conditions = {name: condition.overrides for name, condition in CONDITIONS.items()}
     return {
-        f"{condition}_{name}": {**overrides, **_started(variant.overrides, full)}
+        f"{condition}_{name}": _chosen(overrides, _enlarged(variant) if full else variant.overrides)
         for condition, overrides in (_FULL_CONDITIONS if full else conditions).items()
         for name, variant in VARIANTS.items()
     }
 
 
-def _started(overrides: Mapping[str, Any], full: bool) -> dict[str, Any]:
-    """Moves the steps at which terms are switched on to where they are in the full size."""
-    return {
-        path: _FULL_STARTS if full and ".schedule." in path else value
-        for path, value in overrides.items()
+def _chosen(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    both = {**overrides, **own}
+    return {path: value for path, value in both.items() if value is not None}
+
+
+def _enlarged(variant: Variant) -> dict[str, Any]:
+    """Returns the fields of a variant at the full size, where terms are switched on later."""
+    started = {
+        path: _FULL_STARTS if ".schedule." in path else value
+        for path, value in variant.overrides.items()
     }
+    return {**started, **variant.full}

@@ -74,7 +74,7 @@ def make_grid(smoke: bool = False) -> Grid:
 
 def make_full_grid() -> Grid:
     """Returns all runs at the order of size of the papers."""
-    return dataclasses.replace(make_grid(), name=FULL_NAME, overrides=FULL, cells=cells(full=True))
+    return dataclasses.replace(make_grid(), name=FULL_NAME, cells=cells(full=True))
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
