@@ -34,6 +34,7 @@ def _train(weight, workdir):
         },
         "objectives": {"nll": {}, "reverse_nll": {}, "bilingual_symmetry": symmetry},
         "optimizer": {"name": "adam", "learning_rate": 0.01},
+        "schedule": {"name": "warmup_cosine", "warmup_steps": 20},
         "training": {
             "num_steps": 300,
             "evaluate_every_steps": 0,

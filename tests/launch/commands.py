@@ -46,7 +46,7 @@ class Commands:
     def __call__(self, program: str, *arguments: str, stdin: bytes = b"") -> Result:
         """Runs `python -m launch.PROGRAM ARGUMENTS` in the root of the repository.
 
-        A program of another package is given with it, such as `experiments.compare_runs`.
+        A program of `experiments` is given with it, such as `experiments.compare_runs`.
         """
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "stdin").write_bytes(stdin)
@@ -91,7 +91,7 @@ def _run(program: str, arguments: list[str], folder: str) -> None:
     sys.argv = [program, *arguments]
     code = 1
     try:
-        module = program if "." in program else f"launch.{program}"
+        module = program if program.startswith("experiments.") else f"launch.{program}"
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as exit_:
