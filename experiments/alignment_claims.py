@@ -1,5 +1,7 @@
 """What the papers on coverage and on supervised attention claim, as comparisons of variants."""
 
+from collections.abc import Mapping
+
 from experiments.alignment_variants import BASE
 from experiments.claims import Claim
 
@@ -27,3 +29,15 @@ CLAIMS = (
     Claim(_LIU, "cross-entropy is better than multiplication", "bleu", "ce_hmm", "mul_hmm"),
     Claim(_GARG, "a supervised head aligns better", "aer", "head_eflomal", BASE),
 )
+# What no paper claims and a reader asks: what changes from the first variant to the second.
+CONTRASTS: Mapping[str, tuple[str, str]] = {
+    "supervision added to structural biases": ("biases", "combined"),
+    "structural biases added to supervision": ("mse_eflomal", "combined"),
+    "eflomal's links for the HMM's, CE": ("ce_hmm", "ce_eflomal"),
+    "eflomal's links for the HMM's, MSE": ("mse_hmm", "mse_eflomal"),
+    "eflomal's links for the HMM's, MUL": ("mul_hmm", "mul_eflomal"),
+    "CE for MSE, eflomal's links": ("mse_eflomal", "ce_eflomal"),
+    "CE for MUL, eflomal's links": ("mul_eflomal", "ce_eflomal"),
+    "taught as it is read, for as it is written": ("ce_eflomal", "read_eflomal"),
+    "a free head beside the taught one": ("read_eflomal", "head_eflomal"),
+}

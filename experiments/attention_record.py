@@ -13,7 +13,6 @@ from attention_jax.data.tasks import Split
 from attention_jax.data.text.words import word_pieces
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
-from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.attention_alignment import (
     SHIFTS,
     links_with_rows,
@@ -158,12 +157,12 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
     """Counts how well the attention to known targets agrees with gold links."""
     comparison = compare_with_gold(run, split, gold)
     attention, numbers = comparison.forward, sorted(gold.links)
-    linking = [(attention[number].linking.weights, gold.links[number]) for number in numbers]
+    linking = [(attention[number].linking.words, gold.links[number]) for number in numbers]
     # These have shifts of their own, and are of the attention as it is.
     pairs = [(attention[number].weights, gold.links[number]) for number in numbers]
     counts = {
-        "aer": [_row(count_links([links_from_weights(w)], [links])) for w, links in linking],
-        "saer": [_row(count_weights(w, links)) for w, links in linking],
+        "aer": [_row(count_links([words.links()], [links])) for words, links in linking],
+        "saer": [_row(count_weights(words.weights, links)) for words, links in linking],
         "probability_mass": [_mean_of(probability_mass, w, links.possible) for w, links in pairs],
     }
     for shift, suffix in zip(SHIFTS, ("_before", "", "_after"), strict=True):

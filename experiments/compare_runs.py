@@ -72,6 +72,7 @@ def main() -> None:
     """Measures the runs and prints their tables."""
     cli.use_compilation_cache()
     chosen = named_directories(cli.value("runs"))
+    check_distinct(chosen)
     first = OtherRun.load("--runs", chosen[0][1])
     split = first.task.split(cli.value("split"))
     gold = GoldFiles(*map(cli.value, _GOLD)).read([split], cli.note)
@@ -100,6 +101,19 @@ def named_directories(texts: list[str]) -> list[tuple[str, str]]:
         found = repr(wrong[0]) if wrong else "none"
         raise UserError(f"--runs: expected NAME=DIRECTORY, found {found}")
     return [(name, path) for name, _, path in pairs]
+
+
+def check_distinct(chosen: Sequence[tuple[str, str]]) -> None:
+    """Makes sure that no run is two seeds of one system.
+
+    Raises:
+      UserError: If one is.
+    """
+    known: dict[tuple[str, Path], str] = {}
+    for name, place in chosen:
+        other = known.setdefault((name, Path(place).resolve()), place)
+        if other is not place:
+            raise UserError(f"--runs: expected every seed of {name} once, found {place} twice")
 
 
 def measured(other: OtherRun, split: Split, gold: GoldLinks | None) -> Measured:

@@ -9,9 +9,11 @@ import numpy as np
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.training.files import replacing
+from experiments.grid import Run
 
 OUTPUTS = "outputs.test.txt.gz"
 TEXTS = "texts.test.txt.gz"  # a source and its reference in turn
+REFERENCE = "reference"
 
 
 def save(path: Path, lines: Iterable[str]) -> None:
@@ -31,6 +33,20 @@ def load(path: Path) -> list[str]:
         return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise RunDirectoryError(f"{path}: expected lines of text, {error}") from None
+
+
+def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
+    """Reads what runs on the same test set have read and written.
+
+    Returns:
+      The sources; and the outputs for them by the runs' names, the references as `REFERENCE`.
+
+    Raises:
+      RunDirectoryError: As `load`.
+    """
+    lines = load(runs[0].shared(TEXTS))
+    outputs = {run.name: load(run.record / OUTPUTS) for run in runs}
+    return lines[::2], {REFERENCE: lines[1::2], **outputs}
 
 
 def most_different(counts: Mapping[str, np.ndarray], number: int) -> list[int]:

@@ -34,8 +34,8 @@ _DIM = 192
 _TESTS = (
     "Mean ± standard deviation over seeds. Differences of BLEU and AER are tested by a two-sided "
     f"paired bootstrap of {seeds.RESAMPLES:,} draws over sentences and over seeds, each pair of "
-    "systems by itself: of twenty such tests one is expected to have p < 0.05 by chance. A system "
-    "of a single seed is tested over sentences only."
+    "systems by itself: of so many tests some have p < 0.05 by chance, and from two or three seeds "
+    "p is only approximate. A system of a single seed is tested over sentences only."
 )
 _MEASURES = ("bleu", "aer", "match", "missing", "repeated")
 

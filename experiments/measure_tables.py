@@ -11,9 +11,9 @@ SURE, LIKELY = 0.01, 0.05
 LEGEND = (
     f"Mean ± standard deviation over seeds. Against the first row: * p < {LIKELY}, "
     f"** p < {SURE}, two-sided paired bootstrap of {seeds.RESAMPLES:,} draws over sentences and "
-    "over seeds, each pair of systems by itself (of twenty such tests one is expected to show a "
-    "star by chance). A system of a single seed is tested over sentences only: its stars say "
-    "nothing of the chance in training."
+    "over seeds, each pair of systems by itself: of so many tests some show a star by chance, and "
+    "from two or three seeds p is only approximate. A system of a single seed is tested over "
+    "sentences only: its stars say nothing of the chance in training."
 )
 
 

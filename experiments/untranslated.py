@@ -1,7 +1,6 @@
 """How many source words the systems of the comparison leave untranslated, as an aligner sees it."""
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.data.tasks import Texts, build_task
@@ -33,25 +32,10 @@ def main() -> None:
     if not finished:
         raise UserError(f"--out={out}: expected records of {grid.name}, found none")
     path = out / grid.name / untranslated_counts.FILE
-    untranslated_counts.save(path, untranslated(_training_text(runs[0]), finished))
+    sources, outputs = disagreement.texts(finished)
+    counts = dropped_word_counts(_training_text(runs[0]), sources, outputs)
+    untranslated_counts.save(path, counts, outputs)
     print(f"{path}: {len(finished)} runs")
-
-
-def untranslated(train: Texts, runs: Sequence[Run]) -> dict[str, Sequence[tuple[int, int]]]:
-    """Counts the untranslated content words of each sentence, of each run and of the references.
-
-    Args:
-      train: The training text.
-      runs: Finished runs.
-
-    Returns:
-      (untranslated, all) of each sentence, by the runs' names and by `REFERENCE`.
-    """
-    texts = disagreement.load(runs[0].shared(disagreement.TEXTS))
-    sources, references = texts[::2], texts[1::2]
-    outputs = {run.name: disagreement.load(run.record / disagreement.OUTPUTS) for run in runs}
-    every = {untranslated_counts.REFERENCE: references, **outputs}
-    return dropped_word_counts(train, sources, every)
 
 
 def _training_text(run: Run) -> Texts:

@@ -1,5 +1,6 @@
 """Untranslated source words of every run of a comparison, kept as counts of each sentence."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,19 +11,43 @@ from experiments.sentence_measures import SentenceMeasure
 
 FILE = "untranslated.npz"
 MEASURE = "dropped"
-REFERENCE = "reference"
+_CHECKSUM = "checksum of "
 
 
-def save(path: Path, counts: Mapping[str, Sequence[tuple[int, int]]]) -> None:
-    """Writes (untranslated, all) content words of each sentence, by the runs' names."""
+Texts = Mapping[str, Sequence[str]]
+
+
+def save(path: Path, counts: Mapping[str, Sequence[tuple[int, int]]], outputs: Texts) -> None:
+    """Writes (untranslated, all) content words of each sentence, by the runs' names.
+
+    Args:
+      path: The file.
+      counts: Of each run, and of the references.
+      outputs: What was counted in, by the same names.
+    """
+    rows = {name: np.asarray(of_run, np.uint8) for name, of_run in counts.items()}
+    checksums = {f"{_CHECKSUM}{name}": _checksum(outputs[name]) for name in counts}
     with replacing(path) as temporary:
-        rows = {name: np.asarray(of_run, np.uint8) for name, of_run in counts.items()}
-        np.savez_compressed(temporary, **rows)
+        np.savez_compressed(temporary, **rows, **checksums)
 
 
-def load(path: Path) -> dict[str, SentenceMeasure]:
-    """Reads what `save` has written; nothing if there is no such file."""
+def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
+    """Reads what `save` has written, of the texts that are still the same.
+
+    Args:
+      path: The file; where there is none, nothing is known.
+      outputs: What the runs have written, by their names.
+    """
     if not path.exists():
         return {}
     with np.load(path) as file:
-        return {name: SentenceMeasure(MEASURE, file[name].astype(float)) for name in file.files}
+        known = [
+            name
+            for name in outputs
+            if f"{_CHECKSUM}{name}" in file and file[_CHECKSUM + name] == _checksum(outputs[name])
+        ]
+        return {name: SentenceMeasure(MEASURE, file[name].astype(float)) for name in known}
+
+
+def _checksum(outputs: Sequence[str]) -> np.uint32:
+    return np.uint32(zlib.crc32("\n".join(outputs).encode()))

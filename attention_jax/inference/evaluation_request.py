@@ -62,6 +62,7 @@ class EvaluationRequest:
         if unknown or not names:
             found = repr(unknown[0]) if unknown else "none"
             raise UserError(f"--split: expected one of {', '.join(task.splits)}, found {found}")
+        self.gold.check()
         for flag in ("reverse", "alignment_threshold", "alignment_shift"):
             if getattr(self, flag) is not None and not self.gold.links:
                 raise UserError(f"--{flag}: expected --alignment beside it, found none")

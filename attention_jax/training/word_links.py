@@ -88,6 +88,8 @@ def _from_file(
     pairs = _all_pairs(data_config) if text is None else text.pairs
     lengths = [(len(source.split()), len(target.split())) for source, target in pairs]
     links = parse_lines(lines, str(path), base=base, lengths=lengths)
+    if not any(pair.possible for pair in links):
+        raise DataError(f"{path}: expected links, found none in {total} lines")
     if base == 0 and may_count_from_one(links):
         report(f"{path}: no link names word 0: counted from 1? --config.data.alignment.base=1")
     return [sorted(links[number].possible) for number in numbers]

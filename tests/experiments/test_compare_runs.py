@@ -8,7 +8,13 @@ import pytest
 
 from attention_jax.data.tasks import Texts
 from attention_jax.errors import UserError
-from experiments.compare_runs import Measured, comparison, count_dropped, named_directories
+from experiments.compare_runs import (
+    Measured,
+    check_distinct,
+    comparison,
+    count_dropped,
+    named_directories,
+)
 from tests.experiments.measured import alignments, system, translations
 from tests.runs import smoke_run
 
@@ -46,6 +52,12 @@ def test_named_directories_reads_pairs():
 def test_named_directories_says_what_is_wrong(texts, found):
     with pytest.raises(UserError, match=f"expected NAME=DIRECTORY, found {found}"):
         named_directories(texts)
+
+
+def test_one_run_is_not_two_seeds():
+    check_distinct([("a", "runs/a"), ("b", "runs/a"), ("a", "runs/b")])
+    with pytest.raises(UserError, match="every seed of a once, found runs/../runs/a twice"):
+        check_distinct([("a", "runs/a"), ("b", "runs/b"), ("a", "runs/../runs/a")])
 
 
 def measured(runs, **results):
@@ -90,9 +102,9 @@ def test_runs_are_compared_from_the_command_line(runs, tmp_path):
         facts["evaluations"]["test"]["search"]["beam_size"] = 7
 
     _edit(runs[1] / "run.json", change)
-    output = tmp_path / "table.md"
+    output, twin = tmp_path / "table.md", shutil.copytree(runs[0], tmp_path / "twin")
     result = _compare(
-        f"--runs=base={runs[0]},base={runs[0]},other={runs[1]}", f"--output={output}",
+        f"--runs=base={runs[0]},base={twin},other={runs[1]}", f"--output={output}",
         "--dropped_words",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

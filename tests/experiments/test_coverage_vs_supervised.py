@@ -126,12 +126,15 @@ def test_words_that_an_aligner_misses_are_tested_like_any_measure(records, tmp_p
     few, many = [(1, 10)] * 80, [(4, 10)] * 80
     counts = {run.name: many if run.cell.endswith("hmm") else few for run in measured}
     path = tmp_path / grid.name / untranslated_counts.FILE
-    untranslated_counts.save(path, {"reference": few, **counts})
+    _, outputs = disagreement.texts(runs)
+    untranslated_counts.save(path, {disagreement.REFERENCE: few, **counts}, outputs)
     text = experiment.write_report(grid, runs, tmp_path)[0].read_text()
     _, table = text.split(" dropped source words ↓ |")
     rows = dict(line[2:].split(" | ", 1) for line in table.splitlines()[2:5])
     assert rows["supervised, CE, hmm"].endswith("| 40.00 ± 0.00 ** |")
     assert rows["neural coverage"].endswith(f"| {tables.NOTHING} |")
+    (least,) = [line for line in text.splitlines() if line.startswith("The references themselves")]
+    assert least.endswith("repeated bigrams, 10.00 dropped source words.")
 
 
 def test_gains_of_two_conditions_are_compared(records, tmp_path, numpy_rng):

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.seeds import compare, compare_gains, corpus_score, seed_mean
+from experiments.seeds import _draws, compare, compare_gains, corpus_score, seed_mean
 
 SENTENCES = 60
 
@@ -88,6 +88,14 @@ def test_compare_counts_the_chance_of_seeds(system):
     low, high = system(0.4), system(0.25)
     assert compare([low], [high]).p_value < 0.05
     assert compare([low, high, low], [high, low, high]).p_value > 0.05
+
+
+def test_seeds_are_drawn_with_the_variance_of_their_mean():
+    """Where sentences are alike, nothing but seeds differs."""
+    rates = [0.2, 0.4, 0.9]
+    seeds = [Share(np.tile([10 * rate, 10.0], (SENTENCES, 1))) for rate in rates]
+    found = _draws(seeds, stream=0)
+    assert found.var() == pytest.approx(np.var([100 * rate for rate in rates], ddof=1) / 3, rel=0.1)
 
 
 def test_gains_differ_where_the_system_helps_only_once(system):

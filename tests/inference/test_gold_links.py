@@ -169,7 +169,6 @@ def test_links_are_read_from_the_step_that_was_taught(runs, step, expected):
     [
         ("0", ["0\t1-1 2-2"], True),
         ("0", ["0\t1-1 0-2"], False),
-        ("0", [""] * 24, False),
         ("1", ["0\t1-1"], False),
     ],
 )
@@ -178,6 +177,11 @@ def test_words_that_seem_to_be_counted_from_one_are_told(gold_file, base, lines,
     gold_file(*lines, base=base, note=noted.append)
     expected = "gold: no link names word 0: counted from 1? --alignment_base=1"
     assert [note.endswith(expected) for note in noted] == [True] * is_doubted
+
+
+def test_gold_files_have_links(gold_file):
+    with pytest.raises(UserError, match="/gold: expected links, found none in 24 lines"):
+        gold_file(*[""] * 24)
 
 
 def test_gold_without_numbers_has_a_line_for_every_pair(runs, gold_file):

@@ -108,12 +108,31 @@ def test_own_aligners_find_the_words(config, tmp_path, method):
     assert {(0, 0), (1, 1), (2, 2)} <= pairs
 
 
+@pytest.mark.parametrize("kind", ["words", "characters", "bpe"])
+def test_text_may_have_the_signs_that_vocabularies_use(config, tmp_path, kind):
+    """A joiner, the sign of a space, a space without width, and a mark beside its letter."""
+    for name, lines in (("train_source", SOURCES), ("train_target", TARGETS)):
+        text = "".join(f"{line} a￭b▁c ▁ ￭ x\u200bcafe\u0301\n" for line in lines)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    config = dataclasses.replace(
+        config,
+        alignment=AlignmentConfig(method="hmm"),
+        subwords=dataclasses.replace(config.subwords, kind=kind, size=60),
+    )
+    task, links = links_of(config, tmp_path)
+    split = task.split("train")
+    for source, target, pairs in zip(split.source_ids, split.target_ids, links, strict=True):
+        found = {tuple(map(int, pair)) for pair in pairs}
+        assert (len(target) - 1, len(source) - 1) in found and len(found) > 8
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         (LINES[:3], "links: expected 4 lines, one for each line of .*train_source, found 3"),
         ([*LINES[:3], "0-0 3-1"], "links:4: expected words of sentences of 3 and 3 words"),
         ([*LINES[:3], "0-0 x"], "links:4: expected links such as 0-1"),
+        ([""] * 4, "links: expected links, found none in 4 lines"),
     ],
 )
 def test_a_file_that_does_not_fit_is_rejected(config, tmp_path, lines, message):
