@@ -58,16 +58,31 @@ def merge_pieces(
     Raises:
       ValueError: If a piece has no word.
     """
-    weights = _checked(weights, source_words, target_words)
+    sizes = tuple(len(set().union(*words)) for words in (target_words, source_words))
+    if np.shape(weights) != sizes:
+        raise ValueError(
+            f"expected weights of shape {sizes} for the pieces of the words, "
+            f"found {np.shape(weights)}"
+        )
+    weights = np.asarray(weights, np.float64)
     to_source = membership(source_words, weights.shape[1])
-    return _rows_of_words(weights, target_words) @ to_source
+    to_target = membership(target_words, weights.shape[0])
+    return (to_target / to_target.sum(axis=0)).T @ weights @ to_source
 
 
 def membership(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
     """Returns how much of each piece is of each word: equal shares of those that it belongs to."""
-    member = _indicators(words, num_pieces)
+    member = indicators(words, num_pieces)
     shares = member.sum(axis=1, keepdims=True)
     return np.divide(member, shares, out=np.zeros_like(member), where=shares > 0)
+
+
+def indicators(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
+    """Returns 1 where a piece is of a word, and 0 elsewhere."""
+    member = np.zeros((num_pieces, len(words)))
+    for word, pieces in enumerate(words):
+        member[list(pieces), word] = 1.0
+    return member
 
 
 def links_from_weights(weights: Weights) -> Links:
@@ -84,32 +99,6 @@ def links_from_weights(weights: Weights) -> Links:
     )
 
 
-def links_between_words(weights: Weights, source_words: Members, target_words: Members) -> Links:
-    """Links every target word with the source word whose pieces it attends to most.
-
-    Words of the same pieces cannot be told apart by attention and are linked alike, as a link of
-    words is one of all their pieces: a word has the whole weight of a piece that it shares.
-
-    Args:
-      weights: `T S` between pieces, each of which belongs to a word.
-      source_words: The pieces of each source word.
-      target_words: The pieces of each target word.
-
-    Raises:
-      ValueError: If a piece has no word.
-    """
-    weights = _checked(weights, source_words, target_words)
-    whole = _rows_of_words(weights, target_words) @ _indicators(source_words, weights.shape[1])
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for word, pieces in enumerate(source_words):
-        alike.setdefault(tuple(pieces), []).append(word)
-    return sorted(
-        (other, target)
-        for source, target in links_from_weights(whole)
-        for other in alike[tuple(source_words[source])]
-    )
-
-
 def links_above(weights: Weights, threshold: float) -> Links:
     """Links every target position with all source positions of at least so much weight."""
     chosen = np.argwhere(np.asarray(weights) >= threshold)
@@ -119,25 +108,3 @@ def links_above(weights: Weights, threshold: float) -> Links:
 def to_pharaoh(links: Iterable[tuple[int, int]]) -> str:
     """Writes links as `0-0 1-2`, source first."""
     return " ".join(f"{source}-{target}" for source, target in links)
-
-
-def _checked(weights: Weights, source_words: Members, target_words: Members) -> Weights:
-    sizes = tuple(len(set().union(*words)) for words in (target_words, source_words))
-    if np.shape(weights) != sizes:
-        raise ValueError(
-            f"expected weights of shape {sizes} for the pieces of the words, "
-            f"found {np.shape(weights)}"
-        )
-    return np.asarray(weights, np.float64)
-
-
-def _rows_of_words(weights: Weights, target_words: Members) -> Float[np.ndarray, "words_T S"]:
-    to_target = membership(target_words, weights.shape[0])
-    return (to_target / to_target.sum(axis=0)).T @ weights
-
-
-def _indicators(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
-    member = np.zeros((num_pieces, len(words)))
-    for word, pieces in enumerate(words):
-        member[list(pieces), word] = 1.0
-    return member

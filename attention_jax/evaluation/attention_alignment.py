@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.evaluation.aer import count_links, saer
-from attention_jax.evaluation.alignment import links_from_weights, membership
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks
+from attention_jax.evaluation.word_weights import WordWeights
 
 Weights = Float[np.ndarray, "_T _S"]
 SHIFTS = (-1, 0, 1)
@@ -26,32 +26,6 @@ SHIFTED = {
     "_source_after": ("source", 1),
 }
 _SIDES = ("source", "target")  # of a link
-
-
-def between_words(
-    weights: Float[np.ndarray, "T S"],
-    source_tokens: Sequence[Sequence[int]],
-    target_tokens: Sequence[Sequence[int]],
-) -> Float[np.ndarray, "words_T words_S"]:
-    """Turns attention between tokens into attention between words.
-
-    A source word gets the sum of what its tokens get, a target word the mean of its tokens' rows;
-    a token of several words is shared among them. What falls on tokens of no word, such as EOS,
-    is left out and the rest renormalised. A row without any weight stays zero.
-
-    Args:
-      weights: Between tokens, EOS included.
-      source_tokens: The tokens of each source word.
-      target_tokens: The tokens of each target word.
-
-    Source:
-      Koehn and Knowles (2017), section 3.5.
-    """
-    to_source = membership(source_tokens, weights.shape[1])
-    to_target = membership(target_tokens, weights.shape[0])
-    merged = to_target.T @ np.asarray(weights, np.float64) @ to_source
-    total = merged.sum(axis=1, keepdims=True)
-    return np.divide(merged, total, out=np.zeros_like(merged), where=total > 0)
 
 
 def shifted(weights: Weights, shift: int, side: str = "target") -> Weights:
@@ -113,27 +87,29 @@ def match(weights: Weights, links: Collection[Link]) -> float:
 
 
 def score_attention(
-    matrices: Sequence[Weights], golds: Sequence[MarkedLinks]
+    attention: Sequence[WordWeights | Weights], golds: Sequence[MarkedLinks]
 ) -> dict[str, float]:
     """Compares attention with gold alignments.
 
     Args:
-      matrices: Weights of each sentence pair.
+      attention: That of each sentence pair; a matrix is of words that share no token.
       golds: Its gold links.
 
     Returns:
       In percent: `aer`, `alignment_precision` and `alignment_recall` of each target word's most
-      attended source word, `saer`, and for each shift `match`, `match_before` (-1) and
-      `match_after` (+1), and `probability_mass` likewise: means over the sentence pairs with
-      links, without the target words that have no row before or after them. With
-      `_source_before` and `_source_after` columns are shifted: attention to the source word before
-      or after the linked one. Where `match` of a shift is larger than `match`, the attention is off
-      by one.
+      attended source word and of those of the same tokens, `saer`, and for each shift `match`,
+      `match_before` (-1) and `match_after` (+1), and `probability_mass` likewise: means over the
+      sentence pairs with links, without the target words that have no row before or after them.
+      With `_source_before` and `_source_after` columns are shifted: attention to the source word
+      before or after the linked one. Where `match` of a shift is larger than `match`, the attention
+      is off by one.
 
     Source:
       Koehn and Knowles (2017), section 3.5, where attention is off by one for German-English.
     """
-    counts = count_links([links_from_weights(weights) for weights in matrices], golds)
+    words = [WordWeights.of(each) for each in attention]
+    matrices = [each.weights for each in words]
+    counts = count_links([each.links() for each in words], golds)
     scores = {
         "aer": counts.aer,
         "alignment_precision": counts.precision,

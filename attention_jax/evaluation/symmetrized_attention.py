@@ -1,7 +1,8 @@
 """Alignments from the attention of a model and of one of the opposite direction.
 
-A weight matrix here is between words and without EOS. Forward ones are `T S`; reverse ones are
-`S T`, a row for each word of the source, which the opposite model writes.
+Attention here is between words and without EOS; a matrix is of words that share no token. Forward
+ones are `T S`; reverse ones are `S T`, a row for each word of the source, which the opposite model
+writes.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,41 +11,38 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.evaluation.aer import count_links
-from attention_jax.evaluation.alignment import links_above, links_from_weights
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks
 from attention_jax.evaluation.symmetrization import METHODS, symmetrize
+from attention_jax.evaluation.word_weights import WordWeights
 
-Weights = Float[np.ndarray, "_T _S"]
+Attention = Sequence[WordWeights | Float[np.ndarray, "_T _S"]]
 Links = list[Collection[Link]]
 
 
-def extract_links(matrices: Sequence[Weights], threshold: float | None = None) -> Links:
-    """Makes links (source, target) of the weights of each sentence pair.
+def extract_links(attention: Attention, threshold: float | None = None) -> Links:
+    """Makes links (source, target) of the attention of each sentence pair.
 
     Args:
-      matrices: Weights, `T S`.
-      threshold: Links are what has at least this weight; None links every target word with the
-        source word that it attends to most.
+      attention: Weights, `T S`.
+      threshold: See `WordWeights.links`.
     """
-    if threshold is None:
-        return [links_from_weights(weights) for weights in matrices]
-    return [links_above(weights, threshold) for weights in matrices]
+    return [WordWeights.of(each).links(threshold) for each in attention]
 
 
 def score_threshold(
-    matrices: Sequence[Weights], golds: Sequence[MarkedLinks], threshold: float
+    attention: Attention, golds: Sequence[MarkedLinks], threshold: float
 ) -> dict[str, float]:
     """Compares the links of at least so much weight with gold alignments.
 
     Returns:
       `aer_threshold`, `alignment_precision_threshold`, `alignment_recall_threshold` in percent.
     """
-    return _scores(extract_links(matrices, threshold), golds, "_threshold")
+    return _scores(extract_links(attention, threshold), golds, "_threshold")
 
 
 def score_both_directions(
-    forward: Sequence[Weights],
-    reverse: Sequence[Weights],
+    forward: Attention,
+    reverse: Attention,
     golds: Sequence[MarkedLinks],
     threshold: float | None = None,
 ) -> dict[str, float]:

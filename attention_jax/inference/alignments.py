@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.text.words import word_pieces
-from attention_jax.evaluation.alignment import drop_ends, links_between_words, to_pharaoh
+from attention_jax.evaluation.alignment import drop_ends, to_pharaoh
 from attention_jax.evaluation.attention_alignment import shifted
+from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.training.measuring.decode import Hypothesis
 
 
@@ -36,4 +37,4 @@ def pharaoh_line(
         return ""
     source_words = word_pieces(source_vocabulary, source_ids, source)
     target_words = word_pieces(target_vocabulary, hypothesis.tokens)
-    return to_pharaoh(links_between_words(weights, source_words, target_words))
+    return to_pharaoh(WordWeights.of_tokens(weights, source_words, target_words).links())

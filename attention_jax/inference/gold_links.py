@@ -14,10 +14,10 @@ from attention_jax.evaluation.pharaoh import (
     parse_gold,
 )
 from attention_jax.evaluation.symmetrized_attention import score_both_directions, score_threshold
+from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.word_units import (
-    Matrix,
     SplitWords,
     WordAttention,
     forced_words,
@@ -57,6 +57,17 @@ class GoldFiles:
     source: str | None = None
     target: str | None = None
 
+    def check(self) -> None:
+        """Makes sure that nothing is said of links that are not given.
+
+        Raises:
+          UserError: If it is.
+        """
+        given = {"base": self.base != "0", "source": self.source, "target": self.target}
+        for name, is_given in given.items():
+            if is_given and not self.links:
+                raise UserError(f"--alignment_{name}: expected --alignment beside it, found none")
+
     def read(
         self, splits: Sequence[Split], note: Callable[[str], None] = lambda line: None
     ) -> GoldLinks | None:
@@ -67,9 +78,11 @@ class GoldFiles:
           note: Called with a line where the words seem to be counted from 1 and `base` is 0.
 
         Raises:
-          UserError: If there is not one split, or a file cannot be read or does not fit it: links
-            for all pairs or, with their numbers, for some, within the words of their pair.
+          UserError: As `check`; or if there is not one split, or a file cannot be read or does not
+            fit it: links for all pairs or, with their numbers, for some, within the words of their
+            pair, and at least one of them.
         """
+        self.check()
         if not self.links:
             return None
         if len(splits) != 1:
@@ -83,6 +96,8 @@ class GoldFiles:
                 f"found {len(lines)}; links of some pairs are NUMBER<TAB>LINKS"
             )
         golds = parse_gold(lines, self.links, base=base)
+        if not any(gold.possible for gold in golds.values()):
+            raise UserError(f"{self.links}: expected links, found none in {len(lines)} lines")
         if max(golds) >= len(split):
             raise UserError(
                 f"{self.links}: expected pairs of {split.name}, below {len(split)}, "
@@ -144,8 +159,8 @@ class GoldComparison:
                 scores |= score_both_directions(forward, reverse, golds, each)
         return scores
 
-    def _with_links(self, attention: Sequence[WordAttention]) -> list[Matrix]:
-        return [attention[number].linking.weights for number in sorted(self.links)]
+    def _with_links(self, attention: Sequence[WordAttention]) -> list[WordWeights]:
+        return [attention[number].linking.words for number in sorted(self.links)]
 
 
 def compare_with_gold(

@@ -55,9 +55,10 @@ def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = N
     """Measures every head.
 
     Heads get the statistics of their weights while the references are written; those that attend
-    to the source also the AER if there are gold links. `nll_without` is by how much the negative
-    log-likelihood of a token grows when what the head reads is put to zero; see `losses_without`
-    for the heads that have it. Of a model of both directions it is the forward one's heads.
+    to the source also the AER if there are gold links, of the step that links. `nll_without` is by
+    how much the negative log-likelihood of a token grows when what the head reads is put to zero;
+    see `losses_without` for the heads that have it. Of a model of both directions it is the forward
+    one's heads.
 
     Args:
       run: A run with an attention that has several heads.
@@ -109,7 +110,7 @@ def _cross_attention(
     if gold is not None:
         golds = [gold.links[number] for number in sorted(gold.links)]
         for head, values in enumerate(statistics):
-            words = [gold.forward[number].heads[head] for number in sorted(gold.links)]
+            words = [gold.forward[number].linking.heads[head] for number in sorted(gold.links)]
             values["aer"] = score_attention(words, golds)["aer"]
     return dict(zip(cross_heads(run.params, len(statistics)), statistics, strict=True))
 

@@ -8,11 +8,11 @@ import numpy as np
 from attention_jax.data.tasks import Split
 from attention_jax.data.text.words import word_pieces, words_of_pieces
 from attention_jax.evaluation.aer import count_links
-from attention_jax.evaluation.alignment import Links, links_from_weights
-from attention_jax.evaluation.attention_alignment import between_words
+from attention_jax.evaluation.alignment import Links
 from attention_jax.evaluation.attention_statistics import normalized_entropy
 from attention_jax.evaluation.fertility import coverage_deviation, covering_weights, fertility
 from attention_jax.evaluation.pharaoh import MarkedLinks
+from attention_jax.evaluation.word_weights import between_words
 from attention_jax.inference.forced_decoding import forced_attention, has_heads
 from attention_jax.inference.head_names import cross_head_names
 from attention_jax.inference.trained import TrainedRun
@@ -73,16 +73,19 @@ class ForcedView:
         Each word's row is of the step that links it.
         """
         heads = len(attention[0].heads) if attention else 0
-        named = {name: [each.linking.weights for each in attention]}
+        named = {name: [each.linking.words for each in attention]}
         for number, head in enumerate(cross_head_names(params, heads) if heads else ()):
             named[f"{name}, {head}"] = [each.linking.heads[number] for each in attention]
-        return [cls(*view, [*map(links_from_weights, view[1])]) for view in named.items()]
+        return [
+            cls(view, [each.weights for each in words], [each.links() for each in words])
+            for view, words in named.items()
+        ]
 
     @classmethod
     def reverse(cls, name: str, attention: Sequence[WordAttention]) -> "ForcedView":
         """Turns the attention of a run of the opposite direction into a view."""
         links = [
-            sorted((source, target) for target, source in links_from_weights(each.linking.weights))
+            sorted((source, target) for target, source in each.linking.words.links())
             for each in attention
         ]
         turned = [each.linking.weights.T for each in attention]
@@ -148,7 +151,8 @@ def output_words(
     """
     best, split = one.found[index][0], one.split
     source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
-    target, members = words_of_pieces(split.target_vocabulary.tokens(best.tokens[:-1]))
+    vocabulary = split.target_vocabulary
+    target, members = words_of_pieces(vocabulary.tokens(best.tokens[:-1]), vocabulary.kind)
     weights = between_words(np.asarray(best.weights, np.float64), source, members)
     scores = {**_scores(weights, _covering(one, index, best)), **more}
     return ViewedAttention(weights, target, one.texts[index], scores)

@@ -8,11 +8,13 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.data.tasks import Split
+from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary
-from attention_jax.data.text.words import SPACE, words_of_pieces
+from attention_jax.data.text.words import words_of_pieces
 from attention_jax.errors import UserError
-from attention_jax.evaluation.attention_alignment import between_words, shifted
+from attention_jax.evaluation.attention_alignment import shifted
+from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.inference.forced_decoding import ForcedAttention, forced_attention
 from attention_jax.inference.trained import TrainedRun
 
@@ -39,17 +41,22 @@ class SplitWords:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WordAttention:
-    """Forced attention between the words of a pair, as `between_words` makes it.
+    """Forced attention between the words of a pair.
 
     Attributes:
-      weights: A row for each target word, a column for each source word.
+      words: A row for each target word, a column for each source word.
       heads: The same of each head; empty where the mechanism has one.
       shifted: The same of the step after each token or before it; None where none is asked for.
     """
 
-    weights: Matrix
-    heads: Sequence[Matrix]
+    words: WordWeights
+    heads: Sequence[WordWeights]
     shifted: "WordAttention | None" = None
+
+    @property
+    def weights(self) -> Matrix:
+        """As `between_words` makes them."""
+        return self.words.weights
 
     @property
     def linking(self) -> "WordAttention":
@@ -90,11 +97,11 @@ def tokens_of_words(vocabulary: Vocabulary, text: str, words: Words) -> list[lis
     Raises:
       ValueError: If the words are not those of the text.
     """
-    surfaces = [token.lower() for token in vocabulary.surfaces(text)]
+    surfaces = [token.casefold() for token in vocabulary.surfaces(text)]
     try:  # a text that is written with entities has them in its tokens too
-        return overlaps([word.lower() for word in words], surfaces)
+        return overlaps([word.casefold() for word in words], surfaces)
     except ValueError:
-        plain = [html.unescape(word.replace("@-@", "-")).lower() for word in words]
+        plain = [html.unescape(word.replace("@-@", "-")).casefold() for word in words]
         return overlaps(plain, surfaces)
 
 
@@ -139,7 +146,7 @@ def _side_words(
 ) -> list[Words]:
     found: list[Words] = []
     for index, text in enumerate(texts):
-        own, _ = words_of_pieces(_pieces(vocabulary, text))
+        own, _ = words_of_pieces(_pieces(vocabulary, text), vocabulary.kind)
         if given is None and index not in required:
             found.append(own)
             continue
@@ -159,7 +166,7 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
     pieces = vocabulary.tokens(vocabulary.encode(text))
     surfaces = vocabulary.surfaces(text)
     return [
-        (SPACE if piece.startswith(SPACE) else "") + surface.strip()
+        (SPACE if piece.startswith(SPACE) and surface[:1] == " " else "") + surface.strip()
         for piece, surface in zip(pieces, surfaces, strict=True)
     ]
 
@@ -167,5 +174,6 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
 def _merged(forced: ForcedAttention, *tokens: list[list[int]]) -> WordAttention:
     heads = () if forced.heads is None else forced.heads
     return WordAttention(
-        between_words(forced.weights, *tokens), [between_words(head, *tokens) for head in heads]
+        WordWeights.of_tokens(forced.weights, *tokens),
+        [WordWeights.of_tokens(head, *tokens) for head in heads],
     )

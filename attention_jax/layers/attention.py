@@ -166,8 +166,7 @@ class Mechanism:
         left = state[self.parts.remaining]
         if not self._has_head_axis:
             return left
-        left = jnp.moveaxis(left, -3, -2)
-        return left.reshape(*left.shape[:-2], -1)
+        return _side_by_side(jnp.moveaxis(left, -3, -2))
 
     def attend(
         self,
@@ -198,7 +197,7 @@ class Mechanism:
         output, state = self._over_heads(one_head, params, own, memory, axis, state, part)
         context = jnp.moveaxis(output.context, axis, -2)
         if heads is None:
-            context = context.reshape(*context.shape[:-2], -1)
+            context = _side_by_side(context)
         else:
             context = heads.join(params, context)
         aux = {**output.aux, "head_weights": output.weights}
@@ -257,24 +256,28 @@ class Mechanism:
           *arrays: Further trees.
         """
         size = self._num_memory_heads
+        group = self.num_heads // size
 
         def grouped(tree: Any, axis: int) -> Any:
             return jax.tree.map(
-                lambda leaf: leaf.reshape(*leaf.shape[:axis], size, -1, *leaf.shape[axis + 1 :]),
+                lambda leaf: leaf.reshape(*leaf.shape[:axis], size, group, *leaf.shape[axis + 1 :]),
                 tree,
             )
 
         at = (axis,) * len(arrays)
         inner = jax.vmap(
             function, (None, 0, None, *at), axis,
-            axis_name="group", axis_size=self.num_heads // size,
+            axis_name="group", axis_size=group,
         )  # fmt: skip
         outer = jax.vmap(
             inner, (0, 0, axis, *at), axis, axis_name="memory_heads", axis_size=size
         )  # fmt: skip
         found = outer(self._of_memory(params), grouped(own, 0), memory, *grouped(arrays, axis))
         return jax.tree.map(
-            lambda leaf: leaf.reshape(*leaf.shape[:axis], -1, *leaf.shape[axis + 2 :]), found
+            lambda leaf: leaf.reshape(
+                *leaf.shape[:axis], self.num_heads, *leaf.shape[axis + 2 :]
+            ),
+            found,
         )
 
     def _of_memory(self, params: Params) -> Params:
@@ -297,8 +300,15 @@ class Mechanism:
         return frozenset(self.parts.heads.parameters if self.parts.heads else ())
 
     def _split(self, array: Float[Array, "*B S D"]) -> Float[Array, "*B H S Dh"]:
-        split = array.reshape(*array.shape[:-1], self.num_heads, -1)
+        # No -1: of a memory without slots yet, no size can be told from the others.
+        *rest, depth = array.shape
+        split = array.reshape(*rest, self.num_heads, depth // self.num_heads)
         return jnp.moveaxis(split, -2, -3)
+
+
+def _side_by_side(heads: Float[Array, "*B H Dh"]) -> Float[Array, "*B D"]:
+    *rest, number, depth = heads.shape
+    return heads.reshape(*rest, number * depth)
 
 
 class Attention(nn.Module):
@@ -308,7 +318,8 @@ class Attention(nn.Module):
       config: A mechanism's config, such as `mechanisms.bahdanau.Config(attention_dim=64)`.
       initialization: How its parameters start.
       sizes: What some mechanisms need beside the depths of their arrays; see `layers.mechanism`.
-        (A `place` says what is asked and restricts nothing: that is for `query_mask`.)
+        A `place` says what is asked and restricts nothing, which is for `query_mask`; but a
+        `sliding_window` in a `causal` place reads nothing ahead.
     """
 
     config: Any

@@ -97,6 +97,12 @@ def find_config(name: str) -> type:
     return find_mechanism(name).Config
 
 
+def described(config: Any) -> str:
+    """Names a mechanism for messages, with the score inside its window if it has one."""
+    inner = getattr(config, "score", None)
+    return repr(config.name) if inner is None else f"{config.name!r} over {inner.name!r}"
+
+
 def build_parts(
     config: Any, query_dim: int, key_dim: int, sizes: Mapping[str, Any]
 ) -> MechanismParts:

@@ -99,14 +99,12 @@ def positional_refinements(config: Any) -> list[str]:
 
 
 def without_positions(config: Any) -> Any:
-    """Returns a mechanism's config without the refinements that compare positions."""
+    """Returns a mechanism's config without the refinements that compare positions.
+
+    What else would change nothing without them goes with them.
+    """
     positional = positional_refinements(config)
-    if not positional:
-        return config
-    kept = {
-        name: fields for name, fields in config.refinements.items() if name not in positional
-    }
-    return dataclasses.replace(config, refinements=kept)
+    return config.without_refinements(positional) if positional else config
 
 
 def refine(configs: Refinements, parts: MechanismParts, head: Head) -> MechanismParts:

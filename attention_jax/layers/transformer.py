@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.mechanism import find_config, find_mechanism
+from attention_jax.layers.mechanism import described, find_config, find_mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.normalization import layer_norm, rms_norm
@@ -65,7 +65,9 @@ class StackConfig:
             )
 
 
-def self_attention(stack: StackConfig, attention: Any, depth: int, place: str) -> Mechanism:
+def self_attention(
+    stack: StackConfig, attention: Any, depth: int, place: str, is_alone: bool = False
+) -> Mechanism:
     """Builds the mechanism with which a sequence attends to itself.
 
     Args:
@@ -73,6 +75,7 @@ def self_attention(stack: StackConfig, attention: Any, depth: int, place: str) -
       attention: That of the model's attention, for a stack that names no mechanism of its own.
       depth: Of the sequence.
       place: `self`, or `causal` where no position may see a later one.
+      is_alone: Whether the model has no other attention, and the stack none of its own.
 
     Raises:
       ValueError: If the mechanism does not serve for that.
@@ -99,13 +102,14 @@ def self_attention(stack: StackConfig, attention: Any, depth: int, place: str) -
         reason = "which depends on the length of what is still being written"
     else:
         return build(config)
-    advice = f"; {own} may be another one" if stack.self_attention is None else ""
+    is_shared = stack.self_attention is None and not is_alone
+    advice = f"; {own} may be another one" if is_shared else ""
     what = "mechanism"
     if getattr(find_mechanism(config.name), "PROJECTS", False):  # heads, which only hand it on
         where, what, config = f"{where}.score", "score", config.score
     raise ValueError(
         f"{where}.name: expected a {what} with which a sequence can attend to itself, "
-        f"found {config.name!r}, {reason}{advice}"
+        f"found {described(config)}, {reason}{advice}"
     )
 
 

@@ -69,7 +69,10 @@ class AttentionSpec:
     """How a mechanism attends; static under jit.
 
     Attributes:
-      score: (params, query, memory, state, positions) -> scores `*B T S`.
+      score: (params, query, memory, state, positions) -> scores `*B T S`. The positions are those
+        of the queries, for all rows: `T`; inside windows, where each query has a memory of its
+        own, `T 1`, beside queries `*B T 1 Dq`; inside bands `N Q`, beside queries `*B N Q Dq`.
+        The normalizer and `average` are given the same.
       normalizer: From scores to weights.
       prepare: (params, memory, positions) -> memory, done once for a source, such as projecting
         its keys; the positions are those of the slots.

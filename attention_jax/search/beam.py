@@ -7,7 +7,6 @@ the beginning that was continued, and only read back along the pointers at the e
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
 from attention_jax.search.largest import largest, log_normalizer
 from attention_jax.search.lengths import length_limits, length_penalty
-from attention_jax.search.method import Method
+from attention_jax.search.method import Method, Step
 from attention_jax.search.ngrams import without_repeats
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import follow, repeat_state
@@ -71,7 +70,7 @@ class _History:
 
 
 def beam_method(
-    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    step: Step,
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],

@@ -1,6 +1,5 @@
 """The entry points to all searches: at once, or in stages with more and more room."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,10 +9,8 @@ from attention_jax.search.beam import beam_method
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.greedy import greedy_method
 from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.method import Method, Stage, advance_all, enlarged
+from attention_jax.search.method import Method, Stage, Step, advance_all, enlarged
 from attention_jax.search.sample import sample_method
-
-Step = Callable[[Any, Array], tuple[Array, Array, Any]]
 
 
 def search(

@@ -1,18 +1,17 @@
 """Greedy search: at each position the most probable token."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from attention_jax.search.config import SearchConfig
-from attention_jax.search.method import Method
+from attention_jax.search.method import Method, Step
 from attention_jax.search.rollout import rollout_method
 
 
 def greedy_method(
-    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    step: Step,
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],

@@ -10,6 +10,9 @@ from jaxtyping import Array, Bool
 
 from attention_jax.search.hypotheses import Hypotheses
 
+# From a state and the last token of every hypothesis to logits, attention and the next state.
+Step = Callable[[Any, Array], tuple[Array, Array, Any]]
+
 
 class Method(NamedTuple):
     """What a way of searching does at each position, given what it is to search.

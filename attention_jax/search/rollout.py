@@ -12,7 +12,7 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
 from attention_jax.search.lengths import length_limits
-from attention_jax.search.method import Method
+from attention_jax.search.method import Method, Step
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import repeat_state
 from attention_jax.search.vocabulary import mask_logits
@@ -34,7 +34,7 @@ class _Outputs(NamedTuple):
 
 
 def rollout_method(
-    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    step: Step,
     state: Any,
     choose: Choose,
     config: SearchConfig,

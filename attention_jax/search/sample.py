@@ -1,6 +1,5 @@
 """Sampling: plain, tempered, from the k best tokens, or from the nucleus."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,12 +8,12 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from attention_jax.search.config import SearchConfig
-from attention_jax.search.method import Method
+from attention_jax.search.method import Method, Step
 from attention_jax.search.rollout import rollout_method
 
 
 def sample_method(
-    step: Callable[[Any, Array], tuple[Array, Array, Any]],
+    step: Step,
     state: Any,
     config: SearchConfig,
     source_lengths: Int[Array, "B"],

@@ -93,7 +93,7 @@ def _tokens(
         surfaces = vocabulary.surfaces(text)
         try:
             found.append([*overlaps(its_words, surfaces), [len(surfaces)]])
-        except ValueError as error:  # such as the sign that stands for a space in subwords
+        except ValueError as error:  # of a vocabulary that has changed its text
             raise DataError(f"training text {text!r}: no words to be linked, {error}") from None
     return found
 

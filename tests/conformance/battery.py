@@ -29,6 +29,8 @@ REFINEMENTS = {
     "soft_cap": [{"cap": 0.5}],
     "talking_heads": [{}, {"mixes_scores": False}, {"mixes_weights": False}],
 }
+# Which of their fields make mechanisms carry nothing from query to query, as scores must.
+_CARRYING_NOTHING = {"structural_bias": {"markov": False, "fertility": False}}
 
 
 def small_config(name, **fields):
@@ -49,7 +51,8 @@ def small_config(name, **fields):
 def small_score(name, **fields):
     """Returns the config of a score for a small window, or None if it cannot score one."""
     has = {field.name for field in dataclasses.fields(find_config(name))}
-    if "normalizer" not in has or build_case(small_config(name)).mechanism.parts.spec.trackers:
+    fields = {**_CARRYING_NOTHING.get(name, {}), **fields}
+    if "normalizer" not in has or build_case(small_config(name, **fields)).carries:
         return None
     if "max_positions" in has:
         fields["max_positions"] = 2 * _HALF_WIDTH + 1
@@ -66,6 +69,8 @@ def configs() -> Iterator:
         if "normalizer" in fields:
             for heads, normalizer in _VARIANTS:
                 yield small_config(name, num_heads=heads, normalizer=normalizer)
+            if name in _CARRYING_NOTHING:
+                yield small_config(name, **_CARRYING_NOTHING[name])
         elif "score" in fields:
             for score in filter(None, map(small_score, mechanism_names())):
                 yield small_config(name, score=score)
@@ -90,6 +95,7 @@ def multi_head_configs() -> Iterator:
     yield small()
     yield small(num_heads=4, num_memory_heads=2, head_value_dim=3, use_bias=True)
     yield small(score=small_config("bahdanau"), num_memory_heads=1, use_key_bias=True)
+    yield small(score=small_score("structural_bias"))
     yield small(score=small_config("local_m"))
     yield small(score=small_config("local_p"))
     yield small(score=small_config("local_p"), refinements={"attention_sink": {}})
@@ -126,6 +132,11 @@ class Case:
     mechanism: Mechanism
 
     config: object
+
+    @property
+    def carries(self):
+        """Whether something is carried from query to query."""
+        return bool(self.mechanism.parts.spec.trackers)
 
     @property
     def has_window(self):
@@ -201,6 +212,8 @@ def _label(config):
         elif field.name == "num_heads" and value > 1:
             values.append(f"{value}heads")
         elif isinstance(value, bool | float) and value != field.default:
+            values.append(f"{field.name}={value}")
+        elif isinstance(value, int) and value != field.default <= _SMALL:
             values.append(f"{field.name}={value}")
     return "-".join(values)
 

@@ -55,6 +55,7 @@ def close(found, expected, rtol=1e-4, atol=1e-5):
 def test_battery_holds_every_mechanism():
     built = {name.split("-")[0] for name in CASES}
     assert built == set(mechanism_names())
+    assert len(CASES) == len(all_cases())  # each has a name of its own
     for name in mechanism_names():
         assert find_mechanism(name).PAPER and find_mechanism(name).Config().name == name
 
@@ -182,6 +183,23 @@ def test_beams_share_a_memory(case):
     tiled = [jnp.repeat(array, 2, 1) for array in shared]
     attend = jax.jit(case.attend)
     close(attend(case.params, beams, *shared), attend(case.params, beams, *tiled))
+
+
+@one_case_each
+def test_a_memory_may_have_no_slots_yet(case):
+    """As before the first token of a search; nothing is asked of it."""
+
+    def prepare(params, keys, values, mask):
+        memory = case.memory(params, keys[:, :0], values[:, :0], mask[:, :0])
+        state = case.mechanism.init_state(params, memory)
+        return memory, state, case.mechanism.remaining(state)
+
+    memory, state, remaining = jax.eval_shape(prepare, case.params, *inputs()[1:])
+    if case.config.name == "none":
+        return  # its memory is the one slot of a summary
+    assert 0 in memory.mask.shape and memory.keys.shape[:-1] == memory.mask.shape
+    assert set(state) == set(dict(case.mechanism.parts.spec.trackers))
+    assert remaining is None or remaining.shape[:2] == (B, 0)
 
 
 @one_case_each
@@ -333,6 +351,18 @@ def test_attention_layer_reads_where_it_may(num_heads):
     mixed, _ = layer.apply(variables, query, values, mask, query_mask=masks)
     np.testing.assert_allclose(mixed.weights[0], weights[0], rtol=1e-6)
     np.testing.assert_allclose(mixed.weights[1], free[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("place", ["self", "causal"])
+@pytest.mark.parametrize("refinements", [{}, {"sliding_window": {"size": 9}}])
+def test_attention_layer_of_a_causal_place_is_so_within_a_sliding_window_only(place, refinements):
+    _, keys, _, mask = inputs()
+    config = small_config("multi_head", refinements=refinements)
+    layer = Attention(config, sizes={"place": place})
+    variables = layer.init(jax.random.key(0), keys, keys, mask)
+    weights = np.asarray(layer.apply(variables, keys, keys, mask)[0].weights)
+    ahead = weights[:, np.triu(np.ones((S, S), bool), 1)]
+    assert np.any(ahead > 0.01) != (place == "causal" and bool(refinements))
 
 
 @pytest.mark.parametrize("name", mechanism_names())

@@ -5,7 +5,6 @@ import pytest
 
 from attention_jax.evaluation.alignment import (
     drop_ends,
-    links_between_words,
     links_from_weights,
     merge_pieces,
     to_pharaoh,
@@ -45,17 +44,8 @@ def test_a_piece_of_several_words_is_shared_among_them():
 
 
 def test_merge_pieces_refuses_pieces_without_words():
-    for function in (merge_pieces, links_between_words):
-        with pytest.raises(ValueError, match=r"\(3, 2\).*\(3, 3\)"):
-            function(np.ones((3, 3)), [[0], [1]], [[0], [1, 2]])
-
-
-def test_words_of_one_piece_are_linked_alike():
-    # Halved between its two words, the first piece would be behind the second one.
-    weights = np.array([[0.55, 0.45], [0.2, 0.8]])
-    found = links_between_words(weights, [[0], [0], [1]], [[0], [1], [1]])
-    assert found == [(0, 0), (1, 0), (2, 1), (2, 2)]
-    assert links_between_words(np.zeros((1, 1)), [[0], [0]], [[0]]) == []
+    with pytest.raises(ValueError, match=r"\(3, 2\).*\(3, 3\)"):
+        merge_pieces(np.ones((3, 3)), [[0], [1]], [[0], [1, 2]])
 
 
 def test_links_are_source_target_pairs_of_the_largest_weights():

@@ -5,13 +5,13 @@ import pytest
 
 from attention_jax.evaluation.attention_alignment import (
     SHIFTED,
-    between_words,
     match,
     probability_mass,
     score_attention,
     shifted,
 )
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.evaluation.word_weights import WordWeights, between_words
 
 # EOS is the last column; the links are (source, target).
 WEIGHTS = np.array([[0.5, 0.2, 0.1, 0.2], [0.1, 0.1, 0.5, 0.3], [0.05, 0.45, 0.3, 0.2]])
@@ -29,18 +29,6 @@ def test_scores_of_koehn_and_knowles():
     np.testing.assert_allclose(weights, expected, rtol=1e-6)
     np.testing.assert_allclose(probability_mass(weights, LINKS), 0.55059524, rtol=1e-6)
     np.testing.assert_allclose(match(weights, LINKS), 2 / 3, rtol=1e-6)
-
-
-def test_tokens_are_summed_for_a_source_word_and_averaged_for_a_target_word():
-    weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
-    found = between_words(weights, [[0, 1], [2]], [[0], [1, 2]])
-    np.testing.assert_allclose(found, [[0.8, 0.2], [0.45, 0.55]], rtol=1e-6)
-
-
-def test_a_token_of_two_words_is_shared_and_a_token_of_none_left_out():
-    weights = np.array([[0.4, 0.2, 0.4], [0.0, 0.0, 1.0]])
-    found = between_words(weights, [[0], [0, 1]], [[0], [1]])
-    np.testing.assert_allclose(found, [[1 / 3, 2 / 3], [0, 0]], rtol=1e-6)
 
 
 def test_shifts():
@@ -109,3 +97,20 @@ def test_scores_are_in_percent_and_skip_pairs_without_links():
     np.testing.assert_allclose(scores["alignment_precision"], 100 / 3, rtol=1e-6)
     np.testing.assert_allclose(scores["alignment_recall"], 50, rtol=1e-6)
     np.testing.assert_allclose(scores["aer"], 60, rtol=1e-6)
+
+
+def test_words_of_one_token_are_linked_alike_and_weighed_in_shares():
+    """Two source words are one token: linked in whole, and each with half of its weight."""
+    gold = marked_links([(0, 0), (1, 0), (2, 1)])
+    weights = np.array([[0.55, 0.45], [0.2, 0.8]])
+    words = WordWeights.of_tokens(weights, [[0], [0], [1]], [[0], [1]])
+    scores = score_attention([words], [gold])
+    assert scores["aer"] == pytest.approx(0, abs=1e-9)
+    assert scores["alignment_precision"] == scores["alignment_recall"] == 100
+    assert scores["probability_mass"] == pytest.approx(100 * (0.55 + 0.8) / 2)
+    assert scores["saer"] == pytest.approx(100 * (1 - 2 * (0.55 + 0.8) / (2 + 3)))
+    shares = score_attention([words.weights], [gold])
+    assert shares["aer"] == pytest.approx(60)  # 2-0 and 2-1, of which one is right
+    assert {**shares, **scores} == scores
+    linked = {"aer", "alignment_precision", "alignment_recall"}
+    assert {name for name in scores if scores[name] != shares[name]} == linked

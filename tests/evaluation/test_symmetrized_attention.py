@@ -11,6 +11,7 @@ from attention_jax.evaluation.symmetrized_attention import (
     score_both_directions,
     score_threshold,
 )
+from attention_jax.evaluation.word_weights import WordWeights
 
 # Forward (T x S = 3 x 2): target 0 -> source 0, 1 -> 1, 2 -> 1. Reverse (S x T = 2 x 3): source
 # 0 -> target 0, 1 -> 2.
@@ -48,6 +49,20 @@ def test_sides_are_not_mixed_up():
     assert all(value == (0 if name.startswith("aer") else 100) for name, value in scores.items())
     wrong = score_both_directions([forward], [forward], [gold])
     assert wrong["aer_reverse"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_words_of_one_token_are_linked_alike_in_both_directions(threshold):
+    """Source words 0 and 1 are one token, as are target words 1 and 2."""
+    source, target = [[0], [0], [1]], [[0], [1], [1]]
+    forward = WordWeights.of_tokens(np.array([[0.4, 0.6], [0.55, 0.45]]), source, target)
+    reverse = WordWeights.of_tokens(np.array([[0.45, 0.55], [0.6, 0.4]]), target, source)
+    gold = marked_links([(2, 0), (0, 1), (0, 2), (1, 1), (1, 2)])
+    scores = score_both_directions([forward], [reverse], [gold], threshold)
+    kind = "" if threshold is None else "_threshold"
+    assert {scores[f"aer{kind}{end}"] for end in ("_reverse", "_intersection", "_union")} == {0}
+    shares = score_both_directions([forward.weights], [reverse.weights], [gold], threshold)
+    assert shares[f"aer{kind}_reverse"] > 50
 
 
 def test_thresholds_are_scored_under_their_own_names():

@@ -17,7 +17,12 @@ from attention_jax.inference import self_attention_views, silent_heads
 from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.head_names import cross_heads, head_name
-from attention_jax.inference.heads import analyse_heads, check_heads, write_heads
+from attention_jax.inference.heads import (
+    _cross_attention,
+    analyse_heads,
+    check_heads,
+    write_heads,
+)
 from attention_jax.inference.run import run_experiment
 from attention_jax.inference.self_attention import self_attention
 from attention_jax.inference.self_attention_views import write_self_attention_viewers
@@ -57,15 +62,29 @@ def run(tmp_path_factory):
     return load_run(directory)
 
 
+def in_order(split):
+    """Links every word of some pairs with the one at its place."""
+    return {
+        number: marked_links((place, place) for place in range(len(split.sources[number].split())))
+        for number in range(20)
+    }
+
+
+def test_heads_are_scored_at_the_step_that_links(run):
+    split = build_task(run.config.data, run.directory.vocabularies).split("test").select(range(20))
+    gold = GoldLinks(in_order(split))
+    writes, reads = (
+        [*_cross_attention(run, split, compare_with_gold(run, split, gold, shift=shift)).values()]
+        for shift in (0, 1)
+    )
+    assert writes[2]["aer"] < reads[2]["aer"] - 20  # the head that was told
+
+
 def test_every_head_is_measured(run):
     task = build_task(run.config.data, run.directory.vocabularies)
     split = task.split("test")
     check_heads(run, split)
-    gold = {
-        number: marked_links((place, place) for place in range(len(split.sources[number].split())))
-        for number in range(20)
-    }
-    heads = analyse_heads(run, split, compare_with_gold(run, split, GoldLinks(gold)))
+    heads = analyse_heads(run, split, compare_with_gold(run, split, GoldLinks(in_order(split))))
     layers = [f"decoder/layer_{n}/attention" for n in range(2)]
     assert [(h.layer, h.number) for h in heads[:4]] == [(n, k) for n in layers for k in range(2)]
     assert len(heads) == 12 and all(np.isfinite(list(h.values.values())).all() for h in heads)

@@ -7,11 +7,19 @@ import pytest
 
 from attention_jax.data.config import AlignmentConfig
 from attention_jax.data.text.spans import overlaps
+from attention_jax.evaluation.alignment import to_pharaoh
+from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.inference import word_units
+from attention_jax.inference.alignments import pharaoh_line
+from attention_jax.inference.forced_decoding import ForcedAttention
+from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.viewing import DecodedRun, write_run_viewer
+from attention_jax.inference.views import ForcedView
 from attention_jax.objectives import build_objective
 from attention_jax.training.links import training_links
 from attention_jax.training.measuring.decode import Hypothesis
 from attention_jax.training.measuring.scoring import score_attention_of_outputs
+from experiments.attention_record import gold_counts
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.untrained import untrained_run
 
@@ -20,14 +28,20 @@ PATTERN = (("I", "you"), ("like", "see"), ("books", "libraries", "you"))
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    """A run on subwords and one on characters, each with its task."""
+def texts(tmp_path_factory):
+    """Paths of an English text and its translation."""
     folder = tmp_path_factory.mktemp("chinese")
     sources = [f"{a} {b} {c}" for a in PATTERN[0] for b in PATTERN[1] for c in PATTERN[2]] * 2
     targets = ["".join(WORDS[word] for word in text.split()) + "。" for text in sources]
     for name, lines in (("text.en", [f"{text} ." for text in sources]), ("text.zh", targets)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    text = str(folder / "text.en"), str(folder / "text.zh")
+    return folder, str(folder / "text.en"), str(folder / "text.zh")
+
+
+@pytest.fixture(scope="module")
+def world(texts):
+    """A run on subwords and one on characters, each with its task."""
+    folder, *text = texts
     return [untrained_run(folder / kind, *text, kind=kind) for kind in ("bpe", "characters")]
 
 
@@ -78,6 +92,45 @@ def test_an_aligner_links_characters_and_links_reach_their_subwords(world, tmp_p
         assert {tuple(map(int, link)) for link in found} == expected
     assert wrong < 0.1 * right and missing < 0.25 * right
     assert several  # of the texts have subwords of several characters
+
+
+def test_characters_of_one_subword_are_linked_alike_by_all_that_links(texts, monkeypatch):
+    """By what is compared with gold links, by the viewer and by `launch.translate --alignments`."""
+    folder, english, chinese = texts
+    run, task = untrained_run(folder / "back", chinese, english, kind="bpe")
+    split = task.split("test")
+    pieces = [split.source_vocabulary.surfaces(text) for text in split.sources]
+    number = next(n for n, surfaces in enumerate(pieces) if len(surfaces[-2].strip()) > 1)
+    sizes = [(len(split.target_ids[n]), len(split.source_ids[n])) for n in range(len(split))]
+    matrices = [np.full(size, 1 / size[1]) for size in sizes]
+    # More for the piece of several characters than for the other one, but not for each of them.
+    matrices[number][:] = 0
+    matrices[number][:, len(pieces[number]) - 2] = 0.5
+    matrices[number][:, len(pieces[number]) - 1] = 0.4
+    matrices[number][:, -1] = 0.1
+    monkeypatch.setattr(
+        word_units, "forced_attention", lambda *_: [ForcedAttention(w, None) for w in matrices]
+    )
+    text, target = split.sources[number], split.targets[number].split()
+    alike = [n for n, its in enumerate(overlaps([*text], pieces[number]))
+             if its == [len(pieces[number]) - 2]]  # fmt: skip
+    links = [(source, place) for source in alike for place in range(len(target))]
+    assert len(alike) > 1
+    gold = GoldLinks({number: marked_links(links)}, [[*text] for text in split.sources])
+    compared = compare_with_gold(run, split, gold)
+    assert compared.forward[number].words.links() == links
+    scores = compared.scores(0.5)
+    for name in ("aer", "aer_threshold"):
+        assert scores[name] == pytest.approx(0, abs=1e-9)
+    (view,) = ForcedView.forward("any", compared.forward, run.params)
+    assert view.aer(number, gold.links) == {"reference AER": pytest.approx(0, abs=1e-9)}
+    turned = ForcedView.reverse("any", compared.forward).links[number]
+    assert turned == sorted((place, source) for source, place in links)
+    (found, sure, *hits), = gold_counts(run, split, gold)["aer"]
+    assert found == sure == hits[0] == hits[1] == len(links)
+    best = Hypothesis(split.target_ids[number], -1.0, -1.0, matrices[number])
+    vocabularies = run.source_vocabulary, run.target_vocabulary
+    assert pharaoh_line(best, split.source_ids[number], text, *vocabularies) == to_pharaoh(links)
 
 
 def test_the_viewer_shows_characters(world):

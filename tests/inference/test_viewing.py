@@ -6,7 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attention_jax.data.tasks import build_task
+from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.pharaoh import marked_links
@@ -17,8 +18,9 @@ from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.heads import Head
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.viewing import DecodedRun, distinct_names, write_run_viewer
-from attention_jax.inference.word_units import forced_words
-from attention_jax.training.measuring.decode import Decoder
+from attention_jax.inference.views import output_words
+from attention_jax.inference.word_units import forced_words, split_words
+from attention_jax.training.measuring.decode import Decoder, Hypothesis
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.untrained import taught, untrained_run, write_text
 
@@ -83,9 +85,8 @@ def test_gold_links_bring_references_and_the_opposite_direction(world):
     np.testing.assert_allclose(
         weights(data, 4, "back, reversed"), compared.reverse[4].weights.T, atol=0.01
     )
-    np.testing.assert_allclose(
-        weights(data, 4, "heads, references, head 1"), compared.forward[4].heads[1], atol=0.01
-    )
+    head = compared.forward[4].heads[1].weights
+    np.testing.assert_allclose(weights(data, 4, "heads, references, head 1"), head, atol=0.01)
 
 
 def test_references_are_shown_at_the_step_that_links(world):
@@ -98,7 +99,7 @@ def test_references_are_shown_at_the_step_that_links(world):
     linking = compared.forward[4].linking
     expected = {
         "heads, references": linking.weights,
-        "heads, references, head 1": linking.heads[1],
+        "heads, references, head 1": linking.heads[1].weights,
         "pieces, references": forced_words(other.run, other.split, compared.words, 1)[4]
         .linking.weights,
     }
@@ -153,6 +154,25 @@ def test_an_evaluation_shows_the_heads_that_it_was_asked_to_measure(world, monke
     for row, head in zip(rows, heads, strict=True):
         assert row.pop("layer").endswith("attention") and row.pop("head")
         assert {name: float(value) for name, value in row.items()} == pytest.approx(head, abs=1e-4)
+
+
+def test_the_sign_of_a_space_is_a_word_where_a_text_has_it(world):
+    text = "a ▁ b"
+    vocabulary = SymbolVocabulary.train("words", [text])
+    split = Split(
+        [text],
+        [text],
+        references=[[text]],
+        numbers=[0],
+        name="test",
+        source_vocabulary=vocabulary,
+        target_vocabulary=vocabulary,
+    )
+    best = Hypothesis(split.target_ids[0], -1.0, -1.0, np.full((4, 4), 0.25))
+    words = split_words(split)
+    assert words.sources == words.targets == [text.split()]
+    one = DecodedRun("any", world[0].run, split, [[best]], [text])
+    assert output_words(one, words, 0, {}).target == text.split()
 
 
 def test_pairs_with_gold_links_come_before_others(world, monkeypatch):

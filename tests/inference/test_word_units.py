@@ -55,6 +55,9 @@ def test_tokens_of_words_undo_entities_and_case(subwords):
         vocabulary, "the cat & a-dog", ["THE", "cat", "&amp;", "a", "@-@", "dog"]
     )
     assert tokens[0][0] == 0 and len(tokens) == 6
+    # A sigma that ends a word is another letter, and a piece may end where the word does not.
+    assert len(tokens_of_words(vocabulary, "ΟΔΟΣΑ", ["οδοσα"])) == 1
+    assert len(tokens_of_words(vocabulary, "οδος", ["ΟΔΟΣ"])) == 1
 
 
 def test_forced_attention_is_that_of_the_model_with_the_heads_mean(subwords):
@@ -93,7 +96,7 @@ def test_forced_words_merge_weights_and_heads_alike(subwords):
     words = split_words(split)
     for index, found in enumerate(forced_words(run, split, words)):
         shape = (len(words.targets[index]), len(words.sources[index]))
-        assert found.weights.shape == found.heads[0].shape == found.heads[1].shape == shape
+        assert [each.weights.shape for each in (found, *found.heads)] == [shape] * 3
         np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-5)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.decoder import (
+    DecoderConfig,
     DecoderSizes,
     decoder_names,
     find_decoder,
@@ -209,6 +210,10 @@ def test_one_head_may_stand_for_all(name):
     assert not np.allclose(heads[:, :, 0], heads[:, :, 1], atol=1e-2)
     np.testing.assert_array_equal(found.weights, heads[:, :, 1])
     np.testing.assert_allclose(stepwise, heads[:, :, 1], rtol=1e-5, atol=1e-6)
+
+
+def test_every_decoder_declares_the_head_that_stands_for_all_in_one_way():
+    assert all(issubclass(find_decoder_config(name), DecoderConfig) for name in decoder_names())
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import find_config, find_mechanism, mechanism_names
 from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.layers.refinement import refinement_names, without_positions
 from attention_jax.ops.attend import make_memory
+from tests.conformance.battery import small_score
 
 B, T, D, H, DK, DV = 2, 5, 6, 4, 4, 3
 LENGTHS = (5, 3)
@@ -176,6 +177,37 @@ def test_every_refinement_is_tried():
     assert tried == set(refinement_names())
 
 
+SCORES = [
+    name
+    for name in mechanism_names()
+    if getattr(find_mechanism(name), "READS_KEYS", True) and small_score(name)
+]
+
+
+@pytest.mark.parametrize("place", ["causal", "self"])
+@pytest.mark.parametrize("score", SCORES)
+def test_a_sliding_window_is_a_mask_under_every_score(score, place):
+    """In several blocks, of which the positions have two axes."""
+    window = {"sliding_window": {"size": 2, "num_first": 1}}
+    _, banded = built(place, score=small_score(score), refinements=window)
+    _, masked = built(place, score=small_score(score))
+    params, x, mask, allowed = drawn(banded, place)
+    offset, params = np.arange(T) - np.arange(T)[:, None], jax.tree.map(jnp.float32, params)
+    near = (np.abs(offset) < 2) | ((np.arange(T) < 1) & (offset < 2))
+
+    def attended(mechanism, params, x, allowed):
+        memory = mechanism.make_memory(params, x, x, jnp.asarray(mask))
+        output, _ = mechanism.attend(params, x, memory, mask=jnp.asarray(allowed))
+        return output.context, output.weights
+
+    @jax.jit
+    def both(params, x):
+        return attended(banded, params, x, allowed), attended(masked, params, x, allowed & near)
+
+    for one, other in zip(*both(params, jnp.float32(x)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("refinements", [{}, {"talking_heads": {}}], ids=["plain", "talking"])
 def test_dropout_and_mixing_change_contexts_and_no_weights(refinements):
     """Weights are mixed first and dropped then, both on the way to the context alone."""
@@ -263,6 +295,11 @@ def test_normalised_queries_and_keys_by_hand():
     [
         ({"refinements": {"ropee": {}}}, "refinements.ropee: no such field; did you mean 'rope'"),
         ({"refinements": {"rope": {"base": 0.5}}}, "refinements.rope.base: expected more than 1"),
+        *(
+            ({"refinements": {"sliding_window": {field: 2**31}}},
+             f"^refinements.sliding_window.{field}: expected at most 1073741824, found 2147483648$")
+            for field in ("size", "num_first")
+        ),
         ({"num_memory_heads": 3}, "num_memory_heads: expected a divisor of num_heads = 4, found 3"),
         (
             {"refinements": {"relative_positions": {}, "rope": {}}},
@@ -271,7 +308,7 @@ def test_normalised_queries_and_keys_by_hand():
         ({"score": PLACES}, "^score.name: expected a score of queries and keys, .* 'luong_loc"),
         ({"score": WINDOW_OF_PLACES}, "^score.score.name: expected a score of queries and keys"),
     ],
-)
+)  # fmt: skip
 def test_fields_that_do_not_fit_are_rejected(fields, message):
     with pytest.raises(ValueError, match=message):
         Config(num_heads=4, **fields)
@@ -309,6 +346,21 @@ def test_positional_refinements_can_be_left_out():
     config = Config(refinements={"rope": {}, "soft_cap": {}, "alibi": {}})
     assert set(without_positions(config).refinements) == {"soft_cap"}
     assert hash(config) != hash(without_positions(config))
+
+
+@pytest.mark.parametrize(
+    ("fields", "has_key_bias"),
+    [
+        ({"refinements": {"rope": {}}}, False),
+        ({"refinements": {"rope": {}, "alibi": {}}}, False),
+        ({"refinements": {"rope": {}, "soft_cap": {}}}, True),
+        ({"refinements": {"alibi": {}}, "score": find_config("bahdanau")()}, True),
+    ],
+)
+def test_a_bias_of_keys_goes_with_the_positions_that_it_needs(fields, has_key_bias):
+    config = without_positions(Config(use_key_bias=True, **fields))
+    assert config.use_key_bias == has_key_bias
+    assert not without_positions(Config(refinements={"rope": {}})).use_key_bias
 
 
 def compiled_costs(mechanism, length):

@@ -14,13 +14,16 @@ from attention_jax.search.state import repeat_state
 from tests.parameters import drawn
 
 B, T, V = 2, 5, 9
+ATTENTION = {
+    "rotated": {"name": "multi_head", "num_heads": 2, "head_dim": 4, "refinements": {"rope": {}}},
+    "depth in equal parts": {"name": "scaled_dot", "num_heads": 2},
+}
 
 
 @functools.cache
-def started(**changes):
-    attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4, "refinements": {"rope": {}}}
+def started(attention="rotated", **changes):
     stack = {"num_layers": 2, "feed_forward_dim": 7, "norm_order": "pre", "positions": "none"}
-    fields = {"embedding_dim": 6, "attention": attention, "decoder": stack, **changes}
+    fields = {"embedding_dim": 6, "attention": ATTENTION[attention], "decoder": stack, **changes}
     model = build_model(typed(find_config("language_model"), fields, "config.model"), 4, V)
     return model, drawn(model)
 
@@ -32,8 +35,9 @@ def batch():
     return {**rows, "target": target, "target_mask": mask}
 
 
-def test_cached_steps_equal_the_whole():
-    model, params = started()
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_cached_steps_equal_the_whole(attention):
+    model, params = started(attention)
     output = jax.jit(model.apply)(params, batch())
     assert output.attention is None and output.logits.shape == (B, T, V)
     memory, state = model.start(params, batch(), T)
@@ -82,6 +86,12 @@ def test_tied_embeddings_have_one_table():
     tied, own = (jax.eval_shape(started(tie_embeddings=tie)[0].init, jax.random.key(0))
                  for tie in (True, False))  # fmt: skip
     assert set(own) - set(tied) == {"output"} and own["output"].shape == (V, 6)
+
+
+def test_a_mechanism_that_does_not_serve_is_refused_without_advice_that_is_refused_too():
+    fields = {"attention": {"name": "local_p"}}
+    with pytest.raises(ConfigError, match="attention.name: .* 'local_p' .* still being written$"):
+        build_model(typed(find_config("language_model"), fields, "config.model"), V, V)
 
 
 @pytest.mark.parametrize("field", [{"alignment_layer": 0}, {"alignment_head": 0}])

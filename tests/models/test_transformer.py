@@ -228,6 +228,10 @@ VARIANTS = {
         "decoder": ONE,
     },
     "local": {"attention": {"score": {"name": "local_m", "half_width": 1}}},
+    "depth in equal parts": {
+        "encoder": {**ONE, "self_attention": {"name": "luong_dot", "num_heads": 2}},
+        "decoder": {**ONE, "self_attention": {"name": "bahdanau", "num_heads": 2}},
+    },
     "local to the source": {
         "attention": {"score": {"name": "local_p", "half_width": 1, "prediction_dim": 3}},
         "encoder": {**ONE, **OWN},
@@ -385,7 +389,7 @@ def trained(model, params):
         ({"encoder": {"max_positions": 9}}, "max_positions: expected only with learned positions"),
         (
             {"attention": {"score": {"name": "local_p"}}},
-            r"model.attention.score.name: .* 'local_p', .* length .*; decoder.self_attention may",
+            r"model.attention.score.name: .* 'local_p' over 'luong.* length .*; decoder.self_at",
         ),
         (
             {"attention": {"score": {"name": "linguistic_coverage"}}},

@@ -20,6 +20,7 @@ BANDS = {
     "begin": Band(1, 0, 2),
     "begin and both": Band(1, 1, 3),
     "only begin": Band(0, 0, 99),
+    "widest": Band(2**30 - 1, 2**30 - 1, 2**30),  # of which a width is still an int32
 }
 
 

@@ -3,7 +3,8 @@
 A Han ideograph or a kana is a word of its own. Of Thai, Lao, Khmer and Myanmar, whose marks mean
 nothing alone, it is a cluster: a letter, its marks, and the letters that are written below it.
 Words proper would take a dictionary for each language; clusters are what those words are made of,
-and an aligner links several of them to one word, as it does the parts of a compound.
+and an aligner links several of them to one word, as it does the parts of a compound. Of others,
+such as Tibetan, Javanese or Tai Le, all that stands between spaces and punctuation is one word.
 
 Source:
   Unicode Standard Annex 29, section 3, on grapheme clusters.
@@ -13,6 +14,8 @@ Deviations:
 """
 
 import re
+
+from attention_jax.data.text.characters import COMBINING
 
 # Letters; digits of these scripts are numbers like others, and punctuation is punctuation.
 _HAN = (
@@ -32,13 +35,7 @@ _MYANMAR = (
 )
 # Inside of brackets, for patterns.
 LETTERS = f"{_HAN}{_KANA}{_THAI}{_LAO}{_KHMER}{_MYANMAR}"
-# Those of the scripts, diacritics, joiners, and selectors of variants.
-_MARKS = (
-    "\u0300-\u036f\u200c\u200d\u302a-\u302d\u3099\u309a\uff9e\uff9f\ufe00-\ufe0f"
-    "\U000e0100-\U000e01ef\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u17b4-\u17d3\u17dd"
-    "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074"
-    "\u1082-\u108d\u108f\u109a-\u109d\ua9e5\uaa7b-\uaa7d"
-)
+_MARKS = f"{COMBINING}\u0e33\u0eb3\uff9e\uff9f"  # and letters that are written as marks are
 _PUTS_BELOW = "\u1039\u17d2"  # the next letter, in Myanmar and Khmer
 _MARKED = f"[{LETTERS}][{_MARKS}]*"
 CLUSTER = f"{_MARKED}(?:(?<=[{_PUTS_BELOW}]){_MARKED})*"

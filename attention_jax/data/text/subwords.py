@@ -1,6 +1,7 @@
 """Subwords: byte-pair encoding by sentencepiece, without loss.
 
-Text is not normalised, so decoding gives back every character that the training side holds.
+Text is not normalised, so decoding gives back every character that the training side holds, but
+for the sign that stands for a space in subwords: in a text it is read as one, and a space written.
 
 Source: Sennrich, Haddow and Birch 2016, "Neural Machine Translation of Rare Words with Subword
 Units", section 3.2; Kudo and Richardson 2018, "SentencePiece".
@@ -15,6 +16,7 @@ from typing import SupportsIndex
 
 import sentencepiece
 
+from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.vocabulary import (
     content_ids,
     read_record,
@@ -27,7 +29,6 @@ from attention_jax.types import SpecialIds
 KIND = "bpe"
 MODEL_FILE = "subwords.model"
 _MAX_LINE_BYTES = 65_536
-_SPACE = "\u2581"
 
 
 class SubwordVocabulary:
@@ -84,7 +85,7 @@ class SubwordVocabulary:
     def surfaces(self, text: str) -> list[str]:
         """Returns the part of a text that each of its ids stands for, unknown ones included."""
         pieces = self._processor.encode(text, out_type=str)
-        return [piece.replace(_SPACE, " ") for piece in pieces]
+        return [piece.replace(SPACE, " ") for piece in pieces]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Returns the text of ids up to the first EOS, special ids left out."""

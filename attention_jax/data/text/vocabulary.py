@@ -21,6 +21,11 @@ class Vocabulary(Protocol):
     """A two-way map between texts and lists of ids; the first ids are `SpecialIds`."""
 
     @property
+    def kind(self) -> str:
+        """`bpe`, or that of a `SymbolVocabulary`."""
+        ...
+
+    @property
     def size(self) -> int:
         """Number of ids, the special ones included."""
         ...
@@ -67,6 +72,12 @@ _JOIN: dict[str, Callable[[list[str]], str]] = {
     "characters": "".join,
     "symbols": " ".join,
 }
+# What a symbol has of its text.
+_SURFACE: dict[str, Callable[[str], str]] = {
+    "words": tokenization.surface,
+    "characters": str,
+    "symbols": str,
+}
 
 
 class SymbolVocabulary:
@@ -112,7 +123,7 @@ class SymbolVocabulary:
 
     def surfaces(self, text: str) -> list[str]:
         """Returns the part of a text that each of its ids stands for, unknown ones included."""
-        return [symbol.replace(tokenization.JOINER, "") for symbol in self.split(text)]
+        return [*map(_SURFACE[self.kind], self.split(text))]
 
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
@@ -131,7 +142,7 @@ class SymbolVocabulary:
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns one printable piece per id, special ids included."""
-        return [self._symbols[int(index)].replace(tokenization.JOINER, "") for index in ids]
+        return [_SURFACE[self.kind](self._symbols[int(index)]) for index in ids]
 
     def save(self, directory: str | Path) -> None:
         """Writes `vocabulary.json`."""

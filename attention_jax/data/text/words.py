@@ -3,7 +3,8 @@
 White space separates words. Of what stands between, aligners take letters and punctuation apart,
 while subwords are joined to all that stands there, `cars.` included. Where it has letters of a
 script that writes no spaces, both follow one rule: each cluster of such letters is a word (see
-`scripts`), and so are every run of other letters or digits and every punctuation character.
+`scripts`), and so are every run of other letters or digits and every punctuation character. There,
+and for aligners, a space without width separates words too.
 """
 
 import re
@@ -13,22 +14,26 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from attention_jax.data.text.characters import SEPARATORS, SPACE, run_of
 from attention_jax.data.text.scripts import CLUSTER, LETTERS, writes_no_spaces
 from attention_jax.data.text.spans import overlaps
-from attention_jax.data.text.tokenization import JOINER
 from attention_jax.data.text.vocabulary import SPECIAL_TOKENS, tokens_in_text
 
-SPACE = "\u2581"  # begins a subword that begins a word
-_WORD = re.compile(rf"{CLUSTER}|[^\W{LETTERS}]+|[^\w\s]")
+_RUN = run_of(rf"[^\W{LETTERS}]")
+_WORD = re.compile(rf"{CLUSTER}|{_RUN}|[^\w\s{SEPARATORS}]")
+# Kinds of vocabularies in which the sign of a space is a character like others.
+_WITHOUT_SIGN = ("words", "characters")
 _STAND_IN = "\ufffc"  # one character, which is a word, for a special token
 
 
 def words_of_text(text: str) -> list[str]:
     """Splits a text into the words and the punctuation that aligners link."""
-    return [word.replace(JOINER, "") for word in _WORD.findall(text)]
+    return _WORD.findall(text)
 
 
-def words_of_pieces(pieces: Sequence[str]) -> tuple[list[str], list[list[int]]]:
+def words_of_pieces(
+    pieces: Sequence[str], kind: str = "bpe"
+) -> tuple[list[str], list[list[int]]]:
     """Joins subwords to words, and says which pieces each word has; other symbols stay apart.
 
     A subword of several clusters, as of Chinese, is a piece of several words. Where no piece has
@@ -36,11 +41,12 @@ def words_of_pieces(pieces: Sequence[str]) -> tuple[list[str], list[list[int]]]:
 
     Args:
       pieces: Of a vocabulary, without EOS.
+      kind: That of the vocabulary.
 
     Returns:
       The words, and for each of them the indices of its pieces.
     """
-    if not any(piece.startswith(SPACE) for piece in pieces):
+    if kind in _WITHOUT_SIGN or not any(piece.startswith(SPACE) for piece in pieces):
         return list(pieces), [[place] for place in range(len(pieces))]
     words: list[str] = []
     members: list[list[int]] = []
@@ -70,7 +76,7 @@ def word_pieces(
     """
     ids = ids[:-1]
     pieces = vocabulary.tokens(ids) if text is None else tokens_in_text(vocabulary, ids, text)
-    return words_of_pieces(pieces)[1]
+    return words_of_pieces(pieces, vocabulary.kind)[1]
 
 
 def _between_spaces(pieces: Sequence[str]) -> Iterator[list[int]]:

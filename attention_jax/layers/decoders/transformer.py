@@ -14,7 +14,13 @@ from jax.typing import DTypeLike
 from attention_jax.configuration import setting
 from attention_jax.layers import transformer
 from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.decoder import DecoderSizes, SequenceDecoder, counted, start_position
+from attention_jax.layers.decoder import (
+    DecoderConfig,
+    DecoderSizes,
+    SequenceDecoder,
+    counted,
+    start_position,
+)
 from attention_jax.layers.dropout import fold
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.refinement import without_positions
@@ -25,25 +31,23 @@ PAPER = "Vaswani et al. (2017), section 3.1"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(transformer.StackConfig):
-    """The Transformer's decoder; further fields are those of `transformer.StackConfig`.
+class Config(transformer.StackConfig, DecoderConfig):
+    """The Transformer's decoder.
 
-    The source is attended to as the model's `attention` says, without those of its refinements
-    that compare positions.
+    Further fields are those of `transformer.StackConfig` and of `layers.decoder.DecoderConfig`. The
+    source is attended to as the model's `attention` says, without those of its refinements that
+    compare positions. Where Garg et al. (2019) teach a head to align, it sees the whole target in a
+    second pass; here what was written so far, and the word itself with `step="reads"` of the
+    objective `supervised_alignment`.
 
     Attributes:
       name: The decoder.
-      alignment_layer: The layer whose attention to the source, averaged over its heads, stands
-        for the decoder's, counted from 0; None for the last but one, or the only one.
-      alignment_head: The head of that layer which stands for it alone, counted from 0; None for
-        the mean. With the objective `supervised_alignment` this head learns to align (Garg et al.
-        2019; there it sees the whole target in a second pass, here what was written so far, and
-        the word itself with that objective's `step="reads"`).
+      alignment_layer: The layer whose attention to the source stands for the decoder's, and whose
+        head `alignment_head` is, counted from 0; None for the last but one, or the only one.
     """
 
     name: str = setting("transformer")
     alignment_layer: int | None = setting(None, at_least=0)
-    alignment_head: int | None = setting(None, at_least=0)
 
     def __post_init__(self) -> None:
         """Rejects a layer that is not there."""
@@ -65,8 +69,9 @@ class Config(transformer.StackConfig):
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDecoder":
     """Builds the decoder; raises `ValueError` if a mechanism does not serve."""
     depth = sizes.embedding_dim
-    past = transformer.self_attention(config, attention, depth, "causal")
-    if sizes.encoder is None:
+    is_alone = sizes.encoder is None
+    past = transformer.self_attention(config, attention, depth, "causal", is_alone)
+    if is_alone:
         for name in ("alignment_layer", "alignment_head"):
             if getattr(config, name) is not None:
                 raise ValueError(f"decoder.{name}: expected a source beside it, found none")

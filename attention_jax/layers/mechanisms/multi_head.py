@@ -7,14 +7,20 @@ With fewer heads of keys and values than of queries, groups of query heads share
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.dropout import dropout_factors, scale
-from attention_jax.layers.mechanism import HeadLayout, MechanismParts, find_config, find_mechanism
+from attention_jax.layers.mechanism import (
+    HeadLayout,
+    MechanismParts,
+    described,
+    find_config,
+    find_mechanism,
+)
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, refine, typed_refinements
 from attention_jax.ops.attend import keep_memory
@@ -43,7 +49,8 @@ class Config:
       use_key_bias: Whether that of keys does, too. Under a score by products, such as `scaled_dot`,
         it would add the same to all scores of a query and change no weights, so that it is for
         additive scores and beside the refinements `rope`, `qk_norm`, `soft_cap` and
-        `attention_sink`.
+        `attention_sink`. Attention to another sequence, which has no `rope`, has no such bias
+        either where nothing else lets it change weights.
       dropout: Share of the weights that is dropped after normalisation, for the average of the
         values in training; the weights that are reported are whole.
       score: The mechanism that each head scores queries and keys with, with its normalizer.
@@ -86,17 +93,23 @@ class Config:
                 f"found {inner.name!r}"
             )
         object.__setattr__(self, "refinements", typed_refinements(self.refinements))
-        if self.use_key_bias and not self._compares_keys:
+        if self.use_key_bias and not _tells_key_bias(self.score, self.refinements):
             raise ValueError(
                 "use_key_bias: expected an additive score, or one of the refinements "
                 f"{', '.join(_COMPARING)} beside it, found {self.score.name!r} without"
             )
 
-    @property
-    def _compares_keys(self) -> bool:
-        """Whether what is added to all keys changes weights."""
-        score = getattr(self.score, "score", self.score)  # that of a window
-        return score.name in _ADDITIVE or any(name in self.refinements for name in _COMPARING)
+    def without_refinements(self, names: Collection[str]) -> "Config":
+        """Returns these heads without some refinements, nor a bias of keys that needs them."""
+        kept = {name: part for name, part in self.refinements.items() if name not in names}
+        has_key_bias = self.use_key_bias and _tells_key_bias(self.score, kept)
+        return dataclasses.replace(self, refinements=kept, use_key_bias=has_key_bias)
+
+
+def _tells_key_bias(score: Any, refinements: Collection[str]) -> bool:
+    """Whether what is added to all keys changes weights."""
+    inner = getattr(score, "score", score)  # that of a window
+    return inner.name in _ADDITIVE or any(name in refinements for name in _COMPARING)
 
 
 def build(
@@ -122,7 +135,7 @@ def build(
             f"{config.score.name!r}, found {num_memory_heads}"
         )
     parts = _with_projections(config, inner, (query_dim, key_dim, value_dim), width)
-    head = Head(config.num_heads, num_memory_heads, depth, width, place, _describe(config.score))
+    head = Head(config.num_heads, num_memory_heads, depth, width, place, described(config.score))
     parts = refine(config.refinements, parts, head)
     if config.dropout:
         parts = _with_dropout(parts, config.dropout)
@@ -140,12 +153,6 @@ def build(
         context_dim=query_dim,
         heads=HeadLayout(num_memory_heads, joint, _join),
     )
-
-
-def _describe(score: Any) -> str:
-    """Names a score, and that inside a window."""
-    inner = getattr(score, "score", None)
-    return repr(score.name) if inner is None else f"{score.name!r} over {inner.name!r}"
 
 
 def _with_projections(

@@ -89,7 +89,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         query, keys = query @ params["query_kernel"], memory.keys
         if config.position:
             place = query_position(positions).astype(query.dtype)
-            query = query + place[:, None] * params["position_kernel"][0]
+            query = query + place[..., None] * params["position_kernel"][0]
         for name in names:
             features = neighbourhood(state[name], config.reach).astype(keys.dtype)
             keys = keys + features @ params[f"{name}_kernel"]
@@ -98,4 +98,5 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     spec = AttentionSpec(
         score, NORMALIZERS[config.normalizer], prepare=prepare, trackers=trackers, reads=names
     )
-    return MechanismParts(spec, parameters)
+    # Where a sequence attends to itself as it grows, S would tell how far it is to go.
+    return MechanismParts(spec, parameters, reads_length=config.position)

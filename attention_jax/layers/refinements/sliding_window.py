@@ -19,6 +19,7 @@ PAPER = (
 )
 ORDER = 80
 IS_POSITIONAL = True
+_MOST = 2**30  # such that the width of a window to both sides is an int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Config:
         et al., whose distances are those in their cache, and here those in the sequence).
     """
 
-    size: int = setting(64, at_least=1)
-    num_first: int = setting(0, at_least=0)
+    size: int = setting(64, at_least=1, at_most=_MOST)
+    num_first: int = setting(0, at_least=0, at_most=_MOST)
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:

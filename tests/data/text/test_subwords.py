@@ -26,6 +26,11 @@ def test_decode_gives_every_character_back(vocabulary, texts):
         assert vocabulary.decode(vocabulary.encode(text)) == text
 
 
+def test_the_sign_of_a_space_is_read_as_a_space():
+    vocabulary = SubwordVocabulary.train(["a▁b ▁c"] * 3, 30)
+    assert vocabulary.decode(vocabulary.encode("a▁b")) == "a b"
+
+
 def test_size_is_the_one_asked_for(vocabulary):
     assert vocabulary.size == 80
     assert vocabulary.tokens([0, 1, 2, 3]) == ["<pad>", "<s>", "</s>", "<unk>"]

@@ -17,6 +17,17 @@ def test_decode_undoes_encode(kind):
         assert vocabulary.decode([*vocabulary.encode(text), SpecialIds.EOS, 5]) == text
 
 
+@pytest.mark.parametrize("kind", ["words", "characters", "symbols"])
+def test_a_text_may_have_the_sign_that_joins_words(kind, tmp_path):
+    text = "￭a b￭c ￭"
+    SymbolVocabulary.train(kind, [text]).save(tmp_path)
+    vocabulary = load_vocabulary(tmp_path)
+    ids = vocabulary.encode(text)
+    assert vocabulary.decode(ids) == text
+    assert vocabulary.tokens(ids) == vocabulary.surfaces(text)
+    assert "".join(vocabulary.surfaces(text)).replace(" ", "") == text.replace(" ", "")
+
+
 def test_symbols_are_separated_by_spaces():
     vocabulary = SymbolVocabulary.train("symbols", ["AH0 K AW1", "K"])
     assert vocabulary.size == SpecialIds.COUNT + 3
@@ -69,6 +80,9 @@ def test_load_vocabulary_gives_the_same_back(tmp_path, kind):
         ("words", "A dog, a-b", ["A", "dog", ",", "a", "-", "b"]),
         ("characters", "a b", ["a", " ", "b"]),
         ("symbols", "AH0  B", ["AH0", "B"]),
+        ("words", "a￭bc ￭", ["a", "￭", "bc", "￭"]),
+        ("characters", "a￭", ["a", "￭"]),
+        ("symbols", "￭a￭ ￭", ["￭a￭", "￭"]),
     ],
 )
 def test_surfaces_are_the_text_of_each_id(kind, text, expected):

@@ -1,17 +1,33 @@
 """Words of texts and of pieces: golden cases, and that both are the same words."""
 
+import functools
+import re
+
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from attention_jax.data.text.characters import SEPARATORS
 from attention_jax.data.text.scripts import LETTERS, writes_no_spaces
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.subwords import SubwordVocabulary
-from attention_jax.data.text.tokenization import JOINER, tokenize
+from attention_jax.data.text.tokenization import surface, tokenize
+from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.data.text.words import word_pieces, words_of_pieces, words_of_text
 
+SEPARATE = re.compile(rf"[\s{SEPARATORS}]")
 LINES = ["我喜欢图书馆的书。", "我喜欢书", "图书馆的书", "ฉันชอบหนังสือ", "a new book 我"]
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+# Of all characters, and often of those that are told apart.
+SOME = ["a", "1_", " ", ",", "e\u0301", "\u0301", "हि", "\u200b", "x\u200cy", "▁", "￭", "\ufffc"]
+UNSPACED = ["ม่", "ก", "图书", "ខ្ម", "\u17d2", "\u0e33"]
+
+
+def _texts(parts):
+    anything = st.characters(exclude_categories=["Cs"])
+    return st.lists(st.sampled_from(parts) | anything, max_size=12).map("".join)
+
+
+TEXTS = _texts([*SOME, *UNSPACED])
 
 
 @pytest.mark.parametrize(
@@ -22,6 +38,13 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
         ("彼はパンを食べた!", [*"彼はパンを食べた!"]),
         ("ไม่ชอบ, 12", ["ไ", "ม่", "ช", "อ", "บ", ",", "12"]),
         ("Hello, ２０年 (von)", ["Hello", ",", "２０", "年", "(", "von", ")"]),
+        ("cafe\u0301s, हिन्दी", ["cafe\u0301s", ",", "हिन्दी"]),
+        ("العَرَبِيَّة עִבְרִית", ["العَرَبِيَّة", "עִבְרִית"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("\u0301ab .\u0301", ["\u0301", "ab", ".", "\u0301"]),
+        ("ខ្ញុំ\u200bទៅ ไม่\u200bชอบ a\u200bb", ["ខ្ញុំ", "ទៅ", "ไ", "ม่", "ช", "อ", "บ", "a", "b"]),
+        ("a￭bc ▁d▁", ["a", "￭", "bc", "d"]),
+        ("ก\u20dd图\u20dd", ["ก\u20dd", "图\u20dd"]),
         ("", []),
     ],
 )
@@ -29,9 +52,44 @@ def test_words_of_text(text, words):
     assert words_of_text(text) == words
 
 
-@hypothesis.given(TEXTS.filter(lambda text: not writes_no_spaces(text)))
+@hypothesis.given(_texts(SOME).filter(lambda text: not writes_no_spaces(text)))
 def test_words_of_other_scripts_are_those_of_the_vocabulary(text):
-    assert words_of_text(text) == [token.replace(JOINER, "") for token in tokenize(text)]
+    tokens = map(surface, tokenize(text))
+    assert words_of_text(text) == [token for token in tokens if token not in SEPARATORS]
+
+
+@hypothesis.given(TEXTS)
+def test_words_are_all_that_a_text_has_between_spaces(text):
+    words = words_of_text(text)
+    assert all(words) and "".join(words) == SEPARATE.sub("", text)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(TEXTS, TEXTS)
+def test_words_have_tokens_whatever_the_vocabulary(text, known):
+    """Those of aligners, those between spaces and those of the vocabulary itself."""
+    kinds = ("words", "characters", "symbols")
+    for vocabulary in (*(SymbolVocabulary.train(kind, [known]) for kind in kinds), subwords()):
+        surfaces = vocabulary.surfaces(text)
+        assert all(overlaps(words_of_text(text), surfaces)), vocabulary.kind
+        overlaps(text.split(), surfaces)
+        ids = [*vocabulary.encode(text), 2]
+        found = word_pieces(vocabulary, ids, text)
+        assert sorted(set().union(*found)) == [*range(len(ids) - 1)]
+
+
+@functools.cache
+def subwords():
+    return SubwordVocabulary.train(["a b ab, ba ￭ ▁ ก ม่ 图图 हि e\u0301"] * 3, 60)
+
+
+@pytest.mark.parametrize("kind", ["words", "characters"])
+def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
+    vocabulary = SymbolVocabulary.train(kind, ["a ▁ b"])
+    pieces = vocabulary.tokens(vocabulary.encode("a ▁ b"))
+    assert words_of_pieces(pieces, kind) == (pieces, [[place] for place in range(len(pieces))])
+    ids = [*vocabulary.encode("a ▁ b"), 2]
+    assert len(word_pieces(vocabulary, ids)) == len(pieces)
 
 
 @pytest.mark.parametrize(
