@@ -5,6 +5,7 @@ that records which hold the counts of each sentence are enough for intervals and
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -17,7 +18,7 @@ RESAMPLES = 1000
 
 
 class Sentences(Protocol):
-    """The outputs of a run for some sentences, as a score sees them.
+    """The outputs of a run for some sentences, as a score sees them; equal only to itself.
 
     Attributes:
       counts: What each sentence adds to the score, `N F`.
@@ -160,9 +161,13 @@ def _draws(seeds: Sequence[Sentences], stream: int) -> Float[np.ndarray, " R"]:
     Means of n draws from n seeds have (n - 1) / n of the variance that means of n seeds have, two
     thirds with three; those of n - 1 draws have all of it.
     """
-    scores = np.stack(
-        [seed.score(resample_sums(seed.counts, RESAMPLES, seed=0)) for seed in seeds]
-    )
+    scores = np.stack([_resampled(seed) for seed in seeds])
     rng = np.random.default_rng([stream, len(seeds)])
     chosen = rng.integers(len(seeds), size=(max(1, len(seeds) - 1), RESAMPLES))
     return np.take_along_axis(scores, chosen, axis=0).mean(axis=0)
+
+
+@functools.lru_cache(maxsize=4096)  # a base is compared with every system, in every table
+def _resampled(seed: Sentences) -> Float[np.ndarray, " R"]:
+    """Returns the score of a seed on sentences drawn with replacement."""
+    return seed.score(resample_sums(seed.counts, RESAMPLES, seed=0))
