@@ -35,7 +35,7 @@ def killed(bench: Bench) -> Trials:
     """
     rng = bench.random("killed")
     workdir = bench.workdir("killed")
-    kills = 3 if bench.is_short else 20
+    kills = 2 if bench.is_short else 20
     steps = sorted(rng.choice([0, STEPS, *[rng.randrange(1, STEPS)] * 6]) for _ in range(kills))
     longest = {0: 6.0, STEPS: 1.5}
     for number, step in enumerate(steps):
