@@ -141,7 +141,11 @@ def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
     if origin is tuple:
         return _tuple(typing.get_args(hint), value, limits, where)
     if hint is Any or origin in (dict, Mapping) or hint is dict:
-        return dict(value.items()) if hasattr(value, "items") else value
+        if hasattr(value, "items"):
+            return dict(value.items())
+        if hint is not Any:
+            raise ConfigError(f"{where}: expected a group of fields, found {value!r}")
+        return value
     value = _scalar(hint, value, where)
     _check_limits(value, limits, where)
     return value

@@ -109,7 +109,8 @@ class Model(Protocol):
     A model may also have `optional_outputs`, a mapping of the optional fields of `ModelOutput`
     that it fills: each to the config field whose parameters an objective alone can teach, or None.
     One whose outputs do not depend on a source says so by `reads_source = False`; searching then
-    takes `source` for the beginnings of its outputs.
+    takes `source` for the beginnings of its outputs. One that attends for a word before it has read
+    the word before it says so by `knows_last_word = False`.
 
     Attributes:
       is_aligning: Whether attention weights say which source tokens were attended to.

@@ -14,11 +14,15 @@ def keep_record(run: Path, record: Path) -> None:
     """Copies the record of a run.
 
     Raises:
-      UserError: If the run is not finished.
+      UserError: If the run is not finished, or was not evaluated on its test split.
     """
     missing = [name for name in FILES if not (run / name).is_file()]
     if missing:
         raise UserError(f"--run: expected a finished run, found no {missing[0]} in {run}")
+    if not json.loads((run / "run.json").read_text()).get("finished"):
+        raise UserError(f"--run: expected a finished run, found one that has not ended in {run}")
+    if "test" not in json.loads((run / "results.json").read_text()):
+        raise UserError(f"--run: expected results of the test split, found none in {run}")
     record.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run / name, record / name)

@@ -4,8 +4,10 @@ Nothing heavy is imported before it is needed, so that `--help` and mistakes are
 """
 
 import difflib
+import errno
 import functools
 import importlib.util
+import itertools
 import logging as standard_logging
 import os
 import pathlib
@@ -255,7 +257,9 @@ def _guarded(main: Callable[[], int | None]) -> int:
 
     keep_freed_memory()
     try:
-        return main() or 0
+        code = main() or 0
+        sys.stdout.flush()
+        return code
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
@@ -266,8 +270,18 @@ def _guarded(main: Callable[[], int | None]) -> int:
         text = " ".join(str(error).split()).removesuffix(".")
         _fail(f"{text}; smaller batches, beams or models take less")
     except BrokenPipeError:  # the reader of our output has left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _discard_output()
+        _fail(f"the output, or a file that is written, does not fit: {error.strerror}")
+
+
+def _discard_output() -> None:
+    """Lets what is still to be printed vanish, for the interpreter prints it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> None:
@@ -289,11 +303,17 @@ def _take_out(argv: Sequence[str], name: str) -> tuple[list[str], str | None]:
 
 
 def _overrides(argv: Sequence[str], name: str) -> list[tuple[str, str | None]]:
-    """Lists `--name.path=text` as (path, text); text is None where there is no `=`."""
+    """Lists `--name.path=text`, `--name.path text` and `--noname.path` as (path, text).
+
+    Text is None where a path is given alone, and `false` where it is denied.
+    """
     found = []
-    for argument in argv[1:]:
+    for argument, following in itertools.zip_longest(argv[1:], argv[2:], fillvalue="--"):
         if match := re.fullmatch(rf"--?{name}\.([^=]+)(?:=(.*))?", argument, re.DOTALL):
-            found.append((match[1], match[2]))
+            text = None if following.startswith("--") else following
+            found.append((match[1], text if match[2] is None else match[2]))
+        elif match := re.fullmatch(rf"--?no{name}\.([^=]+)", argument):
+            found.append((match[1], "false"))
     return found
 
 

@@ -25,7 +25,7 @@ from absl import flags
 from launch import cli
 
 flags.DEFINE_string("workdir", None, "The run's directory.")
-flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", lower_bound=0)
+flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", 0, 10_000)
 flags.DEFINE_boolean("alignments", False, "Whether to add alignments.")
 flags.DEFINE_string("plot", None, "Where to draw the attention.")
 flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which side to which.")
@@ -38,10 +38,13 @@ def main() -> None:
     from attention_jax.data.lines import read_lines
     from attention_jax.inference.reverse import reverse_run
     from attention_jax.inference.trained import load_run
-    from attention_jax.inference.translate import Translator
+    from attention_jax.inference.translate import Translator, check_aligning
 
     cli.use_compilation_cache()
     run = load_run(workdir, cli.overridden("search"))
+    for flag in ("alignments", "plot"):
+        if cli.value(flag):
+            check_aligning(run, flag)
     if flags.FLAGS["direction"].value == "reverse":
         run = reverse_run(run)
     translator = Translator(run, nbest=nbest)
@@ -52,8 +55,9 @@ def main() -> None:
     if plot:
         from attention_jax.inference.pictures import draw_translations
 
-        draw_translations(run, translations, plot)
-        cli.note(f"{plot}: the attention of the first lines")
+        drawn = draw_translations(run, translations, plot)
+        cli.note(f"{plot}: the attention of the first lines" if drawn else
+                 f"{plot}: not drawn, for there is no line with an output")
 
 
 if __name__ == "__main__":

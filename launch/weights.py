@@ -9,12 +9,12 @@ usage: python -m launch.weights --workdir=DIRECTORY --output=FILE [--step=STEP]
 for example:
   python -m launch.weights --workdir=runs/vaswani2017 --output=transformer.safetensors
   python -m launch.train --config=configs/vaswani2017.py:multi30k --workdir=runs/more \
-      --config.training.initial_weights=transformer.safetensors
+      --config.training.initial_weights=transformer.safetensors \
+      --config.data.vocabularies=runs/vaswani2017/vocab
 
 Tensors are named by their places in the model, such as encoder.layer_0.feed_forward.hidden; see
 docs/weights.md. The file's metadata holds the config of the run and a hash of its vocabularies: a
-training that starts from it needs the same ones (copy vocab/ into its --workdir first). Mistakes
-are answered with one line and code 2.
+training that starts from it needs the same ones. Mistakes are answered with one line and code 2.
 """
 
 from absl import flags

@@ -96,6 +96,9 @@ class TranslationConfig(DataConfig):
 
     Attributes:
       subwords: How text becomes tokens.
+      vocabularies: Folder of saved vocabularies, such as `vocab/` of another run, to be used in
+        place of new ones: those that `training.initial_weights` belong to. They are of the kind
+        that `subwords` says, joint or not, and of the size that they have. None if empty.
       alignment: Where links between the words of the training text come from.
       lowercase: Sources, targets and references in lower case.
       bleu_tokenizer: How BLEU splits outputs and references into words: sacrebleu's `13a`, as is
@@ -107,6 +110,7 @@ class TranslationConfig(DataConfig):
     """
 
     subwords: SubwordsConfig = setting(SubwordsConfig())
+    vocabularies: str = setting("")
     alignment: AlignmentConfig = setting(AlignmentConfig())
     lowercase: bool = setting(False)
     bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char"))

@@ -34,7 +34,7 @@ def load_examples(builder_class: type, config: Any = None) -> dict[str, list[Exa
     with storage.exclusive(root / "locks" / builder_class.name):
         # A builder looks for prepared data when it is made, so not before the lock is held.
         with _quiet():
-            builder = builder_class(data_dir=str(root), config=config, file_format="array_record")
+            builder = _builder(builder_class, root, config)
         folder = Path(builder.data_dir)
         if not folder.exists():
             _prepare(builder, folder)
@@ -69,13 +69,27 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
+def _builder(builder_class: type, root: Path, config: Any) -> tfds.core.DatasetBuilder:
+    """Makes a builder, which reads the description of what has been prepared."""
+    try:
+        return builder_class(data_dir=str(root), config=config, file_format="array_record")
+    except (DataError, OSError):
+        raise
+    except Exception as error:  # of the parser of descriptions
+        raise _damaged(root / builder_class.name, error) from None
+
+
 def _read(builder: tfds.core.DatasetBuilder, folder: Path, split: str) -> list[Example]:
     try:
         source = builder.as_data_source(split=split)
         return from_blocks(source.__getitems__(list(range(len(source)))))
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(
-            f"{folder}: the prepared data is damaged, delete the folder to prepare it anew "
-            f"({type(error).__name__}: {reason})"
-        ) from None
+        raise _damaged(folder, error) from None
+
+
+def _damaged(folder: Path, error: Exception) -> DataError:
+    reason = " ".join(str(error).split())[:200]
+    return DataError(
+        f"{folder}: the prepared data is damaged, delete the folder to prepare it anew "
+        f"({type(error).__name__}: {reason})"
+    )

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import fcntl
 import hashlib
+import http.client
 import os
 import tempfile
 import urllib.error
@@ -136,9 +137,9 @@ def _download(url: str, path: Path, digest: str) -> None:
         ):
             while chunk := response.read(_CHUNK_BYTES):
                 handle.write(chunk)
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, urllib.error.URLError, http.client.HTTPException) as error:
         partial.unlink(missing_ok=True)
-        reason = getattr(error, "reason", None) or error
+        reason = getattr(error, "reason", None) or " ".join(str(error).split())[:200]
         raise DataError(
             f"{url}: could not be downloaded ({reason}); place the file at "
             f"$ATTENTION_JAX_DATA/{path.relative_to(cache_root() / 'downloads')} instead"

@@ -186,7 +186,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
     Args:
       data_config: One of the dataclasses of `attention_jax.data.config`.
       vocab_dir: Folder of the run's vocabularies. If it holds them they are loaded, else they are
-        trained on the training split and saved there.
+        those that the config names, or trained on the training split, and saved there.
 
     Raises:
       DataError: If data or vocabularies are missing or damaged.
@@ -199,7 +199,9 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
     if data_config.max_train_examples:
         texts["train"] = texts["train"].sample(data_config.max_train_examples)
     if not has_vocabularies(vocab_dir):
-        save_vocabularies(vocab_dir, *_train_vocabularies(texts["train"], data_config))
+        given = getattr(data_config, "vocabularies", "")
+        make = _given_vocabularies if given else _train_vocabularies
+        save_vocabularies(vocab_dir, *make(texts["train"], data_config))
     source, target = load_vocabularies(vocab_dir)
     texts["train"] = _of_wanted_length(texts["train"], data_config)
     splits = {
@@ -250,8 +252,13 @@ def _texts(examples, data_config: DataConfig, *, every_reference: bool) -> Texts
     return texts
 
 
+def is_lowercase(data_config: DataConfig) -> bool:
+    """Whether a data set's texts are put in lower case."""
+    return getattr(data_config, "lowercase", False)
+
+
 def _cased(text: str, data_config: DataConfig) -> str:
-    return text.lower() if getattr(data_config, "lowercase", False) else text
+    return text.lower() if is_lowercase(data_config) else text
 
 
 def _of_wanted_length(train: Texts, data_config: DataConfig) -> Texts:
@@ -289,6 +296,26 @@ def _train_vocabularies(train: Texts, data_config: DataConfig) -> tuple[Vocabula
         SymbolVocabulary.train("characters", train.sources),
         SymbolVocabulary.train("words", train.targets),
     )
+
+
+def _given_vocabularies(
+    train: Texts, data_config: TranslationConfig
+) -> tuple[Vocabulary, Vocabulary]:
+    """Loads the vocabularies that the config names, if they are such as it describes."""
+    source, target = load_vocabularies(data_config.vocabularies)
+    kind, is_joint = data_config.subwords.kind, data_config.subwords.joint
+    wrong = next((each.kind for each in (source, target) if each.kind != kind), None)
+    if wrong is not None:
+        raise DataError(
+            f"data.subwords.kind: expected {wrong!r}, of which the vocabularies in "
+            f"{data_config.vocabularies} are, found {kind!r}"
+        )
+    if (source is target) != is_joint:
+        raise DataError(
+            f"data.subwords.joint: expected {source is target}, as in {data_config.vocabularies}, "
+            f"found {is_joint}"
+        )
+    return source, target
 
 
 def _train_vocabulary(texts: Sequence[str], subwords: SubwordsConfig) -> Vocabulary:

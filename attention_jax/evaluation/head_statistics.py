@@ -29,9 +29,12 @@ def diagonality(weights: Float[np.ndarray, "T S"]) -> float:
 
 
 def offset_mass(weights: Float[np.ndarray, "T S"], offset: int) -> float:
-    """Computes the mean weight on the source position t + offset, over steps that have one."""
+    """Computes the mean weight on the source position t + offset, over steps that have one.
+
+    It is nan where no step has.
+    """
     diagonal = np.diagonal(np.asarray(weights, np.float64), offset)
-    return float(diagonal.mean()) if diagonal.size else 0.0
+    return float(diagonal.mean()) if diagonal.size else float("nan")
 
 
 def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
@@ -42,7 +45,8 @@ def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
 
     Returns:
       For each head `entropy` (normalised by log S), `monotonicity`, `diagonality`, and
-      `positional`: the largest mean weight at one distance (-1, 0, +1), which is `offset`.
+      `positional`: the largest mean weight at one distance (-1, 0, +1), which is `offset`, over
+      the sentences that have steps at that distance.
       Empty without sentences.
     """
     if not sentences:
@@ -50,7 +54,7 @@ def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
     found = []
     for head in range(sentences[0].shape[0]):
         matrices = [heads[head] for heads in sentences]
-        masses = [np.mean([offset_mass(weights, offset) for weights in matrices])
+        masses = [_mean([offset_mass(weights, offset) for weights in matrices])
                   for offset in OFFSETS]  # fmt: skip
         best = int(np.argmax(masses))
         found.append(
@@ -63,3 +67,9 @@ def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
             }
         )
     return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Averages what is known; 0 where nothing is."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else 0.0

@@ -49,14 +49,14 @@ class WordWeights:
           source_tokens: The tokens of each source word.
           target_tokens: The tokens of each target word.
         """
-        rows = membership(target_tokens, weights.shape[0]).T @ np.asarray(weights, np.float64)
-        shares = rows @ membership(source_tokens, weights.shape[1])
+        weights = np.asarray(weights, np.float64)
+        sources = membership(source_tokens, weights.shape[1])
+        rows = _divided(weights, (weights @ sources).sum(axis=1, keepdims=True))
+        rows = membership(target_tokens, weights.shape[0]).T @ rows
+        shares = rows @ sources
         whole = rows @ indicators(source_tokens, weights.shape[1])
         total = shares.sum(axis=1, keepdims=True)
-        shares, whole = (
-            np.divide(each, total, out=np.zeros_like(each), where=total > 0)
-            for each in (shares, whole)
-        )
+        shares, whole = _divided(shares, total), _divided(whole, total)
         same: dict[tuple[int, ...], list[int]] = {}
         for word, tokens in enumerate(source_tokens):
             same.setdefault(tuple(tokens), []).append(word)
@@ -86,6 +86,11 @@ class WordWeights:
         )
 
 
+def _divided(weights: Matrix, total: Float[np.ndarray, "_T 1"]) -> Matrix:
+    """Divides rows by their totals; a row whose total is zero becomes zero."""
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
 def between_words(
     weights: Float[np.ndarray, "T S"],
     source_tokens: Sequence[Sequence[int]],
@@ -95,7 +100,8 @@ def between_words(
 
     A source word gets the sum of what its tokens get, a target word the mean of its tokens' rows;
     a token of several words is shared among them. What falls on tokens of no word, such as EOS,
-    is left out and the rest renormalised. A row without any weight stays zero.
+    is left out, and the rest of each token's row is renormalised first, so that the tokens of a
+    target word count alike. A row without any weight stays zero, and does not count.
 
     Args:
       weights: Between tokens, EOS included.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.text.words import word_pieces
-from attention_jax.evaluation.alignment import drop_ends, to_pharaoh
+from attention_jax.evaluation.alignment import to_pharaoh
 from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.training.measuring.decode import Hypothesis
@@ -32,9 +32,7 @@ def pharaoh_line(
       target_vocabulary: Likewise for the output.
       shift: The step after the one that writes a token whose attention links it.
     """
-    weights = drop_ends(shifted(np.asarray(hypothesis.weights, np.float64), shift))
-    if 0 in weights.shape:
-        return ""
+    weights = shifted(np.asarray(hypothesis.weights, np.float64), shift)
     source_words = word_pieces(source_vocabulary, source_ids, source)
     target_words = word_pieces(target_vocabulary, hypothesis.tokens)
     return to_pharaoh(WordWeights.of_tokens(weights, source_words, target_words).links())

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from attention_jax.data.alignment.aligners import align
+from attention_jax.data.alignment.aligners import MAX_WORDS, align
 from attention_jax.data.tasks import Texts
 from attention_jax.data.text.words import words_of_text
 from attention_jax.evaluation.over_under import count_dropped, function_words
@@ -48,7 +48,8 @@ def dropped_word_counts(
         see what the aligner finds where nothing should be missing.
 
     Returns:
-      For each name and source (words without a link, content words).
+      For each name and source (words without a link, content words); of pairs that are too long
+      for the aligner (`MAX_WORDS`), zeros.
     """
     train_words, source_words = (
         [words_of_text(text) for text in texts] for texts in (train.sources, sources)
@@ -74,9 +75,12 @@ def dropped_word_counts(
     ]
     ignored = function_words(train_words)
     counts = [
-        count_dropped(words, its_links, ignored)
-        for words, its_links in zip(source_words * len(outputs), links, strict=True)
-    ]
+        (0, 0) if max(len(words), len(written)) > MAX_WORDS
+        else count_dropped(words, its_links, ignored)
+        for words, written, its_links in zip(
+            source_words * len(outputs), target_words[len(train) :], links, strict=True
+        )
+    ]  # fmt: skip
     starts = range(0, len(counts), len(sources))
     return {
         name: counts[start : start + len(sources)]

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from attention_jax.configuration import plain
-from attention_jax.data.tasks import Split, Task
+from attention_jax.data.tasks import Split, Task, is_lowercase
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
@@ -57,8 +57,9 @@ class Evaluation:
         self._task = task
         self._decode = Decoder(run.model, run.config.search, seed=run.config.seed)
         self._text_of = OutputWriter(
-            run.config.search, run.source_vocabulary, run.target_vocabulary, run.alignment_shift
-        )
+            run.config.search, run.source_vocabulary, run.target_vocabulary,
+            run.alignment_shift, is_lowercase(run.config.data),
+        )  # fmt: skip
         self._measure = Measurement(
             run.model, Objective(run.config.objectives), run.strategy, run.shardings
         )
@@ -93,7 +94,7 @@ class Evaluation:
         batches = batches_of_process(self._task.split(name), self._run.config, self._run.strategy)
         metrics = self._measure(self._run.params, batches)
         self._run.directory.add_results(name, {"step": self._run.step, **metrics})
-        self._record(name, {})
+        self._record(name, {}, is_searched=False)
         return metrics
 
     def decode(self, name: str) -> Outputs:
@@ -133,6 +134,11 @@ class Evaluation:
         metrics |= more or {}
         run.directory.add_results(split.name, {"step": run.step, **metrics})
         self._record(split.name, signatures)
+        if self.is_aligning:
+            # Matplotlib takes a second to import, which no mistake should wait for.
+            from attention_jax.inference import pictures
+
+            pictures.draw_attention(run, split, outputs.found)
         return metrics
 
     def _write_outputs(self, outputs: Outputs) -> None:
@@ -150,18 +156,15 @@ class Evaluation:
             for best, ids, text in zip(outputs.found, split.source_ids, split.sources, strict=True)
         ]
         directory.write_lines(directory.alignments(split.name), lines)
-        from attention_jax.inference import pictures
 
-        pictures.draw_attention(run, split, outputs.found)
-
-    def _record(self, name: str, signatures: Scores) -> None:
+    def _record(self, name: str, signatures: Scores, is_searched: bool = True) -> None:
         """Notes how the results of a split came about."""
         directory = self._run.directory
         evaluations = (read_json(directory.run) or {}).get("evaluations", {})
         evaluations[name] = {
             "at": provenance.now(),
             "command": provenance.command_line(),
-            "search": plain(self._run.config.search),
+            **({"search": plain(self._run.config.search)} if is_searched else {}),
             **signatures,
         }
         directory.add_to_run(evaluations=evaluations)

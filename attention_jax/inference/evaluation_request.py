@@ -18,6 +18,7 @@ from attention_jax.inference.heads import Head, analyse_heads, check_heads, writ
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.inference.trained import TrainedRun
+from attention_jax.training.config import from_config_dict
 from attention_jax.types import BidirectionalModel
 
 
@@ -66,6 +67,10 @@ class EvaluationRequest:
         for flag in ("reverse", "alignment_threshold", "alignment_shift"):
             if getattr(self, flag) is not None and not self.gold.links:
                 raise UserError(f"--{flag}: expected --alignment beside it, found none")
+        if self.alignment_threshold is not None and not 0 <= self.alignment_threshold <= 1:
+            raise UserError(
+                f"--alignment_threshold: expected 0 to 1, found {self.alignment_threshold}"
+            )
         if self.dropped_words and task.kind != TRANSLATION:
             raise UserError(f"--dropped_words: expected translations, found a task of {task.kind}")
         return [task.split(name) for name in names]
@@ -139,6 +144,11 @@ def _measured(
             raise UserError(f"--{flag}: expected a model that reads a source, found none")
     if request.gold.links:
         raise UserError("--alignment: expected a model that reads a source, found none")
+    if run.config.search != from_config_dict(run.directory.read_config()).search:
+        raise UserError(
+            "--search: expected no override for a model that reads no source, of which nothing is "
+            "searched, found one"
+        )
     if request.heads:
         check_heads(run, splits[0])
     evaluation = Evaluation(run, task)

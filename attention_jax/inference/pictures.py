@@ -54,7 +54,7 @@ def draw_attention(
 
 def draw_translations(
     run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
-) -> None:
+) -> bool:
     """Draws the attention of the first translations, as many as a page holds.
 
     Args:
@@ -62,18 +62,22 @@ def draw_translations(
       translations: What it found.
       path: Of a PNG, or of an SVG if it ends in `.svg`.
 
+    Returns:
+      Whether there was anything to draw.
+
     Raises:
-      UserError: If there is nothing to draw or the file cannot be written.
+      UserError: If the file cannot be written.
     """
     drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
-    if not drawn or not getattr(run.model, "is_aligning", True):
-        raise UserError("--plot: expected lines with attention to draw, found none")
+    if not drawn:
+        return False
     maps = [_heat_map(run, one.source_ids, one.hypotheses[0], one.source) for one in drawn]
     try:
         with replacing(path) as temporary:
             save_figure(_grid(maps), temporary)
     except OSError as error:
         raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
+    return True
 
 
 def draw_learning_curves(directory: RunDirectory) -> None:

@@ -97,7 +97,7 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
         refused = [
             f"{path} is {before!r} there, {after!r} now"
             for path, (before, after) in changed.items()
-            if not may_change(path, watched_fields(config.training.metric))
+            if not may_change(path, _watched(config))
             and (path.endswith(".name") or not path.startswith(tuple(renamed)))
         ]
         if refused:
@@ -111,6 +111,12 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
         return not changed
     directory.write_config(to_plain(config))
     return False
+
+
+def _watched(config: ExperimentConfig) -> tuple[str, ...]:
+    """Lists what decides the metrics that a training goes by: for its best step, for its rate."""
+    metrics = (config.training.metric, getattr(config.schedule, "metric", config.training.metric))
+    return tuple(field for metric in metrics for field in watched_fields(metric))
 
 
 def is_complete(directory: RunDirectory, config: ExperimentConfig) -> bool:

@@ -11,6 +11,7 @@ from attention_jax.inference.self_attention import self_attention
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.viewing import MOST_SHOWN
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
+from attention_jax.training.run_directory import writing
 from attention_jax.types import SpecialIds
 
 _MOST_PICTURES = 20_000  # of all heads together, some 10 MB of captions
@@ -43,13 +44,14 @@ def write_self_attention_viewers(
             head.name: [_picture(weights[head.number]) for weights in found[head.layer]]
             for head in members
         }
-        write_viewer(
-            run.directory.viewer(split.name, side),
-            f"{name}, {split.name}, self-attention of the {side}",
-            _sentences(run, chosen, side),
-            views,
-            about={head.name: head.values for head in members},
-        )
+        with writing(path := run.directory.viewer(split.name, side)):
+            write_viewer(
+                path,
+                f"{name}, {split.name}, self-attention of the {side}",
+                _sentences(run, chosen, side),
+                views,
+                about={head.name: head.values for head in members},
+            )
 
 
 def _side(head: Head) -> str:

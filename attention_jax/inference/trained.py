@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.search.config import SearchConfig
+from attention_jax.training import processes
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin
 from attention_jax.training.config import ExperimentConfig, from_config_dict
@@ -163,9 +165,7 @@ def params_of_step(
             f"{checkpointer.directory}: expected step {step}, found "
             f"{', '.join(map(str, steps)) or 'none'}"
         )
-    found = checkpointer.restore(like, step)
-    if found is None or found.step != step:
-        raise CheckpointError(f"{checkpointer.directory}: step {step} is damaged")
+    found = checkpointer.restore(like, step, exact=True)
     check_origin(checkpointer, found, config, directory)
     averaging = config.training.averaging
     if isinstance(averaging, CheckpointAverage):
@@ -178,7 +178,11 @@ def _best(checkpointer: Checkpointer, like: Any, newest: Checkpoint) -> Checkpoi
     if step is None or step == newest.step:
         return newest
     try:
-        best = checkpointer.restore(like, step)
-    except CheckpointError:
+        return checkpointer.restore(like, step, exact=True)
+    except CheckpointError as error:
+        if processes.is_first():
+            print(
+                f"warning: the best step cannot be evaluated, step {newest.step} is: {error}",
+                file=sys.stderr,
+            )
         return newest
-    return best if best is not None and best.step == step else newest

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
-from attention_jax.data.tasks import Split, prepare_text, sources_only
+from attention_jax.data.tasks import Split, is_lowercase, prepare_text, sources_only
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.inference.alignments import pharaoh_line
@@ -62,8 +62,9 @@ class Translator:
         self._nbest = nbest
         self._decode = Decoder(run.model, search, seed=run.config.seed)
         self._text_of = OutputWriter(
-            search, run.source_vocabulary, run.target_vocabulary, run.alignment_shift
-        )
+            search, run.source_vocabulary, run.target_vocabulary,
+            run.alignment_shift, is_lowercase(run.config.data),
+        )  # fmt: skip
 
     def translate(self, lines: Sequence[str]) -> list[Translation]:
         """Translates lines, in their order; a blank line gives no output.
@@ -124,8 +125,8 @@ class Translator:
         Raises:
           UserError: If alignments are asked of a model without attention to the source.
         """
-        if alignments and not getattr(self._run.model, "is_aligning", True):
-            raise UserError("--alignments: expected a model that attends to its source, found none")
+        if alignments:
+            check_aligning(self._run, "alignments")
         for number, translation in enumerate(translations):
             hypotheses = translation.hypotheses[: max(self._nbest, 1)]
             if not hypotheses and not self._nbest:
@@ -144,3 +145,9 @@ class Translator:
         vocabularies = run.source_vocabulary, run.target_vocabulary
         source = translation.source_ids, translation.source
         return pharaoh_line(hypothesis, *source, *vocabularies, run.alignment_shift)
+
+
+def check_aligning(run: TrainedRun, flag: str) -> None:
+    """Raises `UserError`, naming a flag, if a run's model has no attention to its source."""
+    if not getattr(run.model, "is_aligning", True):
+        raise UserError(f"--{flag}: expected a model that attends to its source, found none")

@@ -21,6 +21,7 @@ from attention_jax.inference.views import (
 )
 from attention_jax.inference.word_units import SplitWords, forced_words, split_words
 from attention_jax.plotting.viewer import ViewerSentence, write_viewer
+from attention_jax.training.run_directory import writing
 
 MOST_SHOWN = 1000
 
@@ -61,7 +62,8 @@ def write_run_viewer(
         for name in (shown.name, references_name(shown.name))
         if head.is_cross and f"{name}, {head.name}" in views
     }
-    write_viewer(directory.viewer(split.name), title, sentences, views, about)
+    with writing(path := directory.viewer(split.name)):
+        write_viewer(path, title, sentences, views, about)
 
 
 def distinct_names(*runs: TrainedRun) -> list[str]:

@@ -9,6 +9,7 @@ from attention_jax.data.tasks import Split
 from attention_jax.data.text.words import word_pieces, words_of_pieces
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import Links
+from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.attention_statistics import normalized_entropy
 from attention_jax.evaluation.fertility import coverage_deviation, covering_weights, fertility
 from attention_jax.evaluation.pharaoh import MarkedLinks
@@ -153,7 +154,8 @@ def output_words(
     source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
     vocabulary = split.target_vocabulary
     target, members = words_of_pieces(vocabulary.tokens(best.tokens[:-1]), vocabulary.kind)
-    weights = between_words(np.asarray(best.weights, np.float64), source, members)
+    attention = shifted(np.asarray(best.weights, np.float64), one.run.alignment_shift)
+    weights = between_words(attention, source, members)
     scores = {**_scores(weights, _covering(one, index, best)), **more}
     return ViewedAttention(weights, target, one.texts[index], scores)
 

@@ -95,10 +95,12 @@ class SequenceDecoder(abc.ABC):
     Attributes:
       mechanism: How it attends to the source.
       feature_dim: Depth of what it returns for each token.
+      knows_last_word: Whether the query for a word has read the word before it.
     """
 
     mechanism: Mechanism
     feature_dim: int
+    knows_last_word = True
 
     @property
     @abc.abstractmethod

@@ -92,9 +92,11 @@ class SequenceEncoder(abc.ABC):
 
     Attributes:
       output_dim: Depth of an annotation, and of a value.
+      makes_keys: Whether parts of it make keys and nothing else.
     """
 
     output_dim: int
+    makes_keys = False
 
     @property
     def finals(self) -> tuple[FinalCarry, ...]:

@@ -13,7 +13,7 @@ A mechanism that depends on more of its model than these two depths names it in 
                           up to the position that asks)
 
 A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`. One
-with `READS_KEYS = False` tells slots apart by their places alone.
+with `READS_KEYS = False` tells slots apart by their places alone, or not at all.
 """
 
 import importlib
@@ -101,6 +101,12 @@ def described(config: Any) -> str:
     """Names a mechanism for messages, with the score inside its window if it has one."""
     inner = getattr(config, "score", None)
     return repr(config.name) if inner is None else f"{config.name!r} over {inner.name!r}"
+
+
+def reads_keys(config: Any) -> bool:
+    """Whether a mechanism, or the score inside its window, compares queries with keys."""
+    inner = getattr(config, "score", config)
+    return getattr(find_mechanism(inner.name), "READS_KEYS", True)
 
 
 def build_parts(

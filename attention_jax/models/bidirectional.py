@@ -70,6 +70,11 @@ class Bidirectional:
         """Whether attention weights say which source tokens were attended to."""
         return self.forward.is_aligning and self.reverse.is_aligning
 
+    @property
+    def knows_last_word(self) -> bool:
+        """Whether attention for a word depends on the word before it."""
+        return self.forward.knows_last_word and self.reverse.knows_last_word
+
     def init(self, rng: Array) -> Params:
         """Draws the parameters of both models."""
         forward_rng, reverse_rng = jax.random.split(rng)

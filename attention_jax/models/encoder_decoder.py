@@ -107,6 +107,16 @@ def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
             "initialization.forget_bias: expected only with an lstm in encoder or decoder, "
             f"found {config.initialization.forget_bias}"
         )
+    if is_initial_only and getattr(config.decoder, "variant", None) in ("gnmt", "gnmt_v2"):
+        raise ValueError(
+            "decoder.variant: expected 'paper' where attention.conditioning is 'initial_state', "
+            f"since variants differ in their contexts, found {config.decoder.variant!r}"
+        )
+    if reading.makes_keys and not mechanism.reads_keys(config.attention):
+        raise ValueError(
+            f"encoder.name: expected one without keys of their own beside attention that reads "
+            f"none, {mechanism.described(config.attention)}, found {config.encoder.name!r}"
+        )
     positional = positional_refinements(config.attention)
     stacks = [part for part in (config.encoder, config.decoder) if hasattr(part, "self_attention")]
     if positional and stacks and all(part.self_attention is not None for part in stacks):
@@ -154,6 +164,11 @@ class EncoderDecoder:
     def is_aligning(self) -> bool:
         """Whether attention weights say which source tokens were attended to."""
         return self.decoder.mechanism.parts.is_alignment
+
+    @property
+    def knows_last_word(self) -> bool:
+        """Whether attention for a word depends on the word before it."""
+        return self.decoder.knows_last_word or self.decoder.mechanism.parts.spec.observes
 
     @property
     def optional_outputs(self) -> dict[str, str | None]:

@@ -58,6 +58,11 @@ class Config:
                     f"decoder.{name}: expected none in a language model, which has one attention, "
                     f"found {getattr(self.decoder, name)}"
                 )
+        if self.initialization.forget_bias:
+            raise ValueError(
+                "initialization.forget_bias: expected 0 in a language model, which has no lstm, "
+                f"found {self.initialization.forget_bias}"
+            )
 
 
 def build(

@@ -90,6 +90,12 @@ class Objective:
                 f"{where}: expected a model that attends to source positions, "
                 "found one whose config.model.attention does not"
             )
+        if getattr(term, "shift", 0) and not getattr(model, "knows_last_word", True):
+            raise ConfigError(
+                f"{where}.step: expected 'writes' beside a decoder that attends before it reads "
+                "the last word (bahdanau but for its variant 'groundhog', gnmt but for 'gnmt_v2'), "
+                f"found {term.step!r}"
+            )
 
     @property
     def needs_links(self) -> bool:

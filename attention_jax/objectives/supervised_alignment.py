@@ -77,7 +77,8 @@ class Term:
         for none.
       step: Which step a target token's links teach: the one that `writes` it, as in the papers,
         or the next, which `reads` it. The first has to guess what it is about to write, the second
-        knows; links are read from that step, too, wherever the run is asked for alignments.
+        knows; links are read from that step, too, wherever the run is asked for alignments. Not
+        for a decoder that attends before it reads, of which that step does not know either.
 
     Source:
       Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing;

@@ -30,6 +30,7 @@ PrepareQuery = Callable[[Params, Array, Array], Array]
 Average = Callable[[Params, Array, Memory, Array], Array]
 Reweight = Callable[..., Array]
 Fused = Callable[[Array, Memory, Array], Array]
+_Steps = tuple[Array, Mapping[str, Array] | None, Array | None, Array | None]
 
 
 class Tracker(NamedTuple):
@@ -38,7 +39,7 @@ class Tracker(NamedTuple):
     Attributes:
       init: (params, memory) -> the value before the first query.
       update: (params, value, query, output, memory) -> the value after a query was answered; the
-        output's arrays have a query axis of one.
+        query is as the score has it, prepared, and the output's arrays have a query axis of one.
       observe: (params, value, state, observed, memory) -> the value that the next query finds,
         given what became known since the last one, such as the word that was written; None where
         nothing but queries and their answers matters.
@@ -76,7 +77,8 @@ class AttentionSpec:
       normalizer: From scores to weights.
       prepare: (params, memory, positions) -> memory, done once for a source, such as projecting
         its keys; the positions are those of the slots.
-      prepare_query: (params, query, positions) -> query, done before anything else is.
+      prepare_query: (params, query, positions) -> query, done before anything else is; score,
+        normalizer and trackers are given what it returns.
       average: (params, weights, memory, positions) -> context.
       reweight: (params, weights, *, rng, train) -> what the values are averaged under, in place
         of the weights; None where that is the weights. The output's weights, and what trackers
@@ -253,15 +255,40 @@ def attend(
     num_queries = query.shape[-2]
     state = init_state(spec, params, memory) if state is None else state
     positions = jnp.arange(num_queries) if positions is None else positions
+    query = spec.prepare_query(params, query, positions)
     call = dict(rng=rng, train=train, is_fused=is_fused)
     if spec.is_parallel:
         return _answer(spec, params, query, memory, state, mask, bias, positions, **call), state
     told = observed if spec.observes else None
-    if num_queries > 1:
-        if spec.observes and told is None:
-            raise ValueError("observed: expected what comes between several queries, found none")
-        steps = (query, told, mask, bias)
-        return _answer_in_turn(spec, params, memory, state, steps, positions, **call)
+    steps = (query, told, mask, bias)
+    if num_queries == 1:
+        return _answer_next(spec, params, memory, state, steps, positions, **call)
+    if spec.observes and told is None:
+        raise ValueError("observed: expected what comes between several queries, found none")
+    return _answer_in_turn(spec, params, memory, state, steps, positions, **call)
+
+
+def _answer_next(
+    spec: AttentionSpec,
+    params: Params,
+    memory: Memory,
+    state: State,
+    steps: _Steps,
+    positions: Array,
+    **call: Any,
+) -> tuple[AttentionOutput, State]:
+    """Answers a single query, with what the one before it left behind.
+
+    Args:
+      spec: The mechanism.
+      params: Its parameters.
+      memory: What is attended to.
+      state: What the query finds.
+      steps: (query, prepared; observed, mask, bias, as `attend` is given them).
+      positions: Index of the query, `1`.
+      **call: Mode, see `attend`.
+    """
+    query, told, mask, bias = steps
     if told is not None:
         latest = {name: jnp.squeeze(part, -2) for name, part in told.items()}
         state = observe(spec, params, memory, state, latest)
@@ -278,7 +305,7 @@ def _answer_in_turn(
     params: Params,
     memory: Memory,
     state: State,
-    steps: tuple[Array, Mapping[str, Array] | None, Array | None, Array | None],
+    steps: _Steps,
     positions: Array,
     *,
     rng: Array | None,
@@ -291,7 +318,7 @@ def _answer_in_turn(
       params: Its parameters.
       memory: What is attended to.
       state: What the first query finds.
-      steps: (queries, observed, mask, bias), as `attend` is given them.
+      steps: (queries, prepared; observed, mask, bias, as `attend` is given them).
       positions: Index of every query.
       rng: Key from which those of the queries are derived.
       **call: Mode, see `attend`.
@@ -306,19 +333,9 @@ def _answer_in_turn(
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
         parts, position, key = step
-        query, observed, mask, bias = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
-        output, state = attend(
-            spec,
-            params,
-            query,
-            memory,
-            state,
-            observed=observed,
-            mask=mask,
-            bias=bias,
-            positions=position[None],
-            rng=key,
-            **call,
+        parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
+        output, state = _answer_next(
+            spec, params, memory, state, parts, position[None], rng=key, **call
         )
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
 
@@ -347,7 +364,6 @@ def _answer(
     train: bool,
 ) -> AttentionOutput:
     call = dict(rng=rng, train=train)
-    query = spec.prepare_query(params, query, positions)
     if spec.window is not None:
         return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
     if spec.band is not None:
@@ -385,7 +401,7 @@ def _answer_in_window(
     size = memory.mask.shape[-1]
     window = spec.window(params, query, memory, positions)
     output = _answer(
-        dataclasses.replace(spec, window=None, prepare_query=keep_query),
+        dataclasses.replace(spec, window=None),
         params,
         query[..., None, :],
         gather_window(memory, window),
@@ -419,7 +435,7 @@ def _answer_in_band(
     blocks = bands.in_blocks(spec.band, positions, num_slots)
     reach = bands.reach(spec.band, blocks)
     output = _answer(
-        dataclasses.replace(spec, band=None, prepare_query=keep_query),
+        dataclasses.replace(spec, band=None),
         params,
         bands.split_queries(query, blocks),
         bands.split_memory(memory, spec.band, blocks),

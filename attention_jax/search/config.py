@@ -5,6 +5,10 @@ import math
 
 from attention_jax.configuration import setting
 
+# Added before a multiple of a length is cut off to a whole number, so that multiples by thousandths
+# are what they are on paper, in whatever precision.
+ROUNDING = 5e-4
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
@@ -127,4 +131,5 @@ class SearchConfig:
 
     def longest(self, source_length: int) -> int:
         """Returns the most tokens that an output of a source of this length may have."""
-        return max(1, math.floor(self.max_length_factor * source_length) + self.max_length_constant)
+        most = math.floor(self.max_length_factor * source_length + ROUNDING)
+        return max(1, most + self.max_length_constant)

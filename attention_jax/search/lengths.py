@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attention_jax.search.config import SearchConfig
+from attention_jax.search.config import ROUNDING, SearchConfig
 
 
 def length_limits(
@@ -21,10 +21,11 @@ def length_limits(
       `shortest` never exceeds `longest`.
     """
     lengths = source_lengths.astype(jnp.float32)
-    longest = jnp.floor(config.max_length_factor * lengths) + config.max_length_constant
+    longest = jnp.floor(config.max_length_factor * lengths + ROUNDING)
+    longest += config.max_length_constant
     longest = jnp.clip(longest, 1, max_length).astype(jnp.int32)
     longest = jnp.where(source_lengths > 0, longest, 0)
-    shortest = jnp.floor(config.min_length_ratio * lengths) + 1
+    shortest = jnp.floor(config.min_length_ratio * lengths + ROUNDING) + 1
     return jnp.minimum(shortest, longest.astype(jnp.float32)).astype(jnp.int32), longest
 
 

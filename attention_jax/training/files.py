@@ -1,9 +1,11 @@
 """Files that are either complete or absent, whatever happens to the process writing them."""
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,10 +26,16 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         temporary.unlink(missing_ok=True)
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that `replacing` has not moved to its place."""
+    return re.fullmatch(r"\..+\.\d+(\.\w+)?", name) is not None
+
+
 def write_text(path: pathlib.Path, text: str) -> None:
-    """Writes `text` as UTF-8 in one piece."""
+    """Writes `text` as UTF-8 in one piece, compressed where the name ends in `.gz`."""
+    content = text.encode("utf-8")
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:

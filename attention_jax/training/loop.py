@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import jax
 
+from attention_jax.errors import ConfigError
 from attention_jax.training import processes
 from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
@@ -54,7 +55,7 @@ def train(
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
-    _begin(parts, config, directory)
+    _begin(parts, directory)
 
     # ---- Start, or resume from the newest good checkpoint; where there are some, one must be -----
     checkpoint = checkpointer.restore(parts.like)
@@ -62,15 +63,17 @@ def train(
         state, done, watch = parts.start(init_rng), 0, Watch()
     else:
         check_origin(checkpointer, checkpoint, config, directory)
+        _check_length(checkpoint.step, parts, config, directory)
         state, done = checkpoint.state, checkpoint.step
         watch = Watch(**checkpoint.host).resumed(settings)
         parts.batches.restore(checkpoint.data)
     began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
-    directory.add_to_run(sharding=held)
 
     meter, settled = _meter(settings, state), settled_step(config)
     with RunLog(directory, settings, parts, step=done, profiled=profiled) as log:
+        directory.write_config(to_plain(config))  # from here on nothing is refused
+        directory.add_to_run(finished=None, sharding=held)
         log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
@@ -127,13 +130,23 @@ def count_parameters(params: Params) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
-def _begin(parts: Assembly, config: ExperimentConfig, directory: RunDirectory) -> None:
+def _begin(parts: Assembly, directory: RunDirectory) -> None:
     """Refuses what could not end well, while nothing has been computed or written."""
     check_fits(parts.like)
     check_texts(directory, parts.task)
     record_texts(directory, parts.task)
-    directory.write_config(to_plain(config))
-    directory.add_to_run(finished=None)
+
+
+def _check_length(
+    done: int, parts: Assembly, config: ExperimentConfig, directory: RunDirectory
+) -> None:
+    """Refuses to call a training by a length that it is beyond."""
+    if done > parts.total_steps:
+        field = "num_epochs" if config.training.num_epochs else "num_steps"
+        raise ConfigError(
+            f"config.training.{field}: expected at least the {done} steps that {directory.path} "
+            f"was trained for, found {parts.total_steps}; choose another --workdir"
+        )
 
 
 def _meter(settings: TrainingConfig, state: TrainState) -> Meter:

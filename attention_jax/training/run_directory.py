@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attention_jax.errors import RunDirectoryError, UserError
-from attention_jax.training.files import replacing, write_json, write_text
+from attention_jax.training.files import is_temporary, replacing, write_json, write_text
 
 _LOCK = ".lock"
 
@@ -95,6 +95,8 @@ class RunDirectory:
         with lock:
             self._lock(lock)
             is_new = not self.config.exists()
+            for left in filter(is_temporary, os.listdir(self.path)):  # by a process that was killed
+                (self.path / left).unlink(missing_ok=True)
             try:
                 yield
             except UserError:
@@ -112,7 +114,8 @@ class RunDirectory:
     @property
     def is_trained(self) -> bool:
         """Whether a training got as far as a measurement or a checkpoint."""
-        return self.metrics.exists() or self.checkpoints.exists()
+        is_measured = self.metrics.exists() and self.metrics.stat().st_size > 0
+        return is_measured or (self.checkpoints.is_dir() and any(self.checkpoints.iterdir()))
 
     def forget(self) -> None:
         """Removes what a training leaves that never began, such as for want of a file."""
@@ -120,6 +123,7 @@ class RunDirectory:
             shutil.rmtree(self.vocabularies, ignore_errors=True)
             self.links.unlink(missing_ok=True)
             self.run.unlink(missing_ok=True)
+            self.metrics.unlink(missing_ok=True)
 
     def _remove(self) -> None:
         """Removes a run that never began, and the directory with it but for logs of processes.
@@ -152,7 +156,7 @@ class RunDirectory:
     def write_lines(self, path: pathlib.Path, lines: Iterable[str]) -> None:
         """Writes lines of text to one of the run's files."""
         if self.writes:
-            with _writing(path):
+            with writing(path):
                 write_text(path, "".join(f"{line}\n" for line in lines))
 
     def write_table(self, path: pathlib.Path, rows: Iterable[Iterable[str]]) -> None:
@@ -163,17 +167,20 @@ class RunDirectory:
         """Writes `comparison.SPLIT.json`, a list with an object for each other run."""
         self._write(self.comparison(split), comparisons)
 
-    def plot(self, name: str) -> contextlib.AbstractContextManager[pathlib.Path]:
-        """Returns a context manager that yields a path to draw to, then moved to `plots/`."""
-        return replacing(self.plots / name)
+    @contextlib.contextmanager
+    def plot(self, name: str) -> Iterator[pathlib.Path]:
+        """Yields a path to draw to; what is drawn there is then moved to `plots/`."""
+        with writing(self.plots / name), replacing(self.plots / name) as path:
+            yield path
 
     def _write(self, path: pathlib.Path, value: Any) -> None:
         if self.writes:
-            with _writing(path):
+            with writing(path):
                 write_json(path, value)
 
     def _names(self) -> list[str]:
-        return [name for name in os.listdir(self.path) if name not in (_LOCK, self.logs.name)]
+        own = (_LOCK, self.logs.name)
+        return [n for n in os.listdir(self.path) if n not in own and not is_temporary(n)]
 
     def _lock(self, file: Any) -> None:
         """Takes a lock that the operating system drops when this process ends, however it ends."""
@@ -202,7 +209,8 @@ def read_json(path: pathlib.Path) -> Any:
 
 
 @contextlib.contextmanager
-def _writing(path: pathlib.Path):
+def writing(path: pathlib.Path) -> Iterator[None]:
+    """Raises `RunDirectoryError` where the block cannot write a file of the run."""
     try:
         yield
     except OSError as error:

@@ -96,6 +96,8 @@ def multi_head_configs() -> Iterator:
     yield small(num_heads=4, num_memory_heads=2, head_value_dim=3, use_bias=True)
     yield small(score=small_config("bahdanau"), num_memory_heads=1, use_key_bias=True)
     yield small(score=small_score("structural_bias"))
+    for name in ("linguistic_coverage", "neural_coverage", "coverage_vector"):
+        yield small(score=small_config(name), head_dim=3)
     yield small(score=small_config("local_m"))
     yield small(score=small_config("local_p"))
     yield small(score=small_config("local_p"), refinements={"attention_sink": {}})

@@ -88,6 +88,15 @@ def test_load_examples_notices_damage(cache):
     assert "\n" not in str(error.value)
 
 
+def test_load_examples_notices_a_damaged_description(cache):
+    load_examples(smoke.Builder)
+    path = cache / FOLDER / "dataset_info.json"
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(DataError, match="damaged, delete the folder") as error:
+        load_examples(smoke.Builder)
+    assert "\n" not in str(error.value)
+
+
 def test_load_examples_passes_the_builders_errors_on(cache, monkeypatch):
     def failing(number):
         raise DataError("one line")

@@ -1,4 +1,5 @@
 import hashlib
+import http.client
 import threading
 
 import pytest
@@ -118,6 +119,21 @@ def test_obtain_says_where_to_put_what_cannot_be_downloaded(published):
         storage.obtain("set/a.txt", "file:///does/not/exist", SHA256)
     assert "$ATTENTION_JAX_DATA/set/a.txt" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [http.client.BadStatusLine("<html>\nlog in first"), http.client.IncompleteRead(b"half")],
+)
+def test_obtain_says_where_to_put_what_was_answered_badly(published, monkeypatch, tmp_path, error):
+    def urlopen(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(storage.urllib.request, "urlopen", urlopen)
+    with pytest.raises(DataError, match="could not be downloaded") as caught:
+        storage.obtain("a.txt", published, SHA256)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in (tmp_path / "cache" / "downloads").iterdir()] == ["a.txt.lock"]
 
 
 def test_obtain_notices_a_damaged_download(published):

@@ -17,6 +17,7 @@ from attention_jax.data.config import (
 from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task, prepare_text, sources_only
 from attention_jax.errors import DataError
+from attention_jax.training.checkpoints.origin import hash_files
 from attention_jax.types import SpecialIds
 
 LINES = [
@@ -81,6 +82,31 @@ def test_vocabularies_are_kept_and_loaded(parallel, tmp_path):
     loaded = build_task(other, tmp_path / "vocab")
     text = "The big dog."
     assert loaded.source_vocabulary.encode(text) == first.source_vocabulary.encode(text)
+
+
+def test_vocabularies_of_another_run_are_taken_as_they_are(parallel, tmp_path):
+    build_task(parallel, tmp_path / "vocab")
+    other = dataclasses.replace(
+        parallel, max_train_examples=3, vocabularies=str(tmp_path / "vocab")
+    )
+    build_task(other, tmp_path / "mine")
+    assert hash_files(tmp_path / "mine") == hash_files(tmp_path / "vocab")
+    for subwords, message in (
+        (SubwordsConfig(kind="bpe"), "subwords.kind: expected 'words', .* found 'bpe'"),
+        (SubwordsConfig("words", joint=True), "subwords.joint: expected False, .* found True"),
+    ):
+        with pytest.raises(DataError, match=message):
+            build_task(dataclasses.replace(other, subwords=subwords), tmp_path / "none")
+    missing = dataclasses.replace(other, vocabularies=str(tmp_path))
+    with pytest.raises(DataError, match="expected the vocabularies of a run, found none"):
+        build_task(missing, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_vocabularies_that_cannot_be_written_are_named(parallel, tmp_path):
+    (tmp_path / "vocab").write_text("a file")
+    with pytest.raises(DataError, match="vocab/source.* cannot be written: "):
+        build_task(parallel, tmp_path / "vocab")
 
 
 def test_vocabularies_see_the_training_side_only(tmp_path, parallel):

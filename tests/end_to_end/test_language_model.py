@@ -7,7 +7,6 @@ import pytest
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.inference.other_runs import OtherRun
-from attention_jax.inference.pictures import draw_translations
 from attention_jax.inference.run import run_experiment
 from attention_jax.inference.trained import load_run, task_of
 from attention_jax.inference.translate import Translator
@@ -44,8 +43,10 @@ def test_language_model_learns_what_numbers_look_like(trained, tmp_path):
     assert len(list(translator.format(found))) == 1
     with pytest.raises(UserError, match="--alignments: expected a model that attends"):
         list(translator.format(found, alignments=True))
-    with pytest.raises(UserError, match="--plot: expected lines with attention"):
-        draw_translations(run, found, tmp_path / "plot.png")
+    searched = load_run(trained, {"method": "greedy"})
+    with pytest.raises(UserError, match="--search: expected no override for a model that reads no"):
+        evaluate_as_asked(searched, task_of(run), asked)
+    assert "search" not in json.loads((trained / "run.json").read_text())["evaluations"]["test"]
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])

@@ -26,7 +26,15 @@ def test_offset_mass_by_hand():
     assert offset_mass(weights, 0) == pytest.approx(0.5)
     assert offset_mass(weights, -1) == pytest.approx(0.6)
     assert offset_mass(weights, 1) == pytest.approx(0.15)
-    assert offset_mass(weights, 5) == 0.0
+    assert np.isnan(offset_mass(weights, 5))
+
+
+def test_sentences_without_a_step_at_a_distance_do_not_count():
+    short, longer = np.ones((1, 1, 1)), np.array([[[0.0, 1.0], [0.0, 1.0]]])
+    (found,) = head_statistics([short, longer])
+    assert (found["offset"], found["positional"]) == (1.0, 1.0)
+    (found,) = head_statistics([short])
+    assert (found["offset"], found["positional"]) == (0.0, 1.0)
 
 
 def test_heads_are_told_apart():

@@ -54,6 +54,18 @@ def test_unfinished_run_is_refused(run, tmp_path, name):
     assert not (tmp_path / "record").exists()
 
 
+def test_a_run_that_goes_on_or_was_not_evaluated_is_refused(run, tmp_path):
+    made = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**made, "finished": None}))
+    with pytest.raises(UserError, match="expected a finished run, found one that has not ended"):
+        keep_record(run, tmp_path / "record")
+    (run / "run.json").write_text(json.dumps(made))
+    (run / "results.json").write_text('{"validation": {}}')
+    with pytest.raises(UserError, match="expected results of the test split, found none"):
+        keep_record(run, tmp_path / "record")
+    assert not (tmp_path / "record").exists()
+
+
 def test_metrics_stand_under_their_kind_of_task(run):
     record = read_record(run)
     text = report({"quickstart": record})

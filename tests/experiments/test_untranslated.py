@@ -1,7 +1,7 @@
 import pytest
 
 from attention_jax.data.tasks import Texts
-from attention_jax.inference.dropped_words import dropped_word_counts
+from attention_jax.inference.dropped_words import MAX_WORDS, dropped_word_counts
 from experiments import coverage_vs_supervised, disagreement, untranslated_counts
 from experiments.seeds import corpus_score
 
@@ -39,6 +39,16 @@ def test_untranslated_counts_what_the_outputs_leave_out(tmp_path, repository, mo
     found = {name: corpus_score(measure) for name, measure in counted.items()}
     assert found[disagreement.REFERENCE] == found[whole.name] == pytest.approx(0, abs=1)
     assert found[short.name] == pytest.approx(100 / 3, abs=3)
+
+
+def test_pairs_that_are_too_long_for_the_aligner_do_not_count(monkeypatch):
+    monkeypatch.setattr("attention_jax.inference.dropped_words.function_words", lambda _: set())
+    targets = [translated(source) for source in SOURCES]
+    train = Texts(SOURCES, targets, [[target] for target in targets], list(range(len(SOURCES))))
+    long = " ".join(["word"] * (MAX_WORDS + 1))
+    outputs = {"long": [*targets[1:], long], "none": [*targets[1:], ""]}
+    counts = dropped_word_counts(train, [*SOURCES[1:], SOURCES[0]], outputs)
+    assert counts["long"][-1] == (0, 0) and counts["none"][-1] == (3, 3)
 
 
 def test_counts_of_other_outputs_are_not_known(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from attention_jax.data.tasks import Split, build_task
 from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.pharaoh import marked_links
@@ -173,6 +174,31 @@ def test_the_sign_of_a_space_is_a_word_where_a_text_has_it(world):
     assert words.sources == words.targets == [text.split()]
     one = DecodedRun("any", world[0].run, split, [[best]], [text])
     assert output_words(one, words, 0, {}).target == text.split()
+
+
+def test_outputs_are_shown_at_the_step_that_links(world):
+    shown, _, _ = world
+    words, index = split_words(shown.split), 4
+    taught_run = dataclasses.replace(shown, run=taught(shown.run, "reads"))
+    best = shown.found[index][0]
+    moved = Hypothesis(best.tokens, 0.0, 0.0, np.roll(best.weights, -1, axis=0))
+    expected = dataclasses.replace(shown, found=[[moved]] * len(shown.found))
+    rows = slice(len(best.tokens) - 1)  # the last row has nothing after it
+    found, after = (output_words(one, words, index, {}) for one in (taught_run, expected))
+    assert np.abs(found.weights - output_words(shown, words, index, {}).weights).max() > 1e-4
+    np.testing.assert_allclose(found.weights[rows], after.weights[rows], atol=1e-6)
+
+
+def test_a_page_that_cannot_be_written_is_named(world):
+    shown, _, _ = world
+    path = shown.run.directory.viewer("test")
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    try:
+        with pytest.raises(RunDirectoryError, match="viewer.test.html cannot be written: "):
+            write_run_viewer(shown)
+    finally:
+        path.rmdir()
 
 
 def test_pairs_with_gold_links_come_before_others(world, monkeypatch):

@@ -111,6 +111,7 @@ def test_evaluate_compares_with_several_runs_and_earlier_steps(launch, copy, tra
         (["--reverse=nowhere"], "--reverse: expected --alignment beside it, found none"),
         (["--alignment_threshold=0.2"], "--alignment_threshold: expected --alignment beside it"),
         (["--alignment_threshold=2"], "alignment_threshold"),
+        (["--alignment_threshold=nan", "--alignment=a"], "--alignment_threshold: expected 0 to 1"),
         (["--alignment_base=1"], "--alignment_base: expected --alignment beside it, found none"),
         (["--alignment_source=a"], "--alignment_source: expected --alignment beside it"),
         (["--alignment_shift=1"], "--alignment_shift: expected --alignment beside it, found none"),

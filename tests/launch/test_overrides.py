@@ -56,6 +56,24 @@ def test_override_of_a_name_takes_the_other_group_and_keeps_what_fits(override):
     assert (config.optimizer.learning_rate, config.optimizer.momentum) == (0.5, 0.25)
 
 
+def test_a_value_may_stand_after_a_space(override):
+    config = override(
+        "--config.optimizer.name", "sgd", "--config.training.keep_latest", "7",
+        "--config.training.num_steps=9",
+    )  # fmt: skip
+    assert (config.optimizer.name, config.training.keep_latest) == ("sgd", 7)
+    with pytest.raises(ConfigError, match="--config.training.keep_latest: expected int, found 'x'"):
+        override("--config.training.keep_latest", "x")
+
+
+def test_a_field_may_be_denied_if_there_is_one(override):
+    luong = "--config.model.decoder.name=luong"
+    assert override(luong).model.decoder.input_feeding
+    assert not override(luong, "--noconfig.model.decoder.input_feeding").model.decoder.input_feeding
+    with pytest.raises(ConfigError, match="--config.data.subwords: no such field"):
+        override("--noconfig.data.subwords.joint")
+
+
 def test_override_makes_a_model_go_both_ways(override):
     values = {
         "data": {"name": "smoke"},

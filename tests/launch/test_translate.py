@@ -36,6 +36,13 @@ def test_translate_draws_the_attention(translate, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a.svg"}
 
 
+def test_translate_draws_nothing_where_there_is_no_output(translate, tmp_path):
+    result = translate(b"\n\n", f"--plot={tmp_path / 'a.png'}")
+    assert (result.code, result.out) == (0, "\n\n")
+    assert result.err.endswith("a.png: not drawn, for there is no line with an output\n")
+    assert not (tmp_path / "a.png").exists()
+
+
 @pytest.mark.parametrize(
     ("stdin", "words"),
     [
@@ -55,6 +62,7 @@ def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
         (["--search.beam_siez=3"], "--search.beam_siez: no such field; did you mean 'beam_size'?"),
         (["--search.beam_size=0"], "search.beam_size: expected at least 1, found 0"),
         (["--search.beam_size=x"], "--search.beam_size: expected int, found 'x'"),
+        (["--nbest=10001"], "--nbest: expected a whole number from 0 to 10000, found '10001'"),
         (["--nbest=50"], "--nbest: expected at most search.beam_size"),
         (["--nbest=-1"], "--nbest: expected a whole number of at least 0, found '-1'"),
         (["--nbest=x"], "--nbest: expected a whole number of at least 0, found 'x'"),

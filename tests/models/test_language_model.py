@@ -94,6 +94,11 @@ def test_a_mechanism_that_does_not_serve_is_refused_without_advice_that_is_refus
         build_model(typed(find_config("language_model"), fields, "config.model"), V, V)
 
 
+def test_what_only_an_lstm_reads_is_refused():
+    with pytest.raises(ConfigError, match="initialization.forget_bias: expected 0 in a language"):
+        typed(find_config("language_model"), {"initialization": {"forget_bias": 1.0}}, "model")
+
+
 @pytest.mark.parametrize("field", [{"alignment_layer": 0}, {"alignment_head": 0}])
 def test_fields_that_would_change_nothing_are_rejected(field):
     with pytest.raises(ConfigError, match=f"decoder.{next(iter(field))}: expected none in a lang"):

@@ -270,6 +270,11 @@ def test_every_field_changes_something(change):
              "decoder": {"name": "luong", "bridge": "zero"}},
             "config.model.decoder.bridge: expected one that hands over .* found 'zero'",
         ),
+        (
+            {"attention": {"name": "none", "conditioning": "initial_state"},
+             "decoder": {"name": "gnmt", "variant": "gnmt_v2"}},
+            "config.model.decoder.variant: expected 'paper' where .* found 'gnmt_v2'",
+        ),
         ({"initialization": {"forget_bias": 1.0}}, "initialization.forget_bias: .* with an lstm"),
         ({"tie_embeddings": "all", "source_embedding_dim": 5}, "embeddings of one depth for 'all'"),
     ],

@@ -22,6 +22,18 @@ def test_length_limits_leave_room_for_one_token():
     assert config.longest(1) == 1 and config.longest(30) == 3
 
 
+@pytest.mark.parametrize("factor", [0.7, 1.1, 1.3, 1.4, 2.3, 2.999])
+def test_limits_of_an_array_are_those_of_the_config(factor):
+    """Whatever a multiple is rounded to: a thousandth of it is what it is on paper."""
+    config = SearchConfig(max_length_factor=factor, min_length_ratio=factor)
+    lengths = np.arange(1, 2001)
+    shortest, longest = length_limits(config, jnp.asarray(lengths), 10_000)
+    on_paper = round(1000 * factor) * lengths // 1000
+    np.testing.assert_array_equal(longest, on_paper + config.max_length_constant)
+    np.testing.assert_array_equal(longest, [config.longest(int(length)) for length in lengths])
+    np.testing.assert_array_equal(shortest, np.minimum(on_paper + 1, longest))
+
+
 @pytest.mark.parametrize(
     ("normalization", "length", "alpha", "expected"),
     [

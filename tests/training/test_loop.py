@@ -117,6 +117,65 @@ def test_a_complete_run_can_be_made_longer(plain_run, tmp_path, capsys):
     assert json.loads((workdir / "results.json").read_text())["test"]["step"] == 16
 
 
+def _files(workdir) -> dict:
+    return {name: (workdir / name).read_text() for name in ("config.json", "run.json")}
+
+
+def test_a_complete_run_cannot_be_called_a_shorter_one(plain_run):
+    before = _files(plain_run)
+    config = tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0, num_steps=8)
+    with pytest.raises(ConfigError, match="num_steps: expected at least the 12 steps .*, found 8"):
+        run_experiment(config, plain_run)
+    assert json.loads(before["config.json"]) == json.loads(_files(plain_run)["config.json"])
+    assert _facts(plain_run)["finished"]
+
+
+def test_what_is_refused_leaves_a_complete_run_as_it_is(plain_run):
+    config = tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0, num_steps=16)
+    before = _files(plain_run)["config.json"]
+    with pytest.raises(UserError, match="--profile_steps: expected steps of this training"):
+        run_experiment(config, plain_run, ProfileSteps(1, 100))
+    assert _files(plain_run)["config.json"] == before and _facts(plain_run)["finished"]
+
+
+def test_a_damaged_best_step_is_told(tmp_path, capsys):
+    settings = dict(evaluate_every_steps=4, keep_latest=3, metric="loss/nll", mode="max")
+    run_experiment(tiny_config(**settings), tmp_path / "run")  # which is the first one
+    assert load_run(tmp_path / "run").step == 4
+    capsys.readouterr()
+    (tmp_path / "run" / "checkpoints" / "4" / "host" / "metadata").write_bytes(b"")
+    assert load_run(tmp_path / "run").step == 12
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: the best step cannot be evaluated, step 12 is: checkpoint st")
+    assert "step 4" in line and "damaged" in line
+
+
+def test_a_run_that_was_killed_before_it_began_may_have_another_config(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    with directory.claimed():
+        adopt_config(directory, tiny_config(num_steps=3))
+    directory.metrics.write_text("")
+    directory.checkpoints.mkdir()
+    (directory.path / ".config.123.json").write_text("{")
+    with directory.claimed():
+        assert not adopt_config(directory, tiny_config(num_steps=4))
+    assert not (directory.path / ".config.123.json").exists()
+    assert directory.read_config()["training"]["num_steps"] == 4
+
+
+def test_a_schedule_that_watches_outputs_needs_them_as_they_were(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    plateau = Plateau(metric="bleu", mode="max")
+    config = dataclasses.replace(tiny_config(), schedule=plateau)
+    directory.path.mkdir()
+    adopt_config(directory, config)
+    directory.metrics.write_text("{}")
+    other = dataclasses.replace(config, search=dataclasses.replace(config.search, beam_size=3))
+    with pytest.raises(RunDirectoryError, match="search.beam_size is"):
+        adopt_config(directory, other)
+    adopt_config(directory, config)
+
+
 def test_run_refuses_another_config(plain_run):
     config = dataclasses.replace(tiny_config(evaluate_every_steps=0), seed=5)
     with pytest.raises(RunDirectoryError, match="seed is 0 there, 5 now"):

@@ -1,5 +1,6 @@
 """A run directory is claimed by one process, and its files are whole or absent."""
 
+import gzip
 import os
 import pathlib
 import subprocess
@@ -73,7 +74,7 @@ def refused(path, *names):
     with pytest.raises(DataError), directory.claimed():
         directory.write_config({"seed": 1})
         for name in names:
-            files.write_text(directory.path / name, "")
+            files.write_text(directory.path / name, "something")
         raise DataError("no such file")
 
 
@@ -115,6 +116,14 @@ def test_add_results_replaces_one_split_and_keeps_the_others(tmp_path):
     assert read_json(directory.results) == {"test": {"per": 1.0}, "validation": {"per": 2.0}}
 
 
+def test_a_picture_that_cannot_be_written_is_named(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.plots.write_text("not a directory")
+    with pytest.raises(RunDirectoryError, match="map.png cannot be written: "):
+        with directory.plot("map.png"):
+            pass
+
+
 def test_read_json_names_a_damaged_file(tmp_path):
     (tmp_path / "results.json").write_text("{")
     with pytest.raises(RunDirectoryError, match="results.json: expected JSON"):
@@ -134,6 +143,14 @@ def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path):
 def test_write_text_reads_back_unicode(tmp_path):
     files.write_text(tmp_path / "file.txt", "für 你好\n")
     assert (tmp_path / "file.txt").read_text(encoding="utf-8") == "für 你好\n"
+
+
+def test_write_text_compresses_by_name(tmp_path):
+    files.write_text(tmp_path / "file.txt.gz", "für 你好\n")
+    content = (tmp_path / "file.txt.gz").read_bytes()
+    assert gzip.decompress(content).decode() == "für 你好\n"
+    files.write_text(tmp_path / "file.txt.gz", "für 你好\n")
+    assert (tmp_path / "file.txt.gz").read_bytes() == content
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

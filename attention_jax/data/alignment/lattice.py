@@ -37,7 +37,8 @@ def forward_backward(
 
     Returns:
       Posteriors of the states of each target word, NULL last; the expected number of times that
-      each position starts; that each jump is made; log p of each pair.
+      each position starts, or is remembered by a NULL that does; that each jump is made; log p of
+      each pair.
 
     Source:
       Vogel, Ney and Tillmann 1996, sec. 3; NULL as in Och and Ney 2003, on the HMM.
@@ -66,7 +67,7 @@ def forward_backward(
             stay = null_probability * null_emissions[:, step, None] * after / scales[step]
             jumps += (real[step - 1] + null[step - 1]).T @ arrive
             after = arrive @ transitions.T + stay
-    starts = posteriors[:, 0, :-1].sum(axis=0)
+    starts = ((real[0] + null[0]) * after).sum(axis=0)
     return posteriors, starts, jumps * transitions, np.log(scales).sum(axis=(0, 2))
 
 

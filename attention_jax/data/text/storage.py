@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from attention_jax.data.text.subwords import KIND as SUBWORDS
 from attention_jax.data.text.subwords import SubwordVocabulary
 from attention_jax.data.text.vocabulary import (
+    SUBWORDS,
     SymbolVocabulary,
     Vocabulary,
     read_record,

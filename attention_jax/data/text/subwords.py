@@ -2,6 +2,8 @@
 
 Text is not normalised, so decoding gives back every character that the training side holds, but
 for the sign that stands for a space in subwords: in a text it is read as one, and a space written.
+Nor are texts for it that spell the special tokens, `<unk>` and the like, or have U+2585, which
+sentencepiece keeps for itself: a line of training with it teaches nothing.
 
 Source: Sennrich, Haddow and Birch 2016, "Neural Machine Translation of Rare Words with Subword
 Units", section 3.2; Kudo and Richardson 2018, "SentencePiece".
@@ -18,6 +20,7 @@ import sentencepiece
 
 from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.vocabulary import (
+    SUBWORDS,
     content_ids,
     read_record,
     write_atomically,
@@ -26,7 +29,6 @@ from attention_jax.data.text.vocabulary import (
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
-KIND = "bpe"
 MODEL_FILE = "subwords.model"
 _MAX_LINE_BYTES = 65_536
 
@@ -34,7 +36,7 @@ _MAX_LINE_BYTES = 65_536
 class SubwordVocabulary:
     """A trained sentencepiece model."""
 
-    kind = KIND
+    kind = SUBWORDS
 
     def __init__(self, model: bytes):
         self._model = model
@@ -99,7 +101,7 @@ class SubwordVocabulary:
         """Writes `subwords.model`, then `vocabulary.json` with its checksum."""
         write_atomically(Path(directory) / MODEL_FILE, self._model)
         digest = hashlib.sha256(self._model).hexdigest()
-        write_record(directory, {"kind": KIND, "model_sha256": digest})
+        write_record(directory, {"kind": SUBWORDS, "model_sha256": digest})
 
     @classmethod
     def load(cls, directory: str | Path) -> "SubwordVocabulary":

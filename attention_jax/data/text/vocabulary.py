@@ -13,6 +13,7 @@ from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
+SUBWORDS = "bpe"  # the kind of those that join to words; see `subwords`
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
@@ -189,11 +190,21 @@ def read_record(directory: str | Path) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file such that nobody ever sees a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes a file such that nobody ever sees a part of it.
+
+    Raises:
+      DataError: If it cannot be written.
+    """
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            partial.write_bytes(content)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _checksum(content: dict[str, Any]) -> str:

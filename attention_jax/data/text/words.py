@@ -8,7 +8,7 @@ and for aligners, a space without width separates words too.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,10 @@ from jaxtyping import Int
 from attention_jax.data.text.characters import SEPARATORS, SPACE, run_of
 from attention_jax.data.text.scripts import CLUSTER, LETTERS, writes_no_spaces
 from attention_jax.data.text.spans import overlaps
-from attention_jax.data.text.vocabulary import SPECIAL_TOKENS, tokens_in_text
+from attention_jax.data.text.vocabulary import SPECIAL_TOKENS, SUBWORDS, tokens_in_text
 
 _RUN = run_of(rf"[^\W{LETTERS}]")
 _WORD = re.compile(rf"{CLUSTER}|{_RUN}|[^\w\s{SEPARATORS}]")
-# Kinds of vocabularies in which the sign of a space is a character like others.
-_WITHOUT_SIGN = ("words", "characters")
 _STAND_IN = "\ufffc"  # one character, which is a word, for a special token
 
 
@@ -32,35 +30,37 @@ def words_of_text(text: str) -> list[str]:
 
 
 def words_of_pieces(
-    pieces: Sequence[str], kind: str = "bpe"
+    pieces: Sequence[str], kind: str = SUBWORDS
 ) -> tuple[list[str], list[list[int]]]:
     """Joins subwords to words, and says which pieces each word has; other symbols stay apart.
 
-    A subword of several clusters, as of Chinese, is a piece of several words. Where no piece has
-    the sign of a space, as with characters and with words, each is a word by itself.
+    A subword of several clusters, as of Chinese, is a piece of several words. A piece of nothing
+    but spaces goes with the word that it begins, or else with the one before it.
 
     Args:
       pieces: Of a vocabulary, without EOS.
       kind: That of the vocabulary.
 
     Returns:
-      The words, and for each of them the indices of its pieces.
+      The words, and for each of them the indices of its pieces. Of nothing but spaces they are one
+      empty word.
     """
-    if kind in _WITHOUT_SIGN or not any(piece.startswith(SPACE) for piece in pieces):
+    if kind != SUBWORDS:
         return list(pieces), [[place] for place in range(len(pieces))]
-    words: list[str] = []
-    members: list[list[int]] = []
-    for places in _between_spaces(pieces):
-        chunk = [pieces[place] for place in places]
-        text = "".join(chunk)
-        if writes_no_spaces(text):
-            its_words, its_pieces = _clusters(chunk)
-            words += its_words
-            members += [[places[index] for index in found] for found in its_pieces]
-        else:
-            words.append(text.removeprefix(SPACE))
-            members.append(places)
-    return words, members
+    surfaces = [
+        _STAND_IN if piece in SPECIAL_TOKENS else piece.replace(SPACE, " ") for piece in pieces
+    ]
+    words = [
+        word
+        for chunk in "".join(surfaces).split()
+        if chunk.strip(SEPARATORS)
+        for word in (_WORD.findall(chunk) if writes_no_spaces(chunk) else [chunk])
+    ]
+    if not words:
+        return ([""], [[*range(len(pieces))]]) if pieces else ([], [])
+    members = overlaps(words, surfaces)
+    _add_spaces(members, pieces)
+    return _with_special(words, pieces, surfaces), members
 
 
 def word_pieces(
@@ -79,32 +79,36 @@ def word_pieces(
     return words_of_pieces(pieces, vocabulary.kind)[1]
 
 
-def _between_spaces(pieces: Sequence[str]) -> Iterator[list[int]]:
-    """Yields the indices of the pieces that stand together."""
-    places: list[int] = []
+def _add_spaces(members: list[list[int]], pieces: Sequence[str]) -> None:
+    """Adds pieces of nothing but spaces to the words that they begin, or else follow."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for word, places in enumerate(members):
+        for place in places:
+            first.setdefault(place, word)
+            last[place] = word
     for place, piece in enumerate(pieces):
-        if places and piece.startswith(SPACE):
-            yield places
-            places = []
-        places.append(place)
-    if places:
-        yield places
+        if place in last:
+            continue
+        following = "".join(pieces[place + 1 : place + 2])
+        begins = piece.startswith(SPACE) and not following.startswith(SPACE)
+        owner = first.get(place + 1) if begins else None
+        last[place] = last.get(place - 1, 0) if owner is None else owner
+        members[last[place]].append(place)
+    for places in members:
+        places.sort()
 
 
-def _clusters(chunk: Sequence[str]) -> tuple[list[str], list[list[int]]]:
-    """Returns the words of pieces that stand together, and the pieces of each."""
-    surfaces = [
-        _STAND_IN if piece in SPECIAL_TOKENS else piece.replace(SPACE, " ") for piece in chunk
-    ]
-    words = _WORD.findall("".join(surfaces))
-    members = overlaps(words, surfaces)
-    owners = {place: word for word, places in enumerate(members) for place in places}
-    for place in range(len(chunk)):  # a piece of spaces goes with what is before it, or else after
-        if place not in owners:
-            owners[place] = owners.get(place - 1, 0)
-            members[owners[place]].append(place)
-    words = [
-        chunk[places[0]] if word == _STAND_IN else word
-        for word, places in zip(words, members, strict=True)
-    ]
-    return words, [sorted(places) for places in members]
+def _with_special(
+    words: Sequence[str], pieces: Sequence[str], surfaces: Sequence[str]
+) -> list[str]:
+    """Puts special tokens back where a character stood in for each of them."""
+    tokens = iter(
+        [
+            piece if piece in SPECIAL_TOKENS else _STAND_IN
+            for piece, surface in zip(pieces, surfaces, strict=True)
+            for character in surface
+            if character == _STAND_IN
+        ]
+    )
+    return [re.sub(_STAND_IN, lambda match: next(tokens), word) for word in words]

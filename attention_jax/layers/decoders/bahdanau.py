@@ -86,6 +86,11 @@ class BahdanauDecoder(RecurrentDecoder):
         return self.config.readout_dim
 
     @property
+    def knows_last_word(self) -> bool:
+        """Whether the query for a word has read the word before it."""
+        return self.config.variant == "groundhog"
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, embedding_dim = self.config, self.sizes.embedding_dim

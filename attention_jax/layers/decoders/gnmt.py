@@ -108,6 +108,11 @@ class GnmtDecoder(RecurrentDecoder):
         return self.config.hidden_dim
 
     @property
+    def knows_last_word(self) -> bool:
+        """Whether the query for a word has read the word before it."""
+        return self.config.variant == "gnmt_v2"
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters: all that belongs to a layer is under its own name."""
         config, depth = self.config, self.config.hidden_dim

@@ -87,6 +87,11 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
             "attention.name: expected a mechanism that needs to know queries only, found "
             f"{attention.name!r}"
         )
+    if config.alignment_layer is not None and not mechanism.parts.is_alignment:
+        raise ValueError(
+            "decoder.alignment_layer: expected attention to source positions beside it, found "
+            f"{attention.name!r}"
+        )
     return TransformerDecoder(config, depth, past, mechanism)
 
 

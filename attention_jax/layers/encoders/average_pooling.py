@@ -58,6 +58,7 @@ class AveragePoolingEncoder(SequenceEncoder):
 
     config: Config
     input_dim: int
+    makes_keys = True
 
     @property
     def output_dim(self) -> int:

@@ -75,6 +75,7 @@ class ConvolutionalEncoder(SequenceEncoder):
 
     config: Config
     input_dim: int
+    makes_keys = True
 
     @property
     def output_dim(self) -> int:

@@ -20,6 +20,7 @@ from attention_jax.layers.mechanism import (
     described,
     find_config,
     find_mechanism,
+    reads_keys,
 )
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, refine, typed_refinements
@@ -30,7 +31,9 @@ PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups 
 NEEDS = ("value_dim", "place")
 PROJECTS = True
 # Under which a vector that is added to all keys changes weights.
-_ADDITIVE = ("bahdanau", "luong_concat")
+_ADDITIVE = (
+    "bahdanau", "luong_concat", "linguistic_coverage", "neural_coverage", "structural_bias",
+)  # fmt: skip
 _COMPARING = ("rope", "qk_norm", "soft_cap", "attention_sink")
 
 
@@ -48,9 +51,9 @@ class Config:
       use_bias: Whether the projections of queries, values and contexts add a bias.
       use_key_bias: Whether that of keys does, too. Under a score by products, such as `scaled_dot`,
         it would add the same to all scores of a query and change no weights, so that it is for
-        additive scores and beside the refinements `rope`, `qk_norm`, `soft_cap` and
-        `attention_sink`. Attention to another sequence, which has no `rope`, has no such bias
-        either where nothing else lets it change weights.
+        additive scores that have none themselves, and beside the refinements `rope`, `qk_norm`,
+        `soft_cap` and `attention_sink`. Attention to another sequence, which has no `rope`, has no
+        such bias either where nothing else lets it change weights.
       dropout: Share of the weights that is dropped after normalisation, for the average of the
         values in training; the weights that are reported are whole.
       score: The mechanism that each head scores queries and keys with, with its normalizer.
@@ -85,8 +88,8 @@ class Config:
             raise ValueError(
                 f"score.name: expected a score for single heads, found {self.score.name!r}"
             )
-        inner = getattr(self.score, "score", self.score)  # that of a window
-        if not getattr(find_mechanism(inner.name), "READS_KEYS", True):
+        if not reads_keys(self.score):
+            inner = getattr(self.score, "score", self.score)  # that of a window
             place = "score.name" if inner is self.score else "score.score.name"
             raise ValueError(
                 f"{place}: expected a score of queries and keys, for heads project both, "
@@ -95,8 +98,8 @@ class Config:
         object.__setattr__(self, "refinements", typed_refinements(self.refinements))
         if self.use_key_bias and not _tells_key_bias(self.score, self.refinements):
             raise ValueError(
-                "use_key_bias: expected an additive score, or one of the refinements "
-                f"{', '.join(_COMPARING)} beside it, found {self.score.name!r} without"
+                "use_key_bias: expected an additive score that has none itself, or one of the "
+                f"refinements {', '.join(_COMPARING)} beside it, found {self.score.name!r} without"
             )
 
     def without_refinements(self, names: Collection[str]) -> "Config":

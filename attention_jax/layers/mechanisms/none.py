@@ -18,6 +18,8 @@ from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cho et al. (2014), section 2.2, eq. 1-2; Sutskever, Vinyals and Le (2014), section 2"
 
+READS_KEYS = False
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:

@@ -168,12 +168,15 @@ class Checkpointer:
                 )
         self._saving = None
 
-    def restore(self, like: Any, step: int | None = None) -> Checkpoint | None:
+    def restore(
+        self, like: Any, step: int | None = None, *, exact: bool = False
+    ) -> Checkpoint | None:
         """Restores a step, or the newest good one before it.
 
         Args:
           like: Pytree of `jax.ShapeDtypeStruct` with shardings, as the state is wanted.
           step: The step; the newest if None.
+          exact: Whether no other step will do.
 
         Returns:
           The checkpoint, or None if there is none.
@@ -183,7 +186,9 @@ class Checkpointer:
         """
         self.wait()
         steps, aside = processes.from_first(lambda: (self.steps(), self._aside()))
-        candidates = [s for s in reversed(steps) if step is None or s <= step]
+        candidates = [
+            s for s in reversed(steps) if s == step or not exact and (step is None or s < step)
+        ]
         self._mention_unfinished(newer_than=candidates[0] if candidates else -1)
         damage = ""
         for candidate in candidates:
@@ -198,14 +203,15 @@ class Checkpointer:
                 if self._manager is None and not self._read_only:
                     self._set_aside(candidate)
         if candidates:
-            raise CheckpointError(f"{damage}; there is no good one before it")
+            raise CheckpointError(damage if exact else f"{damage}; there is no good one before it")
         if aside:
             raise CheckpointError(
                 f"{self.directory} holds damaged checkpoints only, {', '.join(aside)}; "
                 "remove the directory to start from the beginning"
             )
         if step is not None:
-            raise CheckpointError(f"{self.directory} has no checkpoint of step {step} or before")
+            before = "" if exact else " or before"
+            raise CheckpointError(f"{self.directory} has no checkpoint of step {step}{before}")
         return None
 
     def restore_each(self, like: Any, newest: int) -> Iterator[Checkpoint]:

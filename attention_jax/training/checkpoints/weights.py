@@ -134,8 +134,8 @@ def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
     if known not in (None, hash_files(vocabularies)):
         raise UserError(
             f"config.training.initial_weights: expected parameters for the vocabularies in "
-            f"{vocabularies}, found those of others in {path}; start with a new --workdir into "
-            "which vocab/ of their run was copied"
+            f"{vocabularies}, found those of others in {path}; start in a new --workdir, with "
+            "config.data.vocabularies naming vocab/ of their run"
         )
     return loaded
 

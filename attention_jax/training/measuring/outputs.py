@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.text.dictionary import read_dictionary
+from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.errors import ConfigError
 from attention_jax.evaluation.alignment import drop_ends, links_from_weights
 from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Hypothesis
 from attention_jax.types import SpecialIds
-
-_SUBWORDS = "bpe"
 
 
 class OutputWriter:
@@ -36,6 +35,7 @@ class OutputWriter:
         source_vocabulary: Any,
         target_vocabulary: Any,
         alignment_shift: int = 0,
+        lowercase: bool = False,
     ):
         """Reads the dictionary, if there is one.
 
@@ -44,19 +44,20 @@ class OutputWriter:
           source_vocabulary: Of the sources.
           target_vocabulary: Of the outputs.
           alignment_shift: The step after the one that writes a token whose attention links it.
+          lowercase: Whether the texts are in lower case, so that the dictionary has to be, too.
 
         Raises:
           ConfigError: If unknown words are to be replaced and the vocabulary has none.
           DataError: If the dictionary cannot be read.
         """
         kinds = {vocabulary.kind for vocabulary in (source_vocabulary, target_vocabulary)}
-        if config.replace_unknown and _SUBWORDS in kinds:
+        if config.replace_unknown and SUBWORDS in kinds:
             raise ConfigError(
                 "search.replace_unknown: expected a vocabulary with unknown words, such as those "
-                f"of data.subwords.kind 'words', found {_SUBWORDS!r}, which can write every word"
+                f"of data.subwords.kind 'words', found {SUBWORDS!r}, which can write every word"
             )
         path = config.unknown_dictionary
-        self._translations = read_dictionary(path) if path else {}
+        self._translations = read_dictionary(path, lowercase) if path else {}
         self._replaces = config.replace_unknown
         self._source, self._target = source_vocabulary, target_vocabulary
         self._shift = alignment_shift

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import jax
 
 from attention_jax.data.pipeline import EvalBatches, NumpyBatch, make_eval_batches
-from attention_jax.data.tasks import Split, Task
+from attention_jax.data.tasks import Split, Task, is_lowercase
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, add_pairs
 from attention_jax.objectives.metrics import means
@@ -94,8 +94,9 @@ class Validation:
         self._sample = split.sample(size) if size > 0 else split if size < 0 else None
         self._decode = Decoder(model, config.search, seed=config.seed)
         self._text_of = OutputWriter(
-            config.search, task.source_vocabulary, task.target_vocabulary, objective.alignment_shift
-        )
+            config.search, task.source_vocabulary, task.target_vocabulary,
+            objective.alignment_shift, is_lowercase(config.data),
+        )  # fmt: skip
 
     def __call__(self, params: Params) -> dict[str, float]:
         """Returns the loss and its like, and error rates or BLEU where examples are decoded."""

@@ -5,8 +5,8 @@ import math
 import pathlib
 from collections.abc import Mapping
 
-from attention_jax.errors import RunDirectoryError
 from attention_jax.training.files import write_text
+from attention_jax.training.run_directory import writing
 
 
 class MetricsWriter:
@@ -22,12 +22,11 @@ class MetricsWriter:
           path: `metrics.jsonl`.
           step: Updates made so far.
         """
-        try:
+        self._path = path
+        with writing(path):
             kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
             write_text(path, "".join(f"{line}\n" for line in kept))
             self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise RunDirectoryError(f"{path} cannot be written: {error.strerror}") from None
 
     def write(self, step: int, split: str, metrics: Mapping[str, float]) -> None:
         """Appends a line; a value that is not finite is written as null."""
@@ -37,12 +36,14 @@ class MetricsWriter:
             if isinstance(value, int | float)
         }
         line = json.dumps({"step": step, "split": split, **values})
-        self._file.write(line + "\n")
-        self._file.flush()
+        with writing(self._path):
+            self._file.write(line + "\n")
+            self._file.flush()
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        with writing(self._path):
+            self._file.close()
 
 
 def _lines(path: pathlib.Path) -> list[str]:

@@ -70,10 +70,10 @@ def summed_over_paths(emissions, null_emissions, start, transitions, p0):
             best, best_path = probability, path
         for step, (position, is_null) in enumerate(path):
             posteriors[step][positions if is_null else position] += probability
-            if not is_null and step:
-                jumps[path[step - 1][0]][position] += probability
-            elif not is_null:
+            if not step:
                 starts[position] += probability
+            elif not is_null:
+                jumps[path[step - 1][0]][position] += probability
     scaled = [[[value / total for value in row] for row in rows] for rows in (posteriors, jumps)]
     states = [positions if is_null else position for position, is_null in best_path]
     return total, scaled[0], [value / total for value in starts], scaled[1], states

@@ -59,6 +59,28 @@ def test_recursions_equal_sums_over_all_paths(numpy_rng, length, positions, p0):
     np.testing.assert_array_equal(states, [each[4] for each in expected])
 
 
+@pytest.mark.parametrize("p0", [0.0, 0.3])
+def test_expected_counts_are_derivatives_of_the_log_likelihood(numpy_rng, p0):
+    emissions, null_emissions, start, transitions = random_problem(numpy_rng, 3, 4)
+    _, starts, jumps, _ = forward_backward(emissions, null_emissions, start, transitions, p0)
+
+    def log_likelihood(start, transitions):
+        return forward_backward(emissions, null_emissions, start, transitions, p0)[3].sum()
+
+    def slope(array, place, evaluate):
+        up, down = array.copy(), array.copy()
+        up[place] *= 1 + 1e-6
+        down[place] *= 1 - 1e-6
+        return (evaluate(up) - evaluate(down)) / 2e-6
+
+    for place in np.ndindex(4):
+        found = slope(start, place, lambda array: log_likelihood(array, transitions))
+        np.testing.assert_allclose(starts[place], found, rtol=1e-5)
+    for place in np.ndindex(4, 4):
+        found = slope(transitions, place, lambda array: log_likelihood(start, array))
+        np.testing.assert_allclose(jumps[place], found, rtol=1e-5)
+
+
 def test_null_is_taken_where_nothing_else_fits():
     emissions, null_emissions = np.full((1, 3, 2), 0.1), np.array([[0.01, 0.9, 0.01]])
     transitions = np.array([[0.1, 0.9], [0.5, 0.5]])

@@ -113,6 +113,15 @@ def test_evaluation_files_must_be_usable(write, line, message):
         builder.read_splits(builder.parallel_text(_train(write), test=test))
 
 
+def test_a_target_at_fault_is_named_by_its_own_file(write):
+    test = builder.Corpus(write("t.en", ["a", "b"]), write("t.de", ["A", ""]))
+    with pytest.raises(DataError, match=r"t\.de:2: expected a target sentence, found an empty"):
+        builder.read_splits(builder.parallel_text(_train(write), test=test))
+    table = builder.Corpus(write("table", ["a\tA", "b\t"]))
+    with pytest.raises(DataError, match="table:2: expected a target sentence, found an empty"):
+        builder.read_splits(builder.parallel_text(_train(write), test=table))
+
+
 @pytest.mark.parametrize(("line", "found"), [("one", 1), ("a\tb\tc", 3)])
 def test_a_table_must_have_two_columns(write, line, found):
     corpus = builder.Corpus(write("table", ["a\tb", line]))

@@ -83,6 +83,18 @@ def subwords():
     return SubwordVocabulary.train(["a b ab, ba ￭ ▁ ก ม่ 图图 हि e\u0301"] * 3, 60)
 
 
+def test_symbols_are_words():
+    assert words_of_pieces(["K", "AE1", " "], "symbols") == (["K", "AE1", " "], [[0], [1], [2]])
+
+
+@hypothesis.given(TEXTS)
+def test_words_of_subwords_are_what_white_space_separates(text):
+    pieces = [f"▁{word}" if word else "▁" for word in text.split(" ")]
+    if not writes_no_spaces(text) and SEPARATE.sub("", text):
+        words = [word for word in text.replace("▁", " ").split() if word.strip("\u200b")]
+        assert words_of_pieces(pieces)[0] == words
+
+
 @pytest.mark.parametrize("kind", ["words", "characters"])
 def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
     vocabulary = SymbolVocabulary.train(kind, ["a ▁ b"])
@@ -99,7 +111,13 @@ def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
         (["hou", "se", "▁is"], ["house", "is"], [[0, 1], [2]]),
         (["▁", "x", "▁", "y<"], ["x", "y<"], [[0, 1], [2, 3]]),
         (["▁a", "<unk>", "▁b"], ["a<unk>", "b"], [[0, 1], [2]]),
-        (["K", "AE1", " "], ["K", "AE1", " "], [[0], [1], [2]]),
+        (["M", "e"], ["Me"], [[0, 1]]),
+        (["▁the", "▁", "▁dog"], ["the", "dog"], [[0, 1], [2]]),
+        (["▁", "▁", "dog", "▁"], ["dog"], [[0, 1, 2, 3]]),
+        (["▁the", "\u00a0", "dog", "\t", "s"], ["the", "dog", "s"], [[0, 1], [2, 3], [4]]),
+        (["▁a\u3000b", "c"], ["a", "bc"], [[0], [0, 1]]),
+        (["▁a", "\ufffc", "<unk>", "▁<unk>"], ["a\ufffc<unk>", "<unk>"], [[0, 1, 2], [3]]),
+        (["▁", "▁"], [""], [[0, 1]]),
         ([], [], []),
         (
             ["▁我", "喜欢", "图书馆", "的", "书"],
@@ -114,7 +132,8 @@ def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
          [[0], [1], [2], [2], [3]]),
         (["▁", "<unk>", "书"], ["<unk>", "书"], [[0, 1], [2]]),
         (["▁ไม", "่น", "้ำ"], ["ไ", "ม่", "น้ำ"], [[0], [0, 1], [1, 2]]),
-        (["我", "ok", "图书", "น", "้"], ["我", "ok", "图书", "น", "้"], [[0], [1], [2], [3], [4]]),
+        (["我", "ok", "图书", "น", "้"], ["我", "ok", "图", "书", "น้"],
+         [[0], [1], [2], [2], [3, 4]]),
     ],
 )  # fmt: skip
 def test_words_of_pieces(pieces, words, members):

@@ -187,6 +187,18 @@ def test_restore_names_the_damaged_file_and_falls_back(saved, tmp_path, how):
         assert "step 2" in lines[0] and name in lines[0], lines
 
 
+def test_restore_takes_no_other_step_where_none_will_do(copy):
+    _damage(copy / "2" / "host" / "metadata", "zeroed")
+    lines: list[str] = []
+    reader = Checkpointer(copy, read_only=True, report=lines.append)
+    with pytest.raises(CheckpointError, match="step 2 in .* is damaged") as caught:
+        reader.restore(_like(_state()), 2, exact=True)
+    assert "before" not in str(caught.value) and not lines
+    with pytest.raises(CheckpointError, match="has no checkpoint of step 5$"):
+        reader.restore(_like(_state()), 5, exact=True)
+    assert reader.restore(_like(_state()), 1, exact=True).step == 1
+
+
 def test_restore_sets_a_damaged_step_aside_so_that_it_can_be_saved_again(copy):
     _damage(copy / "2" / "manifest.json", "truncated")
     checkpointer = Checkpointer(copy, report=lambda line: None)

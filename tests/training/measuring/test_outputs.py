@@ -67,6 +67,15 @@ def test_unknown_words_are_translated_by_the_dictionary(dictionary):
     assert write(found, TEXT) == "das Schmidt a3,14"
 
 
+def test_the_dictionary_of_a_text_in_lower_case_is_in_lower_case(tmp_path):
+    path = tmp_path / "words.tsv"
+    path.write_text("Smith\tSchmidt\n")
+    search = SearchConfig(replace_unknown=True, unknown_dictionary=str(path))
+    source = SymbolVocabulary.train("words", [TEXT.lower()])
+    write = OutputWriter(search, source, TARGET, lowercase=True)
+    assert write(hypothesis(ids("?"), [3]), TEXT.lower()) == "schmidt"
+
+
 def test_known_words_are_left_alone(dictionary):
     write = writer(replace_unknown=True, unknown_dictionary=dictionary)
     assert write(hypothesis(ids("das", "Haus"), [1, 3]), TEXT) == "das Haus"

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from attention_jax.errors import RunDirectoryError
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.training.reporting.metrics_writer import MetricsWriter
 
@@ -28,3 +31,14 @@ def test_metrics_writer_drops_lines_after_the_restored_step(tmp_path):
     writer.write(20, "train", {"loss": 1.5})
     writer.close()
     assert [(line["step"], line["loss"]) for line in read_metrics(path)] == [(10, 2.0), (20, 1.5)]
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    writer = MetricsWriter(path, step=0)
+    writer._file.close()
+    writer._file = open("/dev/full", "a", encoding="utf-8")
+    with pytest.raises(RunDirectoryError, match="metrics.jsonl cannot be written: No space left"):
+        writer.write(1, "train", {"loss": 1.0})
+    with pytest.raises(RunDirectoryError, match="metrics.jsonl cannot be written: No space left"):
+        writer.close()

@@ -30,9 +30,9 @@ class Corpus:
         """
         return read_pairs(self.source, self.target) if self.target else self._read_table()
 
-    def location(self, number: int) -> str:
+    def location(self, number: int, side: str = "source") -> str:
         """Names a line, counted from 1, for messages."""
-        return f"{self.source}:{number}"
+        return f"{self.target if side == 'target' and self.target else self.source}:{number}"
 
     def _read_table(self) -> list[Pair]:
         pairs = []
@@ -143,9 +143,9 @@ def checked_pairs(corpus: Corpus) -> list[Pair]:
     """
     pairs = corpus.pairs()
     for number, pair in enumerate(pairs, start=1):
-        problem = _problem(pair)
-        if problem is not None:
-            raise DataError(f"{corpus.location(number)}: {problem}")
+        side, problem = _problem(pair) or (None, None)
+        if side is not None:
+            raise DataError(f"{corpus.location(number, side)}: {problem}")
     return pairs
 
 
@@ -209,12 +209,13 @@ def _content_digest(path: str) -> bytes:
         raise DataError(f"{path}: expected a readable text file ({error.strerror})") from None
 
 
-def _problem(pair: Pair) -> str | None:
+def _problem(pair: Pair) -> tuple[str, str] | None:
+    """Returns the side that is at fault and why, None where neither is."""
     for side, text in zip(("source", "target"), pair, strict=True):
         if not text:
-            return f"expected a {side} sentence, found an empty line"
+            return side, f"expected a {side} sentence, found an empty line"
         if len(text) > MAX_LINE_CHARACTERS:
-            return (
+            return side, (
                 f"expected a {side} line of at most {MAX_LINE_CHARACTERS} characters, "
                 f"found {len(text)}"
             )
