@@ -42,9 +42,7 @@ def main() -> None:
 
     cli.use_compilation_cache()
     run = load_run(workdir, cli.overridden("search"))
-    for flag in ("alignments", "plot"):
-        if cli.value(flag):
-            check_aligning(run, flag)
+    check_aligning(run, *filter(cli.value, ("alignments", "plot")))
     if flags.FLAGS["direction"].value == "reverse":
         run = reverse_run(run)
     translator = Translator(run, nbest=nbest)
@@ -55,9 +53,7 @@ def main() -> None:
     if plot:
         from attention_jax.inference.pictures import draw_translations
 
-        drawn = draw_translations(run, translations, plot)
-        cli.note(f"{plot}: the attention of the first lines" if drawn else
-                 f"{plot}: not drawn, for there is no line with an output")
+        cli.note(draw_translations(run, translations, plot))
 
 
 if __name__ == "__main__":

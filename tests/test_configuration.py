@@ -98,6 +98,7 @@ def test_typed_passes_no_name_to_a_group_that_has_none():
         ({"required": 1, "color": {}}, "config.color.name: expected a value, found none"),
         ({"required": 1, "color": {"name": "rad"}}, "one of blue, red, found 'rad' (did you mean"),
         ({"required": 1, "color": {"name": "red", "dept": 1}}, "color.dept: no such field; did"),
+        ({"required": 1, "table": ["a"]}, "config.table: expected a group of fields, found ['a']"),
         ({"required": 1, "flag": True, "kind": "lstm"}, "config.flag: expected only with 'gru'"),
     ],
 )

@@ -33,6 +33,8 @@ def pharaoh_line(
       shift: The step after the one that writes a token whose attention links it.
     """
     weights = shifted(np.asarray(hypothesis.weights, np.float64), shift)
+    if min(weights.shape) < 2:  # nothing but EOS on a side
+        return ""
     source_words = word_pieces(source_vocabulary, source_ids, source)
     target_words = word_pieces(target_vocabulary, hypothesis.tokens)
     return to_pharaoh(WordWeights.of_tokens(weights, source_words, target_words).links())

@@ -144,7 +144,8 @@ def _measured(
             raise UserError(f"--{flag}: expected a model that reads a source, found none")
     if request.gold.links:
         raise UserError("--alignment: expected a model that reads a source, found none")
-    if run.config.search != from_config_dict(run.directory.read_config()).search:
+    saved = run.directory.read_config()
+    if saved is not None and run.config.search != from_config_dict(saved).search:
         raise UserError(
             "--search: expected no override for a model that reads no source, of which nothing is "
             "searched, found one"

@@ -54,7 +54,7 @@ def draw_attention(
 
 def draw_translations(
     run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
-) -> bool:
+) -> str:
     """Draws the attention of the first translations, as many as a page holds.
 
     Args:
@@ -63,21 +63,21 @@ def draw_translations(
       path: Of a PNG, or of an SVG if it ends in `.svg`.
 
     Returns:
-      Whether there was anything to draw.
+      A line that says what was drawn.
 
     Raises:
       UserError: If the file cannot be written.
     """
     drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
     if not drawn:
-        return False
+        return f"{path}: not drawn, for there is no line with an output"
     maps = [_heat_map(run, one.source_ids, one.hypotheses[0], one.source) for one in drawn]
     try:
         with replacing(path) as temporary:
             save_figure(_grid(maps), temporary)
     except OSError as error:
         raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
-    return True
+    return f"{path}: the attention of the first lines"
 
 
 def draw_learning_curves(directory: RunDirectory) -> None:

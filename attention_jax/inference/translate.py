@@ -125,8 +125,7 @@ class Translator:
         Raises:
           UserError: If alignments are asked of a model without attention to the source.
         """
-        if alignments:
-            check_aligning(self._run, "alignments")
+        check_aligning(self._run, *(["alignments"] if alignments else []))
         for number, translation in enumerate(translations):
             hypotheses = translation.hypotheses[: max(self._nbest, 1)]
             if not hypotheses and not self._nbest:
@@ -147,7 +146,7 @@ class Translator:
         return pharaoh_line(hypothesis, *source, *vocabularies, run.alignment_shift)
 
 
-def check_aligning(run: TrainedRun, flag: str) -> None:
-    """Raises `UserError`, naming a flag, if a run's model has no attention to its source."""
-    if not getattr(run.model, "is_aligning", True):
-        raise UserError(f"--{flag}: expected a model that attends to its source, found none")
+def check_aligning(run: TrainedRun, *flags: str) -> None:
+    """Raises `UserError`, naming the first flag, if a run's model does not attend to its source."""
+    if flags and not getattr(run.model, "is_aligning", True):
+        raise UserError(f"--{flags[0]}: expected a model that attends to its source, found none")

@@ -75,8 +75,6 @@ def typed_refinements(values: Mapping[str, Any]) -> Refinements:
     Raises:
       ValueError: Naming what is wrong.
     """
-    if not hasattr(values, "items"):
-        raise ValueError(f"refinements: expected a group of refinements by name, found {values!r}")
     configs = Refinements()
     for name, fields in values.items():
         where = f"refinements.{name}"

@@ -9,13 +9,14 @@ import hashlib
 import math
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 
 from attention_jax.errors import ConfigError
 from attention_jax.training import processes
 from attention_jax.training.assembly import Assembly, assemble
-from attention_jax.training.checkpoints.checkpoint import Checkpointer
+from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin, origin
 from attention_jax.training.config import ExperimentConfig, TrainingConfig, to_plain
 from attention_jax.training.measuring.watch import Watch, settled_step
@@ -62,8 +63,7 @@ def train(
     if checkpoint is None:
         state, done, watch = parts.start(init_rng), 0, Watch()
     else:
-        check_origin(checkpointer, checkpoint, config, directory)
-        _check_length(checkpoint.step, parts, config, directory)
+        _check_continues(checkpointer, checkpoint, config, directory, parts.total_steps)
         state, done = checkpoint.state, checkpoint.step
         watch = Watch(**checkpoint.host).resumed(settings)
         parts.batches.restore(checkpoint.data)
@@ -72,8 +72,7 @@ def train(
 
     meter, settled = _meter(settings, state), settled_step(config)
     with RunLog(directory, settings, parts, step=done, profiled=profiled) as log:
-        directory.write_config(to_plain(config))  # from here on nothing is refused
-        directory.add_to_run(finished=None, sharding=held)
+        _record(config, directory, held)
         log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
@@ -137,15 +136,26 @@ def _begin(parts: Assembly, directory: RunDirectory) -> None:
     record_texts(directory, parts.task)
 
 
-def _check_length(
-    done: int, parts: Assembly, config: ExperimentConfig, directory: RunDirectory
+def _record(config: ExperimentConfig, directory: RunDirectory, held: Mapping[str, Any]) -> None:
+    """Writes what is trained, now that nothing is refused any more."""
+    directory.write_config(to_plain(config))
+    directory.add_to_run(finished=None, sharding=held)
+
+
+def _check_continues(
+    checkpointer: Checkpointer,
+    checkpoint: Checkpoint,
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    total_steps: int,
 ) -> None:
-    """Refuses to call a training by a length that it is beyond."""
-    if done > parts.total_steps:
+    """Refuses checkpoints of something else, and to call a training by a length it is beyond."""
+    check_origin(checkpointer, checkpoint, config, directory)
+    if checkpoint.step > total_steps:
         field = "num_epochs" if config.training.num_epochs else "num_steps"
         raise ConfigError(
-            f"config.training.{field}: expected at least the {done} steps that {directory.path} "
-            f"was trained for, found {parts.total_steps}; choose another --workdir"
+            f"config.training.{field}: expected at least the {checkpoint.step} steps that "
+            f"{directory.path} was trained for, found {total_steps}; choose another --workdir"
         )
 
 

@@ -201,7 +201,7 @@ def test_another_text_or_revision_is_aligned_anew(config, find, counted, monkeyp
     find(aligned(config))
     find(aligned(dataclasses.replace(config, max_train_examples=9)), run="b")
     assert len(counted) == 4 and len(counted[2]) == 9
-    monkeypatch.setattr(aligners, "_REVISION", 2)
+    monkeypatch.setattr(aligners, "_REVISION", aligners._REVISION + 1)
     find(aligned(config), run="c")
     assert len(counted) == 6
 

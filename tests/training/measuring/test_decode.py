@@ -1,6 +1,7 @@
 """Outputs come back in the order of their sources, whatever batches they were searched in."""
 
 import dataclasses
+import types
 
 import jax
 import numpy as np
@@ -10,7 +11,7 @@ from attention_jax.configuration import typed
 from attention_jax.data.config import SmokeConfig
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import build_task
-from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.data.text.vocabulary import SUBWORDS, SymbolVocabulary
 from attention_jax.errors import ConfigError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.layers.mechanism import find_config
@@ -133,13 +134,18 @@ def test_decoder_samples_by_its_seed(setting):
     assert one == same != other
 
 
+def subwords(*pieces):
+    symbols = SymbolVocabulary("symbols", pieces)
+    return types.SimpleNamespace(
+        kind=SUBWORDS, size=symbols.size, encode=symbols.encode, decode=symbols.decode,
+        tokens=symbols.tokens, surfaces=symbols.surfaces, save=symbols.save,
+    )  # fmt: skip
+
+
 def test_pharaoh_line_links_words_of_pieces():
     weights = np.array([[0.3, 0.3, 0.4, 0], [0.1, 0.1, 0.8, 0], [0.2, 0, 0.6, 0.2], [0, 0, 0, 1]])
     hypothesis = Hypothesis(np.array([5, 6, 7, 2]), -1.0, -1.0, weights)
-    source, target = (
-        SymbolVocabulary("symbols", pieces)
-        for pieces in (["▁new", "er", "▁car"], ["<pad>", "▁neu", "▁Wa", "gen"])
-    )
+    source, target = subwords("▁new", "er", "▁car"), subwords("<pad>", "▁neu", "▁Wa", "gen")
     assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), "", source, target) == "0-0 1-1"
     # Read from the step after, whose row for the last piece lies wholly on EOS.
     assert pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), "", source, target, 1) == "1-0 1-1"
@@ -148,10 +154,7 @@ def test_pharaoh_line_links_words_of_pieces():
 def test_pharaoh_line_links_characters_where_no_spaces_are_written():
     weights = np.array([[0.2, 0.6, 0.2, 0], [0.1, 0.1, 0.8, 0], [0, 0, 0, 1]])
     hypothesis = Hypothesis(np.array([4, 5, 2]), -1.0, -1.0, weights)
-    source, target = (
-        SymbolVocabulary("symbols", pieces)
-        for pieces in (["▁我", "喜欢", "书"], ["▁like", "▁它们"])
-    )
+    source, target = subwords("▁我", "喜欢", "书"), subwords("▁like", "▁它们")
     # Both characters of a piece are linked, and each character of a word that is written.
     line = pharaoh_line(hypothesis, np.array([4, 5, 6, 2]), "我喜欢书", source, target)
     assert line == "1-0 2-0 3-1 3-2"
