@@ -58,7 +58,8 @@ SCENARIOS: dict[str, tuple[str, Scenario]] = {
     "same_seed": ("two runs of one seed, and another seed", numbers.same_seed),
     "intervals": ("other intervals of logging, validation and saving", numbers.intervals),
 }
-_ONLY_IN_FULL = ("one_of_two_killed",)  # `supervised` is it in short
+# `supervised` is the first in short; what two and one continue has tests of its own.
+_ONLY_IN_FULL = ("one_of_two_killed", "other_number")
 
 
 def define_flags(argv: list[str]) -> list[str]:

@@ -110,9 +110,8 @@ def one_of_two_told_to_stop(bench: Bench) -> Trials:
         fault = Fault((signal.SIGTERM,), step=20, process=process)
         problem = bench.train(workdir, fault=fault, processes=2).unless(75, _SAVED)
         shutil.copytree(workdir, bench.workdir("saved_by_two"))
-        if not bench.is_short:  # else `other_number_of_processes` continues it
-            problem = problem or bench.train(workdir, processes=2).unless(0)
-            problem = problem or difference(workdir, bench.uninterrupted_pair)
+        problem = problem or bench.train(workdir, processes=2).unless(0)
+        problem = problem or difference(workdir, bench.uninterrupted_pair)
         yield problem
 
 

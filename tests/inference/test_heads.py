@@ -43,6 +43,7 @@ pytestmark = pytest.mark.early
 def run(tmp_path_factory):
     """A Transformer whose first head of the upper layer was told where to look."""
     source, target = write_text(tmp_path_factory.mktemp("text"), 600)
+    test_source, test_target = write_text(tmp_path_factory.mktemp("test"), 60, seed=1)
     config = vaswani2017.get_config("smoke")
     config.data = {
         "name": "parallel",
@@ -50,8 +51,10 @@ def run(tmp_path_factory):
         "num_buckets": 2,
         "subwords": {"kind": "words"},
         "alignment": {"method": "hmm"},
-        **{f"{split}_source": source for split in ("train", "test")},
-        **{f"{split}_target": target for split in ("train", "test")},
+        "train_source": source,
+        "train_target": target,
+        "test_source": test_source,
+        "test_target": test_target,
     }
     config.training.update({"num_steps": 150, "evaluate_every_steps": 150})
     config.model.decoder.update({"alignment_layer": 1, "alignment_head": 0})
