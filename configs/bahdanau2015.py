@@ -6,7 +6,8 @@ As in the paper: bidirectional GRU that resets before the product, additive atte
 previous state as query, maxout readout, beam search with a minimum length. The paper's
 initialisation is `--config.model.initialization.name=bahdanau2015`.
 Otherwise: smaller layers, subwords, dropout and label smoothing against overfitting, and Adam
-instead of Adadelta, which needs many more updates (`--config.optimizer.name=adadelta`).
+instead of Adadelta, which needs many more updates (`--config.optimizer.name=adadelta
+--config.optimizer.learning_rate=1`).
 
 Command:  python -m launch.train --config=configs/bahdanau2015.py:multi30k \
               --workdir=runs/bahdanau2015

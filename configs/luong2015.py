@@ -5,7 +5,8 @@
 As in the paper: stacked LSTMs, the source read backward, the decoder started with the encoder's
 final states, general attention with the current state as query, h~ = tanh(W_c [c; h]), input
 feeding, uniform initialisation. Otherwise: two smaller layers, subwords, and Adam instead of SGD
-with halving (`--config.optimizer.name=sgd --config.schedule.name=luong2015`).
+with halving (`--config.optimizer.name=sgd --config.optimizer.learning_rate=1
+--config.schedule.name=luong2015`).
 
 Another mechanism is one override, such as --config.model.attention.name=luong_dot, local_m,
 local_p, luong_concat, luong_location, scaled_dot or bahdanau.

@@ -4,9 +4,9 @@
 
 The model of `configs/bahdanau2015.py` with a learned coverage embedding for each source word type,
 which every written word reduces by gates, and with the objective that wants nothing to be left of
-them. The paper's other update is --config.model.attention.update=subtract; without the objective,
---config.objectives.final_coverage.weight=0. Depth of the embeddings and weight of the objective
-are choices of this config.
+them. The paper's other update is --config.model.attention.coverage_update=subtract; without the
+objective, --config.objectives.final_coverage.weight=0. Depth of the embeddings and weight of the
+objective are choices of this config.
 
 Command:  python -m launch.train --config=configs/mi2016.py:multi30k --workdir=runs/mi2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
@@ -28,7 +28,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "name": "coverage_embedding",
         "attention_dim": depth,
         "coverage_dim": 32,
-        "update": "gru",
+        "coverage_update": "gru",
     }
     config.objectives.final_coverage = {"weight": 0.1}
     return config

@@ -100,7 +100,8 @@ def _as_in_the_paper(
     """Returns the config with the paper's sizes, schedule and search (section 5 and table 3)."""
     config.model = transformer(num_layers, depth, width, num_heads, dropout)
     config.data.subwords.size = 37_000
-    config.data.batch_size = 900  # sentence pairs: about 25,000 tokens on each side
+    config.data.batch_unit = "tokens"
+    config.data.batch_size = 25_000  # on each side
     config.data.max_source_length = config.data.max_target_length = 256
     config.optimizer.update({"learning_rate": 1.0, "epsilon": 1e-9, "clip_norm": 0.0})
     config.schedule = {"name": "noam", "model_depth": depth, "warmup_steps": 4000}

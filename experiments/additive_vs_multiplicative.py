@@ -16,7 +16,8 @@ from attention_jax.configuration import typed
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.mechanism import find_config
-from attention_jax.layers.parameters import Initialization, draw
+from attention_jax.layers.parameters import Initialization, Parameter, draw
+from attention_jax.ops.scores import additive_scores
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
 from attention_jax.training.files import write_json, write_text
 from attention_jax.training.provenance import (
@@ -34,9 +35,9 @@ USAGE = """
 Tests the claim of Vaswani et al. (2017, section 3.2.1) that dot-product attention is much faster
 and more space-efficient in practice than additive attention, which is alike in theory: time and
 temporary memory of both, forward alone and with gradients, over the number of queries and of slots,
-the depth and the number of heads. Both project queries and keys to the same depth. Additive scores
-are measured twice: as in this project, and written out, with their hidden layer kept. About a
-quarter of an hour.
+the depth and the number of heads. Both project queries and keys once, to the same depth. Additive
+scores are measured twice: as in this project, and written out, with their hidden layer kept. About
+a quarter of an hour.
 
 usage: python -m experiments.additive_vs_multiplicative [--OPTION=VALUE ...]
 
@@ -237,20 +238,11 @@ def compiled(score: str, shape: Shape, what: str) -> tuple[Callable[[], Any], fl
 
 def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     """Returns the contexts as a function of parameters, queries, keys and values, and these."""
-    head_dim = shape.depth // shape.heads
-    inner = (
-        {"name": "bahdanau", "attention_dim": head_dim}
-        if score != DOT
-        else {"name": "scaled_dot"}
-    )
-    config = typed(
-        find_config("multi_head"),
-        {"name": "multi_head", "num_heads": shape.heads, "head_dim": head_dim, "score": inner},
-    )
+    heads = {"num_heads": shape.heads, "head_dim": shape.depth // shape.heads}
+    config = typed(find_config("multi_head"), {"name": "multi_head", **heads})
     mechanism = Mechanism.build(config, *[shape.depth] * 3)
-    if score == PLAIN:
-        spec = dataclasses.replace(mechanism.parts.spec, score=_plain_scores)
-        mechanism = dataclasses.replace(mechanism, parts=mechanism.parts._replace(spec=spec))
+    if score != DOT:
+        mechanism = _with_score(mechanism, additive_scores if score == ADDITIVE else _written_out)
     rng = jax.random.key(0)
     params = draw(mechanism.parameters, rng, Initialization())
     query, keys, values = (
@@ -266,10 +258,25 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     return attend, (params, query, keys, values)
 
 
-def _plain_scores(params: Any, query: Any, memory: Any, state: Any, positions: Any) -> Any:
-    projected = query @ params["query_kernel"]
-    hidden = jnp.tanh(projected[..., :, None, :] + memory.keys[..., None, :, :])
-    return hidden @ params["vector"]
+def _with_score(mechanism: Mechanism, scores: Callable[..., Any]) -> Mechanism:
+    """Returns the same heads with additive scores of what they project.
+
+    The mechanism `bahdanau` would project them a second time, as dot products do not.
+    """
+    parts = mechanism.parts
+    depth = parts.parameters["query_projection"].shape[-1]
+
+    def score(params: Any, query: Any, memory: Any, state: Any, positions: Any) -> Any:
+        return scores(query, memory.keys, params["vector"])
+
+    spec = dataclasses.replace(parts.spec, score=score, fused=None)
+    parameters = {**parts.parameters, "vector": Parameter((depth,), "attention_vector")}
+    parts = parts._replace(spec=spec, parameters=parameters, product_scale=None)
+    return dataclasses.replace(mechanism, parts=parts)
+
+
+def _written_out(query: Any, keys: Any, vector: Any) -> Any:
+    return jnp.tanh(query[..., :, None, :] + keys[..., None, :, :]) @ vector
 
 
 # ---- The page ------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """Configs: mappings become frozen dataclasses, and every mistake is one clear line."""
 
 import dataclasses
+import importlib
+import pkgutil
 from typing import Any
 
 import ml_collections
 import pytest
 
+import attention_jax
 from attention_jax.configuration import plain, setting, typed, unknown_name
 from attention_jax.errors import ConfigError
 
@@ -128,3 +131,26 @@ def test_setting_gives_every_config_a_mutable_default_of_its_own():
 
 def test_unknown_name_suggests_the_nearest():
     assert unknown_name("a.b", "lenght", ["length"]) == "a.b: no such field; did you mean 'length'?"
+
+
+def test_no_field_is_called_as_a_method_of_config_dict():
+    """From the command line it could not be told from the method, such as `update`."""
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(attention_jax.__path__, "attention_jax.")
+    ]
+    classes = {
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if isinstance(thing, type) and dataclasses.is_dataclass(thing)
+    }
+    fields = {
+        (config.__module__, field.name)
+        for config in classes
+        for field in dataclasses.fields(config)
+        if field.metadata
+    }
+    assert len(fields) > 150
+    methods = dir(ml_collections.ConfigDict)
+    assert [field for field in fields if field[1] in methods] == []

@@ -159,6 +159,11 @@ def _xavier(rng: Array, shape: tuple[int, ...]) -> Array:
     return _glorot(rng, shape, shape[-2], heads * shape[-1])
 
 
+def _xavier_scores(rng: Array, shape: tuple[int, ...]) -> Array:
+    """Draws a matrix, or one for each head, which reads an input of its own."""
+    return _glorot(rng, shape, shape[-2], shape[-1])
+
+
 def _xavier_heads(rng: Array, shape: tuple[int, ...]) -> Array:
     return _glorot(rng, shape, shape[0] * shape[1], shape[2])
 
@@ -209,7 +214,7 @@ _TABLES = {
         **_DEFAULT,
         "kernel": _xavier,
         "embedding": _inverse_depth,
-        "attention_kernel": _xavier,
+        "attention_kernel": _xavier_scores,
         "head_output": _xavier_heads,
     },
 }

@@ -20,6 +20,7 @@ from attention_jax.layers.fertility import fertility_parameters, predict_fertili
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.layers.readouts import logits_of
 from attention_jax.layers.refinement import positional_refinements
+from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
 
@@ -298,7 +299,7 @@ class EncoderDecoderModule(nn.Module):
 
     def _encode(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Encoded:
         name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
-        embedded = self.tables[name][batch["source"]]
+        embedded = look_up(self.tables[name], batch["source"])
         kept = dropout_factors(
             fold(rng, 0), self.config.embedding_dropout, embedded.shape, embedded.dtype, train
         )
@@ -313,7 +314,7 @@ class EncoderDecoderModule(nn.Module):
         return self._logits(features), weights, state
 
     def _embed_target(self, tokens: Array, *, rng: Array | None, train: bool) -> Array:
-        embedded = self.tables["target_embedding"][tokens]
+        embedded = look_up(self.tables["target_embedding"], tokens)
         rate = self.config.embedding_dropout
         return scale(embedded, dropout_factors(rng, rate, embedded.shape, embedded.dtype, train))
 

@@ -22,6 +22,7 @@ from attention_jax.layers.decoders import transformer
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.layers.readouts import logits_of
+from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
 
@@ -162,7 +163,7 @@ class LanguageModelModule(nn.Module):
     def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
         """Runs the model on known texts."""
         target, mask = batch["target"], batch["target_mask"]
-        embedded = self.tables["embedding"][shift_right(target, SpecialIds.BOS)]
+        embedded = look_up(self.tables["embedding"], shift_right(target, SpecialIds.BOS))
         state = self.start(target.shape[0], 0)
         features, _, _ = self.decoder.run(
             (), state, embedded, mask=mask, rng=fold(rng, 0), train=train
@@ -178,7 +179,7 @@ class LanguageModelModule(nn.Module):
 
     def step(self, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
         """Feeds one token to every hypothesis."""
-        embedded = self.tables["embedding"][tokens]
+        embedded = look_up(self.tables["embedding"], tokens)
         features, weights, state = self.decoder.step((), state, embedded)
         return self._logits(features), weights, state
 

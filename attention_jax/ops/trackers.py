@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attention_jax.ops.attend import Tracker
+from attention_jax.ops.lookup import look_up
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
@@ -129,7 +130,7 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
                 "source_ids: expected in the memory, for coverage embeddings, found "
                 f"{sorted(memory.aux) or 'nothing'}"
             )
-        return params["coverage_table"][memory.aux["source_ids"]]
+        return look_up(params["coverage_table"], memory.aux["source_ids"])
 
     def keep(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory

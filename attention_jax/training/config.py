@@ -287,14 +287,30 @@ def _plain_mapping(values: Any) -> Any:
 
 def _renewed(values: Any) -> Any:
     """Turns fields of older configs, such as those of runs, into the ones that replaced them."""
-    training = values.get("training") if isinstance(values, Mapping) else None
-    if not isinstance(training, Mapping) or "tensorboard" not in training:
+    if not isinstance(values, Mapping):
         return values
+    return {**values, **_renewed_training(values), **_renewed_model(values)}
+
+
+def _renewed_training(values: Mapping[str, Any]) -> dict[str, Any]:
+    training = values.get("training")
+    if not isinstance(training, Mapping) or "tensorboard" not in training:
+        return {}
     training = dict(training)
     writers = tuple(training.get("writers", ()))
     if training.pop("tensorboard") and "tensorboard" not in writers:
         training["writers"] = ("tensorboard", *writers)
-    return {**values, "training": training}
+    return {"training": training}
+
+
+def _renewed_model(values: Mapping[str, Any]) -> dict[str, Any]:
+    model = values.get("model")
+    attention = model.get("attention") if isinstance(model, Mapping) else None
+    if not isinstance(attention, Mapping) or attention.get("name") != "coverage_embedding":
+        return {}
+    renamed = {"update": "coverage_update"}  # of which ConfigDict has a method
+    attention = {renamed.get(name, name): value for name, value in attention.items()}
+    return {"model": {**model, "attention": attention}}
 
 
 def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> Any:

@@ -32,6 +32,25 @@ def test_scores_attend_to_the_same_arrays_and_both_additive_ones_alike():
     assert not np.allclose(contexts[DOT], contexts[ADDITIVE])
 
 
+@pytest.mark.parametrize("score", (ADDITIVE, PLAIN))
+def test_additive_scores_have_a_vector_more_and_no_further_projection(score):
+    """The hidden layer is that of queries and keys as the heads project them."""
+    attend, (params, query, keys, values) = experiment.attention(score, Shape(5, 6, 8, 2))
+    of_products = experiment.attention(DOT, Shape(5, 6, 8, 2))[1][0]
+    assert set(params) - set(of_products) == {"vector"}
+    projected = [
+        np.einsum("bsd,hdk->bhsk", np.asarray(array, np.float64), params[f"{name}_projection"])
+        for name, array in (("query", query), ("key", keys), ("value", values))
+    ]
+    hidden = np.tanh(projected[0][:, :, :, None] + projected[1][:, :, None])
+    scores = np.exp(np.einsum("bhtsk,hk->bhts", hidden, params["vector"]))
+    contexts = (scores / scores.sum(-1, keepdims=True)) @ projected[2]
+    expected = np.einsum("bhtk,hkd->btd", contexts, params["output_kernel"])
+    np.testing.assert_allclose(
+        attend(params, query, keys, values), expected, rtol=1e-4, atol=1e-5
+    )
+
+
 def test_ratios_are_of_additive_over_dot(results):
     records = [
         {"queries": 4, "slots": 2, "depth": 8, "heads": 1, "pass": "forward", "score": score,

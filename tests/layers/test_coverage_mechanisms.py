@@ -17,8 +17,8 @@ CASES = {
     "linguistic_coverage fertility": {"max_fertility": 2.0},
     "neural_coverage tanh": {"cell": "tanh", "coverage_dim": 2},
     "neural_coverage gru": {"cell": "gru", "coverage_dim": 3},
-    "coverage_embedding gru": {"update": "gru", "coverage_dim": 2},
-    "coverage_embedding subtract": {"update": "subtract", "coverage_dim": 3},
+    "coverage_embedding gru": {"coverage_update": "gru", "coverage_dim": 2},
+    "coverage_embedding subtract": {"coverage_update": "subtract", "coverage_dim": 3},
     "structural_bias": {},
     "structural_bias position": {"markov": False, "fertility": False},
     "structural_bias markov": {"position": False, "fertility": False, "reach": 2},
@@ -87,7 +87,7 @@ class Reference:
             return
         word = word @ self.params["coverage_word"]
         for slot, (old, weight) in enumerate(zip(self.vectors.copy(), self.previous, strict=True)):
-            if self.fields["update"] == "subtract":
+            if self.fields["coverage_update"] == "subtract":
                 self.vectors[slot] = old - weight * word
             else:
                 self.vectors[slot] = self.gated(old, word + weight * self.params["coverage_weight"])

@@ -89,6 +89,20 @@ def test_vectors_of_heads_are_as_long_as_of_one(score, name):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=0.2)
 
 
+@pytest.mark.parametrize("num_heads", [1, 4])
+def test_score_matrices_of_heads_start_as_that_of_one(num_heads):
+    """Each reads its own head; the heads' projections lie side by side over one input."""
+    score = find_config("bahdanau")(attention_dim=64)
+    config = find_config("multi_head")(num_heads=num_heads, head_dim=32, score=score)
+    params = draw(
+        Mechanism.build(config, 48, 48, 48).parameters, jax.random.key(0),
+        Initialization("xavier"),
+    )  # fmt: skip
+    for name, fans in (("key_kernel", 32 + 64), ("key_projection", 48 + num_heads * 32)):
+        limit = np.sqrt(6 / fans)
+        assert 0.98 * limit < np.abs(params[name]).max() <= limit
+
+
 def test_uniform_stays_within_its_scale():
     values = start(Initialization("uniform", scale=0.08), "kernel")
     assert np.abs(values).max() <= 0.08 and np.abs(values).max() > 0.079

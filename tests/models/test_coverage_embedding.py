@@ -37,7 +37,7 @@ def batch(extra=0, junk=0):
 
 @functools.cache
 def started(decoder="bahdanau", update="gru", heads=1):
-    attention = {**ATTENTION, "update": update, "num_heads": heads}
+    attention = {**ATTENTION, "coverage_update": update, "num_heads": heads}
     model = build(attention=attention, decoder=VARIANTS[decoder])
     params = drawn(model, 1)
     return model, params, jax.jit(model.apply)(params, batch())

@@ -108,3 +108,24 @@ def test_any_encoder_serves_any_decoder(encoder, decoder):
     assert np.isfinite(first[1]).all() and first[2].shape[:2] == (B, 1)
     for found, expected in zip(hidden, first, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_transformer_without_attention_reads_the_final_states():
+    """What stands for the source is the encoder's summary, whatever the mean annotation is."""
+    encoder = {"name": "recurrent", "hidden_dim": D // 2}
+    model = build_model(
+        typed(find_config("encoder_decoder"), {
+            "name": "encoder_decoder", "source_embedding_dim": D, "target_embedding_dim": D,
+            "encoder": encoder, "attention": {"name": "none"},
+            "decoder": {
+                "name": "transformer", "num_layers": 1, "feed_forward_dim": D,
+                "self_attention": {"name": "scaled_dot"},
+            },
+        }, "config.model"), V, V,
+    )  # fmt: skip
+    params = drawn(model)
+    memory, _ = model.start(params, batch(), S)
+    (layer,) = memory
+    encoded = model.module.apply({"params": params}, batch(), method="_encode")
+    np.testing.assert_allclose(layer.values[:, 0, 0], encoded.summary, rtol=1e-6)
+    assert not np.allclose(encoded.summary, encoded.annotations.mean(1), atol=1e-3)

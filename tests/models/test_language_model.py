@@ -18,6 +18,7 @@ ATTENTION = {
     "rotated": {"name": "multi_head", "num_heads": 2, "head_dim": 4, "refinements": {"rope": {}}},
     "depth in equal parts": {"name": "scaled_dot", "num_heads": 2},
 }
+DTYPES = ("float32", "bfloat16")
 
 
 @functools.cache
@@ -103,3 +104,21 @@ def test_what_only_an_lstm_reads_is_refused():
 def test_fields_that_would_change_nothing_are_rejected(field):
     with pytest.raises(ConfigError, match=f"decoder.{next(iter(field))}: expected none in a lang"):
         typed(find_config("language_model"), {"decoder": field}, "config.model")
+
+
+def test_a_frequent_token_is_taught_in_bfloat16_as_in_float32():
+    """BOS, a thousand times in a batch."""
+    texts = jnp.tile(jnp.asarray([[5, 6]], jnp.int32), (1024, 1))
+    known = {"target": texts, "target_mask": jnp.ones(texts.shape, bool)}
+    params = started()[1]
+
+    def gradient(dtype):
+        model, _ = started(dtype=dtype)
+        logits = lambda params: model.apply(params, known).logits.astype(jnp.float32)  # noqa: E731
+        return jax.jit(jax.grad(lambda params: jax.nn.log_softmax(logits(params))[..., 5].sum()))(
+            params
+        )["embedding"]
+
+    expected, found = (np.linalg.norm(gradient(dtype), axis=-1) for dtype in DTYPES)
+    np.testing.assert_allclose(found[[1, 5]], expected[[1, 5]], rtol=0.1)
+    assert expected[1] > 0

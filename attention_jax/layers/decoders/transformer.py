@@ -139,8 +139,9 @@ class TransformerDecoder(SequenceDecoder):
         for layer in self._layers:
             weights = params[layer].get("attention", {})
             memory = self.mechanism.make_memory(
-                weights, encoded.annotations, encoded.averaged, encoded.mask, **aux
-            )
+                weights, encoded.annotations, encoded.averaged, encoded.mask,
+                summary=encoded.summary, **aux,
+            )  # fmt: skip
             memories.append(memory)
             state[layer]["attention"] = self.mechanism.init_state(weights, memory)
         return tuple(memories), state

@@ -40,7 +40,7 @@ class Config:
       name: The mechanism.
       attention_dim: Depth of the hidden layer of each head.
       coverage_dim: Depth of a coverage embedding.
-      update: What a written word does to it: `gru` or `subtract`.
+      coverage_update: What a written word does to it: `gru` or `subtract`.
       num_heads: How many heads attend side by side, with coverage embeddings of their own.
       normalizer: From scores to weights.
     """
@@ -48,7 +48,7 @@ class Config:
     name: str = setting("coverage_embedding")
     attention_dim: int = setting(256, at_least=1)
     coverage_dim: int = setting(32, at_least=1)
-    update: str = setting("gru", choices=("gru", "subtract"))
+    coverage_update: str = setting("gru", choices=("gru", "subtract"))
     num_heads: int = setting(1, at_least=1)
     normalizer: str = setting("softmax", choices=NORMALIZERS)
 
@@ -58,7 +58,7 @@ def build(
 ) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     depth, covered = config.attention_dim, config.coverage_dim
-    is_gated = config.update == "gru"
+    is_gated = config.coverage_update == "gru"
     width = 3 * covered if is_gated else covered
     parameters = {
         "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
@@ -76,7 +76,7 @@ def build(
         NORMALIZERS[config.normalizer],
         prepare=_prepare,
         trackers=(
-            ("coverage", coverage_embedding(config.update, weights="weights")),
+            ("coverage", coverage_embedding(config.coverage_update, weights="weights")),
             ("weights", previous_weights()),
         ),
         reads=("coverage", "weights"),

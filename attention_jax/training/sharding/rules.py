@@ -13,8 +13,8 @@ from attention_jax.training.sharding_config import Rule
 from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 
-# Of a model, or of the one of the other direction; layers have an `output` of their own.
-_TABLE = re.compile(r"^(reverse/)?(((source|target)_)?embedding|output|output_bias)$")
+# Of a model, or of those of both directions; layers have an `output` of their own.
+_TABLE = re.compile(r"^((forward|reverse)/)?(((source|target)_)?embedding|output|output_bias)$")
 _SMALLEST = 1024  # numbers; fetching the parts of a smaller parameter takes longer than it saves
 
 Shapes = Mapping[str, tuple[int, ...]]

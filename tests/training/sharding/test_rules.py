@@ -65,6 +65,8 @@ def test_tensor_splits_the_tables_of_vocabularies_and_fsdp_the_rest():
     [
         ("embedding", True),
         ("source_embedding", True),
+        ("forward/source_embedding", True),
+        ("forward/output", True),
         ("reverse/target_embedding", True),
         ("reverse/output", True),
         ("reverse/output_bias", True),
