@@ -10,8 +10,8 @@ Command:  python -m experiments.luong2015_ablation --jobs=2    (all runs, then t
           python -m launch.train --config=configs/luong2015_ablation.py:multi30k \
               --workdir=runs/luong    (one run: global attention (general) with input feeding)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
-Expected: see docs/results/luong2015_ablation.md
-Time:     about four minutes a run on one CPU core
+Expected: docs/results/luong2015_ablation.md (25.0 BLEU for global attention (general))
+Time:     five to six minutes a run on one CPU core
 """
 
 from ml_collections import ConfigDict

@@ -21,7 +21,7 @@ USAGE = """
 Reproduces tables 1, 4 and 6 of Luong et al. 2015 at a small scale, on Multi30k from English to
 German: the steps from no attention to local attention, every score with global and with local
 attention, with and without input feeding, and alignment error rates; three seeds each. 81 runs,
-about three hours on two CPU cores.
+about four hours on two CPU cores.
 
 usage: python -m experiments.luong2015_ablation [--OPTION=VALUE ...]
 """
@@ -35,7 +35,7 @@ _TESTS = (
     "systems by itself: of so many tests some have p < 0.05 by chance, and from two or three seeds "
     "p is only approximate. A system of a single seed is tested over sentences only."
 )
-_MEASURES = ("bleu", "aer", "match", "missing", "repeated")
+_MEASURES = ("bleu", "aer", "match", "match_after", "unattended", "missing", "repeated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,8 +230,10 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "but stay in the order of the text, so that local-m follows its diagonal;",
         f"- seeds: {len(grid.seeds)}; the paper has one run of each system.",
         "",
-        "AER: forced decoding of the references, the most attended source word of each target "
-        "word, against the hand-made links of 100 test sentences.",
+        "AER and match: forced decoding of the references, the most attended source word of each "
+        "target word, against the hand-made links of 100 test sentences; `row after` judges a "
+        "target word by the attention of the next step. Fertility, what a source word is given by "
+        "the attention of all steps: the share of words that are given less than half.",
         "",
     ]
 
