@@ -1,4 +1,4 @@
-"""GNMT: Wu et al. 2016, at the size of small corpora and at the paper's.
+r"""GNMT: Wu et al. 2016, at the size of small corpora and at the paper's.
 
 "Google's neural machine translation system: bridging the gap between human and machine
 translation", arXiv 1609.08144.
@@ -12,9 +12,17 @@ and which it found better, is --config.model.decoder.variant=gnmt_v2.
 
 Four layers a side instead of eight, subwords instead of wordpieces, dropout, and Adam throughout.
 `paper` is the full size, 8 + 8 layers of 1024 with a vocabulary of 32,000 pieces shared by both
-sides, for one's own text (as `parallel`). It is the first part of that training, which goes on with
-SGD after 60,000 steps: --config.optimizer.name=sgd --config.optimizer.learning_rate=0.5, halved
-every 200,000 steps from step 1,200,000 on. Training for GLEU by reinforcement is not here.
+sides, for one's own text (as `parallel`). It is the first part of that training. The second, SGD
+from step 60,000 on, is a run of its own that starts from the last parameters of the first:
+python -m launch.weights --workdir=runs/gnmt --step=60000 --output=gnmt.safetensors
+python -m launch.train --config=configs/gnmt2016.py:paper --workdir=runs/gnmt_sgd \
+    --config.data.train_source=FILE --config.data.train_target=FILE \
+    --config.data.vocabularies=runs/gnmt/vocab \
+    --config.training.initial_weights=gnmt.safetensors --config.training.num_steps=1140000 \
+    --config.optimizer.name=sgd --config.optimizer.learning_rate=0.5
+From step 1,200,000 on the paper halves the rate every 200,000 steps: a third run in the same way,
+with --config.schedule.name=exponential --config.schedule.every_steps=200000
+--config.schedule.staircase=true. Training for GLEU by reinforcement is not here.
 
 The paper lays each layer on a device of its own. With --config.sharding.tensor=8 every layer of
 `paper`, and every table of a vocabulary, is laid on eight devices instead, an eighth on each:

@@ -4,6 +4,7 @@ A bidirectional GRU reads the letters of a word; a GRU with additive attention (
 Bengio 2015) writes its phonemes. The data is the CMU Pronouncing Dictionary.
 
 Command:  python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
+          after the colon: cmudict or smoke
 Expected: phoneme error rate below 8 %, word error rate below 34 %, both without stress
 Time:     about 5 minutes on two CPU cores, preparation of the data included
 """

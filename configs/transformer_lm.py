@@ -5,7 +5,9 @@ change back: `--config.model.decoder.norm=layer`, `.activation=relu`, `.norm_ord
 
 Command:  python -m launch.train --config=configs/transformer_lm.py:multi30k --workdir=runs/lm
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
-          echo any | python -m launch.translate --workdir=runs/lm --search.method=sample
+          echo "Ein Mann" | python -m launch.translate --workdir=runs/lm --search.method=sample
+          goes on from each line; an empty line begins with nothing. A text begins with words of
+          the target side: German here, phonemes with cmudict
 Expected: perplexity of validation and test in results.json
 Time:     about half an hour on two CPU cores for multi30k
 """

@@ -235,7 +235,10 @@ def use_compilation_cache() -> None:
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
     if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in argv[1:]):
-        print(usage)
+        try:
+            print(usage, flush=True)
+        except BrokenPipeError:
+            _discard_output()
         sys.exit(0)
     try:
         argv = prepare(list(argv))

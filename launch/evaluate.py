@@ -5,14 +5,14 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --workdir        the directory of a run that launch.train made
   --split          train, validation or test; several with commas (default: as in the config)
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
-  --against        other runs, with commas between, to compare with by paired bootstrap and in the
-                   viewer; DIRECTORY@STEP for a checkpoint of one. Each is searched as its config
-                   says. Of resampled differences: the 95 % interval, and p where there were none
+  --against        other runs, with commas between (DIRECTORY@STEP for a checkpoint), each searched
+                   as its config says: in the viewer, and by paired bootstrap: the difference, its
+                   95 % interval, and p: how probable one so large is if both are equally good
   --dropped_words  aligns sources with outputs for words left untranslated; half a minute
   --heads          measures every head (from 0): what it attends to, AER, what is lost without it
   --alignment      a file of gold links for one split: attention while its references are written
                    is compared with them (AER, match and probability mass); as for `launch.align
-                   score --gold`, but from 0 unless --alignment_base=1: the default there is 1
+                   score --gold`, but from 0 (there 1) unless --alignment_base=1. Only with it:
   --alignment_source --alignment_target: files of the words that the links count, if others
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
   --alignment_shift: links from the step after (1) or before (-1) a word's; default: as taught

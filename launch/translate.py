@@ -9,8 +9,8 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
   --direction=reverse
                    from the target's language to the source's, with a model of both directions
-  --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt,
-                   or --search.replace_unknown --search.unknown_dictionary=FILE
+  --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt; but for subwords
+                   (kind=bpe) also --search.replace_unknown --search.unknown_dictionary=FILE
 
 for example:
   echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png

@@ -134,7 +134,12 @@ class CmudictConfig(DataConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Multi30kConfig(TranslationConfig):
-    """Image captions, any two of four languages."""
+    """Image captions, any two of four languages.
+
+    Attributes:
+      source_language: Code of the language that is translated from.
+      target_language: Code of the one that it is translated into.
+    """
 
     name: str = setting("multi30k", choices=("multi30k",))
     source_language: str = setting("en", choices=_MULTI30K_LANGUAGES)
@@ -147,7 +152,12 @@ class Multi30kConfig(TranslationConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TatoebaConfig(TranslationConfig):
-    """Short everyday sentences in English and German, in either direction."""
+    """Short everyday sentences in English and German, in either direction.
+
+    Attributes:
+      source_language: Code of the language that is translated from.
+      target_language: Code of the one that it is translated into.
+    """
 
     name: str = setting("tatoeba", choices=("tatoeba",))
     source_language: str = setting("en", choices=_TATOEBA_LANGUAGES)

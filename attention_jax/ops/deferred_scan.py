@@ -101,12 +101,11 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
     transposed = {number: fixed[number].T for number in matrices}
 
     def run(ordinary: list[Any], carry: list[Any], inputs: list[Any], taps: list[Any]) -> Any:
-        merged = list(fixed.values())
-        for position, value in zip(program.ordinary, ordinary, strict=True):
-            merged[position] = value
-
         def body(carry: list[Any], x: Any) -> Any:
             inputs, taps = x
+            merged = list(fixed.values())
+            for position, value in zip(program.ordinary, ordinary, strict=True):
+                merged[position] = _as_type(value, merged[position].dtype)
             tapped: list[list[Any]] = []
 
             def apply(operation: Operation, operands: list[Any]) -> list[Any]:
@@ -125,7 +124,7 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
         final, (outputs, tapped) = lax.scan(body, carry, (inputs, taps), reverse=reverse)
         return (final, outputs), tapped
 
-    ordinary = [invariants[position] for position in program.ordinary]
+    ordinary = [_for_sums(invariants[position]) for position in program.ordinary]
     result, pullback, tapped = jax.vjp(run, ordinary, carry, inputs, taps, has_aux=True)
     return result, (pullback, tapped, invariants)
 
@@ -143,6 +142,7 @@ def _scan_backward(static: Any, residuals: Any, cotangent: Any) -> Any:
         gradient = _deferred_gradient(operation, operands, invariants[index], tap)
         previous = gradients[index]
         gradients[index] = gradient if previous is None else previous + gradient
+    gradients = [_as_type(one, of.dtype) for one, of in zip(gradients, invariants, strict=True)]
     return gradients, carry, inputs
 
 
@@ -195,8 +195,26 @@ def _deferred_gradient(
 
         return jax.vmap(one_step)(varying)
 
+    if operation.equation.primitive.name == "gather":  # which may add many rows to one
+        constant, cotangent = _for_sums(constant), _for_sums(cotangent)
     _, pullback = jax.vjp(over_all_steps, constant)
     return pullback(cotangent)[0]
+
+
+def _for_sums(array: Any) -> Any:
+    """Returns an array with whose type its gradient's long sums are exact enough.
+
+    A sum of ones in bfloat16 stalls at 256, so that shorter floats become float32.
+    """
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    return _as_type(array, jnp.promote_types(array.dtype, jnp.float32))
+
+
+def _as_type(array: Any, dtype: Any) -> Any:
+    """Casts where that is needed; gradients of integers, which have a type of their own, stay."""
+    is_cast = array.dtype != dtype and array.dtype != jax.dtypes.float0
+    return array.astype(dtype) if is_cast else array
 
 
 def _with(items: list[Any], position: int, item: Any) -> list[Any]:

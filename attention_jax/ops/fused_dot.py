@@ -1,9 +1,10 @@
 """Contexts of scaled dot-product attention without weights that anyone could ask for.
 
 On accelerators this is the library's attention, which XLA compiles; cuDNN's kernel, which the
-library knows as well, is not asked for. On a CPU, long sequences are answered one head after the
-other, in blocks whose scores fit a cache, and their weights are computed again in the backward
-pass (Dao et al. 2022, without tiles over the slots).
+library knows as well, is not asked for. On a CPU, long sequences are answered one after the other
+and in blocks of queries, whose weights are computed again in the backward pass (Dao et al. 2022,
+without tiles over the slots). Mechanisms map over their heads from outside, so that a block holds
+the scores of all heads, `_BLOCK` of each.
 """
 
 import jax
@@ -14,7 +15,7 @@ from attention_jax.ops.normalizers import masked_softmax
 from attention_jax.ops.scores import dot_scores, scaled_dot_scores
 
 _SHORT = 256  # queries; that few are answered for all heads at once
-_BLOCK = 2**18  # scores
+_BLOCK = 2**18  # scores, of each head that is mapped over from outside
 _NO_SCORE = -1e9
 
 

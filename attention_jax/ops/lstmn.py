@@ -87,11 +87,14 @@ def run_lstmn(
     values = _run(reverse, {name: params[name] for name in _PARAMETERS}, keep, inputs)
     values = zero_padding(values, mask)
     hidden, _ = _halves(values)
-    # A row without tokens has no last one, and zeros wherever it is looked for.
-    last = jnp.maximum(mask.sum(axis=1, keepdims=True) - 1, 0)
-    last = jnp.zeros_like(last) if reverse else last
-    final = jnp.take_along_axis(values, last[..., None], axis=1)[:, 0]
+    final = jnp.take_along_axis(values, _last(mask, reverse)[:, None, None], axis=1)[:, 0]
     return hidden, dict(zip(cell.entries, _halves(final), strict=True))
+
+
+def _last(mask: Array, reverse: bool) -> Array:
+    """Returns `B`, where each row's last token is read; without tokens, any place of padding."""
+    from_the_end = jnp.argmax(mask if reverse else mask[:, ::-1], axis=1)
+    return from_the_end if reverse else mask.shape[1] - 1 - from_the_end
 
 
 def _read(
@@ -161,8 +164,8 @@ def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, Non
             functools.partial(_read, params, keep, allowed), params["vector"], tape, gates, query
         )
         key, value = (
-            jax.lax.dynamic_index_in_dim(part, position, axis=1, keepdims=False)
-            for part in on_tape
+            jax.lax.dynamic_index_in_dim(on, position, axis=1, keepdims=False).astype(part.dtype)
+            for on, part in zip(on_tape, tape, strict=True)
         )
         on_hidden, on_cell = _halves(value)
         value = jnp.concatenate([on_hidden + key @ to_hidden, on_cell], axis=-1)
@@ -175,9 +178,9 @@ def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, Non
 
     previous, summary = summaries
     start = (
-        _Tape(jnp.zeros_like(tape.keys), cotangent),
+        jax.tree.map(_for_sums, _Tape(jnp.zeros_like(tape.keys), cotangent)),
         jnp.zeros_like(previous[0]),
-        jnp.zeros_like(params["vector"]),
+        _for_sums(jnp.zeros_like(params["vector"])),
     )
     (_, _, on_vector), (gates, query, keys) = jax.lax.scan(
         step, start, (inputs, previous), reverse=not reverse
@@ -188,12 +191,17 @@ def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, Non
         "recurrent": _over_steps(used, jnp.concatenate(gates, axis=-1)),
         "key_kernel": _over_steps(hidden, keys),
         "summary_kernel": _over_steps(previous, query),
-        "vector": on_vector,
+        "vector": on_vector.astype(params["vector"].dtype),
     }
     return gradients, None, _Inputs(gates, query, None, None)
 
 
 _run.defvjp(_run_forward, _run_backward)
+
+
+def _for_sums(array: Array) -> Array:
+    """Returns shorter floats as float32: long sums of them stall, of ones in bfloat16 at 256."""
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def _over_steps(left: Array, right: Array) -> Array:

@@ -221,14 +221,18 @@ def _additive_backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Ar
     def one_query(sums: tuple, step: tuple) -> tuple[tuple, Array]:
         row, row_cotangent = (jnp.expand_dims(part, -2) for part in step)
         _, pullback = jax.vjp(_additive_forward, row, keys, vector)
-        row_gradient, keys_gradient, vector_gradient = pullback(row_cotangent)
-        sums = (sums[0] + keys_gradient, sums[1] + vector_gradient)
-        return sums, jnp.squeeze(row_gradient, -2)
+        row_gradient, *gradients = pullback(row_cotangent)
+        return tuple(map(jnp.add, sums, gradients)), jnp.squeeze(row_gradient, -2)
 
     rows = (jnp.moveaxis(query, -2, 0), jnp.moveaxis(cotangent, -2, 0))
-    zeros = (jnp.zeros_like(keys), jnp.zeros_like(vector))
-    (keys_gradient, vector_gradient), query_gradient = jax.lax.scan(one_query, zeros, rows)
-    return jnp.moveaxis(query_gradient, 0, -2), keys_gradient, vector_gradient
+    # Long sums of shorter floats than float32 stall, of ones in bfloat16 at 256.
+    zeros = tuple(
+        jnp.zeros(part.shape, jnp.promote_types(part.dtype, jnp.float32))
+        for part in (keys, vector)
+    )
+    (of_keys, of_vector), of_query = jax.lax.scan(one_query, zeros, rows)
+    of_query = jnp.moveaxis(of_query, 0, -2)
+    return of_query, of_keys.astype(keys.dtype), of_vector.astype(vector.dtype)
 
 
 _additive.defvjp(_additive_save, _additive_backward)

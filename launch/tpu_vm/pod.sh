@@ -115,6 +115,13 @@ require zone "$zone"
   fail "--name: expected small letters, digits and hyphens, a letter first, found '$name'"
 [[ $bucket =~ ^(gs://)?[a-z0-9._-]*$ ]] || fail "--bucket: expected the name of a bucket, found '$bucket'"
 [[ $worker =~ ^([0-9]+|all)$ ]] || fail "--worker: expected a number or all, found '$worker'"
+for argument in ${training[@]+"${training[@]}"}; do
+  case "$argument" in
+    --dry-run | --spot | --name=* | --zone=* | --project=* | --type=* | --version=* | --bucket=* | --worker=*)
+      fail "${argument%%=*}: expected before --, found after it, where the options of the training are"
+      ;;
+  esac
+done
 [ ${#training[@]} -eq 0 ] || [ "$stage" = train ] || fail "expected nothing after -- for $stage, found '${training[0]}'"
 
 case "$stage" in

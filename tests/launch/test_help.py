@@ -1,5 +1,6 @@
 """Every program explains itself at once and runs from the root of the repository."""
 
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,17 @@ def test_help_is_short_and_has_examples(launch, program, flag):
     assert f"usage: python -m launch.{program}" in result.out
     assert "for example:" in result.out
     assert len(result.out.splitlines()) < 40
+
+
+def test_help_that_nobody_reads_is_quiet(repository, python_environment):
+    reader, writer = os.pipe()
+    os.close(reader)  # as `head` does
+    result = subprocess.run(
+        [sys.executable, "-m", "launch.weights", "--help"], cwd=repository, env=python_environment,
+        stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300,
+    )  # fmt: skip
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_help_does_not_wait_for_heavy_imports(repository, python_environment):

@@ -171,6 +171,33 @@ def test_deferred_scan_in_bfloat16():
         assert error <= 0.1 * np.abs(other).max()
 
 
+def sums_of_every_kind_step(constants, carry, x):
+    """A small matrix, a sum beside it, and rows that are looked up out of many."""
+    product, row = x @ constants["small"], constants["table"][carry]
+    return carry, (product + constants["bias"], (product * constants["bias"]).sum(), row)
+
+
+def test_gradients_of_bfloat16_over_many_steps_are_those_of_float32():
+    """Whether they are deferred or not; a sum of ones in bfloat16 would end at 256."""
+    sizes = {"small": (2, 2), "bias": (2,), "table": (40, 2)}
+    constants = {name: jnp.full(size, 0.25) for name, size in sizes.items()}
+    start, inputs = jnp.asarray(3), jnp.full((1024, 1, 2), 0.5)
+
+    @jax.jit
+    def gradient(constants, inputs):
+        def total(*arrays):
+            _, outputs = deferred_scan(sums_of_every_kind_step, arrays[0], start, arrays[1])
+            return sum(output.astype(jnp.float32).sum() for output in outputs)
+
+        return jax.grad(total, (0, 1))(constants, inputs)
+
+    exact = gradient(constants, inputs)
+    short = gradient(*jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), (constants, inputs)))
+    for one, other in zip(jax.tree.leaves(short), jax.tree.leaves(exact), strict=True):
+        assert one.dtype == jnp.bfloat16
+        np.testing.assert_allclose(np.asarray(one, np.float32), other, rtol=0.01)
+
+
 def test_deferred_scan_nests():
     """A scan whose step scans."""
 

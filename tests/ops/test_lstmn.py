@@ -116,6 +116,54 @@ def test_gradients_are_those_of_an_ordinary_loop(reverse):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_padding_may_stand_anywhere(reverse):
+    """Before the tokens and between them too: they are read as if it were not there."""
+    params, *inputs_by_token = inputs()[:3]
+    length = 3
+    gates, queries = (part[:1, :length] for part in inputs_by_token)
+    upstream = jnp.cos(jnp.arange(length * D)).reshape(length, D)
+
+    @quick_jit
+    def at(places):
+        def run(params, *parts):
+            parts = [jnp.zeros((1, S, part.shape[-1])).at[:, places].set(part) for part in parts]
+            mask = jnp.zeros((1, S), bool).at[:, places].set(True)
+            hidden, final = run_lstmn(params, *parts, mask, reverse=reverse)
+            hidden = hidden[0, places]
+            loss = (hidden * upstream).sum() + (final["hidden"] * final["cell"]).sum()
+            return loss, (hidden, final)
+
+        return jax.value_and_grad(run, (0, 1, 2), has_aux=True)(params, gates, queries)
+
+    expected = jax.tree.leaves(at(jnp.arange(length)))
+    for places in ([0, 2, 4], [2, 3, 4], [1, 2, 4]):
+        for one, other in zip(jax.tree.leaves(at(jnp.asarray(places))), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_bfloat16_over_many_steps_are_those_of_float32():
+    """Sums in bfloat16 would stall; here the tape's are of a thousand small shares of a slot."""
+    size, rng = 1024, np.random.default_rng(0)
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape), jnp.float32)  # noqa: E731
+    params = {name: 0.5 * draw(*shape) for name, shape in SHAPES.items()}
+    gates, queries = 0.5 * draw(1, size, 4 * D), draw(1, size, A)
+
+    @quick_jit
+    def gradient(*arguments):
+        mask = jnp.ones((1, size), bool)
+        total = lambda *some: run_lstmn(*some, mask)[0].astype(jnp.float32).sum()  # noqa: E731
+        return jax.grad(total, (0, 1, 2))(*arguments)
+
+    arguments = (params, gates, queries)
+    exact = gradient(*arguments)
+    short = gradient(*jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), arguments))
+    for one, other in zip(jax.tree.leaves(short), jax.tree.leaves(exact), strict=True):
+        assert one.dtype == jnp.bfloat16
+        error = np.abs(np.asarray(one, np.float32) - other).max()
+        assert error <= 0.03 * np.abs(other).max()
+
+
 def test_memory_grows_with_the_length_and_not_with_its_square():
     params = {name: jnp.zeros(shape) for name, shape in SHAPES.items()}
 

@@ -115,6 +115,16 @@ def test_additive_scores_gradients_equal_the_formula(queries, beams, numpy_rng):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_gradients_of_bfloat16_over_many_queries_are_those_of_float32():
+    """A sum of ones in bfloat16 would end at 256."""
+    arrays = [jnp.full(shape, 0.25) for shape in ((1024, 2), (2, 2), (2,))]
+    gradient = jax.jit(jax.grad(lambda *some: additive_scores(*some).sum(), argnums=(0, 1, 2)))
+    found = gradient(*(array.astype(jnp.bfloat16) for array in arrays))
+    for one, other in zip(found, gradient(*arrays), strict=True):
+        assert one.dtype == jnp.bfloat16
+        np.testing.assert_allclose(np.asarray(one, np.float32), other, rtol=0.01)
+
+
 @pytest.mark.parametrize("compute", [_by_query, _fused])
 def test_additive_scores_are_the_same_on_a_cpu_and_elsewhere(compute, numpy_rng):
     """A CPU computes them by queries, other devices fused; here both are."""

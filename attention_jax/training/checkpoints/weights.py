@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 
 _CONFIG, _VOCABULARIES = "config", "vocabularies"
+_FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def save_weights(
@@ -67,31 +68,46 @@ def load_weights(path: str | os.PathLike, like: Params) -> Params:
       Parameters of the same structure, in float32.
 
     Raises:
-      UserError: If the file cannot be read, or tensors are missing, unknown or of another shape.
+      UserError: If the file cannot be read; if tensors are missing, unknown, of another shape or
+        of no type of floats; or if numbers are not finite.
     """
+    expected = named_leaves(like)
     try:
         with safe_open(str(path), framework="np") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            _check_names(path, set(file.keys()), expected.keys())
+            tensors = [_read(path, file, name, leaf) for name, leaf in expected.items()]
     except FileNotFoundError:
         raise UserError(f"{path}: expected a safetensors file, found none") from None
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path} is no safetensors file: {error}") from None
-    expected = named_leaves(like)
+    return jax.tree.structure(like).unflatten(tensors)
+
+
+def _check_names(path: str | os.PathLike, found: Set[str], expected: Set[str]) -> None:
     for what, names in (
-        ("missing", expected.keys() - tensors.keys()),
-        ("not of this model", tensors.keys() - expected.keys()),
+        ("missing", expected - found),
+        ("not of this model", found - expected),
     ):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(f"{path}: tensor {min(names)!r}{more} {what}")
-    for name, leaf in expected.items():
-        if tensors[name].shape != leaf.shape:
-            raise UserError(
-                f"{path}: tensor {name!r}: expected shape {tuple(leaf.shape)}, found "
-                f"{tensors[name].shape}"
-            )
-    structure = jax.tree.structure(like)
-    return structure.unflatten(tensors[name].astype(np.float32) for name in expected)
+
+
+def _read(path: str | os.PathLike, file: Any, name: str, leaf: Any) -> np.ndarray:
+    """Reads one tensor, its type first: some that files may have NumPy cannot read."""
+    where, header = f"{path}: tensor {name!r}", file.get_slice(name)
+    shape, kind = tuple(header.get_shape()), header.get_dtype()
+    if shape != tuple(leaf.shape):
+        raise UserError(f"{where}: expected shape {tuple(leaf.shape)}, found {shape}")
+    if kind not in _FLOATS:
+        raise UserError(f"{where}: expected numbers of type {', '.join(_FLOATS)}, found {kind}")
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        tensor = file.get_tensor(name).astype(np.float32)
+    is_finite = np.isfinite(tensor)
+    if not is_finite.all():
+        found = tensor[~is_finite][0]
+        raise UserError(f"{where}: expected finite numbers of float32, found {found}")
+    return tensor
 
 
 def starting_from(

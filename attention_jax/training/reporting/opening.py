@@ -46,6 +46,7 @@ def opening_lines(
         return
     yield from _left_out(parts)
     yield from _shorter_length(parts, settings)
+    yield from _never_begun(parts, settings)
     yield from _few_checkpoints(settings, total)
     yield from _long_warmup(parts.schedule)
     log_every_steps = settings.log_every_steps
@@ -77,6 +78,20 @@ def _shorter_length(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
             f"notice: training ends with config.training.{shorter}, after {lengths[shorter]:,} "
             f"steps; its {longer} would be {lengths[longer]:,}"
         )
+
+
+def _never_begun(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
+    """Yields notices of what is to begin after the end, as on little data."""
+    begins = {
+        f"objectives.{name}.schedule": term.schedule.start_steps
+        for name, term in parts.objective.terms.items()
+    }
+    for group, start in {**begins, "training.freezing": settings.freezing.start_steps}.items():
+        if start >= parts.total_steps:
+            yield (
+                f"notice: config.{group}.start_steps is {start:,}, but training ends after "
+                f"{parts.total_steps:,} steps, so that it never begins"
+            )
 
 
 def _few_checkpoints(settings: TrainingConfig, total: int) -> Iterator[str]:

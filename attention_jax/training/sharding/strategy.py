@@ -1,4 +1,7 @@
-"""What the training loop asks of a strategy; each file of this package named in a config is one."""
+"""What the training loop asks of a strategy, and how the one that a config names is built.
+
+A strategy is the file of its name in this package; `training/sharding_config.py` lists the names.
+"""
 
 import importlib
 from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
-from attention_jax.types import Params
+from attention_jax.types import Leaf, Params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class AdamW:
     """Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
 
     Deviations: the decay is scaled by the learning rate, as in every library; vectors (biases,
-    gains) are not decayed.
+    gains, those that end additive scores) are not decayed, those of heads among them.
 
     Attributes:
       name: `adamw`.
@@ -116,6 +116,8 @@ class SGD:
 
 Optimizer = Adam | AdamW | Adadelta | SGD
 
+_VECTORS = ("bias", "scale", "vector")  # how the names of vectors end
+
 _OPTIMIZERS = {cls.name: cls for cls in (Adam, AdamW, Adadelta, SGD)}
 
 
@@ -157,4 +159,10 @@ def _scale_by_given_learning_rate() -> optax.GradientTransformationExtraArgs:
 
 
 def _matrices(params: Params) -> Params:
-    return jax.tree.map(lambda leaf: jnp.ndim(leaf) > 1, params)
+    """Marks what is decayed; vectors of several heads are told from matrices by their names."""
+
+    def is_matrix(path: tuple, leaf: Leaf) -> bool:
+        name = str(getattr(path[-1], "key", "")) if path else ""
+        return jnp.ndim(leaf) > 1 and not name.endswith(_VECTORS)
+
+    return jax.tree_util.tree_map_with_path(is_matrix, params)

@@ -85,7 +85,11 @@ class Constant(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class WarmupCosine(_WarmedUp):
-    """Half a cosine from 1, after the warm-up, to `final_fraction` at the end of training."""
+    """Half a cosine from 1, after the warm-up, to `final_fraction` at the end of training.
+
+    Attributes:
+      final_fraction: Share of the learning rate that is left at the end.
+    """
 
     name: str = setting("warmup_cosine", choices=("warmup_cosine",))
     final_fraction: float = setting(0.0, at_least=0.0, at_most=1.0)
@@ -97,7 +101,11 @@ class WarmupCosine(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class WarmupLinear(_WarmedUp):
-    """A line from 1, after the warm-up, to `final_fraction` at the end of training."""
+    """A line from 1, after the warm-up, to `final_fraction` at the end of training.
+
+    Attributes:
+      final_fraction: Share of the learning rate that is left at the end.
+    """
 
     name: str = setting("warmup_linear", choices=("warmup_linear",))
     final_fraction: float = setting(0.0, at_least=0.0, at_most=1.0)

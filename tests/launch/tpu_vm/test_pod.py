@@ -125,6 +125,7 @@ def test_workers_train_in_a_session_of_their_own_until_told_to_stop(pod, tmp_pat
         (["logs", *WHERE, "--", "x"], "expected nothing after -- for logs, found 'x'"),
         (["train", *WHERE, "--", "--workdir=x"], "expected -- --config=FILE"),
         (["train", *WHERE], "expected -- --config=FILE"),
+        (["train", *WHERE, *TRAINING, "--dry-run"], "--dry-run: expected before --"),
     ],
 )
 def test_mistakes_are_one_line_and_run_nothing(pod, tmp_path, arguments, message):

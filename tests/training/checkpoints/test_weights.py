@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import struct
 
 import jax
 import jax.numpy as jnp
@@ -75,6 +76,54 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
         load_weights(path, params)
     with pytest.raises(UserError, match="cannot be written"):
         save_weights(params, tmp_path / "weights.safetensors" / "below")
+
+
+def write_tensor(path, kind, content, shape=(2, 3)):
+    """Writes a file by hand, of any type of numbers."""
+    entry = {"dtype": kind, "shape": shape, "data_offsets": [0, len(content)]}
+    header = json.dumps({"a": entry}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + content)
+
+
+def test_floats_of_every_type_are_read(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    numbers = np.array([[0.5, -2.0, 3.0], [0.0, 1.0, -0.25]])
+    types = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": jnp.bfloat16}
+    for kind, dtype in types.items():
+        write_tensor(path, kind, numbers.astype(dtype).tobytes())
+        found = load_weights(path, {"a": jnp.ones((2, 3))})["a"]
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, numbers)
+    write_tensor(path, "F32", np.float32(3).tobytes(), ())
+    assert load_weights(path, {"a": jnp.ones(())})["a"] == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("F8_E4M3", 1), ("I64", 8), ("I32", 4), ("U8", 1), ("BOOL", 1)]
+)
+def test_numbers_that_are_no_floats_are_refused(kind, size, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    write_tensor(path, kind, bytes(6 * size))
+    expected = f"weights.safetensors: tensor 'a': expected numbers of type F64, .* found {kind}$"
+    with pytest.raises(UserError, match=expected):
+        load_weights(path, {"a": jnp.ones((2, 3))})
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "number", "found"),
+    [
+        ("F32", np.float32, np.nan, "nan"),
+        ("F16", np.float16, -np.inf, "-inf"),
+        ("BF16", jnp.bfloat16, np.inf, "inf"),
+        ("F64", np.float64, 1e300, "inf"),
+    ],
+)
+def test_numbers_that_are_not_finite_are_refused(kind, dtype, number, found, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    write_tensor(path, kind, np.array([1, number, 1, 1, 1, 1]).astype(dtype).tobytes())
+    expected = f"weights.safetensors: tensor 'a': expected finite numbers .* found {found}$"
+    with pytest.raises(UserError, match=expected):
+        load_weights(path, {"a": jnp.ones((2, 3))})
 
 
 def test_training_starts_from_a_file(tmp_path):

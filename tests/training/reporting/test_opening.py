@@ -6,6 +6,7 @@ import re
 import pytest
 
 from attention_jax.data.config import ParallelConfig, SubwordsConfig
+from attention_jax.objectives import build_objective
 from attention_jax.training.assembly import assemble
 from attention_jax.training.reporting.opening import opening_lines
 from attention_jax.training.run_directory import RunDirectory
@@ -27,8 +28,10 @@ _HELD = {
 def lines(tmp_path):
     """The lines that a tiny training says after `step` of its updates."""
 
-    def said(*, step=0, schedule=None, num_buckets=1, **training):
+    def said(*, step=0, schedule=None, num_buckets=1, objectives=None, **training):
         config = tiny_config(log_every_steps=5, **training)
+        if objectives is not None:
+            config = dataclasses.replace(config, objectives=build_objective(objectives).terms)
         if schedule is not None:
             name = schedule.pop("name")
             config = dataclasses.replace(config, schedule=lookup(name)(**schedule))
@@ -134,3 +137,19 @@ def test_opening_notes_fewer_checkpoints_than_are_averaged(lines, count, every, 
     assert len(notices) == (saved is not None)
     if saved:
         assert f"count is {count}, but checkpoint_every_steps ({every}) saves {saved}" in notices[0]
+
+
+@pytest.mark.parametrize("start", [11, 12])
+def test_opening_notes_what_begins_after_the_end(lines, start):
+    found, _ = lines(
+        objectives={"nll": {}, "coverage_penalty": {"schedule": {"start_steps": start}}},
+        freezing={"parameters": ("vector",), "start_steps": start + 1},
+    )
+    notices = [line for line in found if line.startswith("notice: ")]
+    assert [words in str(notices) for words in ("coverage_penalty.schedule", "freezing")] == [
+        start == 12, True,
+    ]  # fmt: skip
+    assert notices[-1] == (
+        f"notice: config.training.freezing.start_steps is {start + 1}, but training ends after 12 "
+        "steps, so that it never begins"
+    )

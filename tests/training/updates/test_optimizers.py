@@ -7,14 +7,18 @@ import pytest
 
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanism import find_config, mechanism_names
 from attention_jax.training.updates.optimizers import (
     SGD,
     Adadelta,
     Adam,
     AdamW,
+    _matrices,
     build_optimizer,
     lookup,
 )
+from tests.conformance.battery import small_score
 
 ALL = (Adam, AdamW, Adadelta, SGD)
 
@@ -83,6 +87,35 @@ def test_adamw_decays_matrices_only():
     config = AdamW(learning_rate=0.1, weight_decay=0.3, clip_norm=0.0)
     expected = adam_reference(start(), random_gradients(), 0.1, 0.9, 0.999, 1e-8, decay=0.3)
     assert_close(descend(config, random_gradients(), start())[-1], expected)
+
+
+def parameters_of_heads(num_heads):
+    """Those of heads with every score that heads can have, some with refinements."""
+    scores = {name: small_score(name) for name in mechanism_names()}
+    fields = {name: {"score": score} for name, score in scores.items() if score}
+    fields["refined"] = {"refinements": dict.fromkeys(("qk_norm", "relative_positions"), {})}
+    fields["l2"] = {"refinements": {"qk_norm": {"norm": "l2"}, "attention_sink": {}}}
+    cases = {}
+    for name, more in fields.items():
+        try:
+            config = find_config("multi_head")(num_heads=num_heads, use_bias=True, **more)
+            mechanism = Mechanism.build(config, 6, 6, 6, place="self")
+        except ValueError:  # no score of heads
+            continue
+        cases |= {(name, key): parameter for key, parameter in mechanism.parameters.items()}
+    return cases
+
+
+@pytest.mark.parametrize("num_heads", [1, 4])
+def test_adamw_decays_no_vectors_of_heads(num_heads):
+    """Biases, gains and the vectors of additive scores, by their roles."""
+    tree, expected = {}, {}
+    for (case, key), parameter in parameters_of_heads(num_heads).items():
+        is_vector = parameter.role in ("bias", "scale", "attention_vector")
+        tree.setdefault(case, {})[key] = np.ones(parameter.shape)
+        expected.setdefault(case, {})[key] = not is_vector
+    assert {"bahdanau", "luong_concat", "refined", "l2"} <= set(tree)
+    assert _matrices(tree) == expected
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
