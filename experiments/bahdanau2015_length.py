@@ -12,7 +12,7 @@ from typing import Any
 from attention_jax.training.files import write_text
 from experiments import length_tables, program, seeds, sentence_bleu, tables
 from experiments.grid import SMOKE, Grid, Run
-from experiments.joined_sentences import NUMBERS
+from experiments.joined_sentences import CAVEAT, NUMBERS
 from experiments.length_tables import sentences_of
 
 NAME = "bahdanau2015_length"
@@ -109,7 +109,8 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         }
         length_tables.draw(curves, title, path)
         paths.append(path)
-        sections += [*length_tables.section(title, curves, path.relative_to(out)), ""]
+        caveat = CAVEAT if len(splits) > 1 else ""
+        sections += [*length_tables.section(title, curves, path.relative_to(out), caveat), ""]
     sections += [*_joined_table(runs), "", "## How it was made", "", tables.provenance(runs), ""]
     write_text(page, "\n".join(sections))
     return [page, *paths]

@@ -147,9 +147,10 @@ def comparison(systems: Systems) -> list[str]:
     """Returns the lines of the tables of everything that was measured."""
     found = {name: [run.measures for run in seeds] for name, seeds in systems.items()}
     labels = {name: name for name in found}
+    anywhere = {measure for runs in found.values() for run in runs for measure in run}
     lines = []
     for measures in _TABLES:
-        known = [name for name in measures if any(name in run for run in found[next(iter(found))])]
+        known = [name for name in measures if name in anywhere]
         if known:
             lines += [measure_tables.overview(found, labels, known), ""]
     rows = [

@@ -151,7 +151,8 @@ def _least(
 
 def _opening(grid: Grid, runs: Sequence[Run], out: Path) -> list[str]:
     options = " --full" if grid.name == FULL_NAME else ""
-    config = runs[0].resolved()
+    base = next(run for run in grid.runs(out, out) if run.cell == f"29k_{BASE}")
+    config = base.resolved()  # finished or not: what is described is the grid
     model, training = config["model"], config["training"]
     few = grid.cells.get(f"4k_{BASE}", {}).get("training.num_steps", training["num_steps"])
     return [

@@ -24,7 +24,7 @@ from experiments import (
     tables,
 )
 from experiments.grid import SMOKE, Grid, Run
-from experiments.joined_sentences import NUMBERS
+from experiments.joined_sentences import CAVEAT, NUMBERS
 from experiments.training_curves import METRICS, tokens_per_second
 
 NAME = "encoders_as_matrices"
@@ -135,7 +135,8 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         }
         length_tables.draw(curves, title, path)
         paths.append(path)
-        sections += [*length_tables.section(title, curves, path.relative_to(out)), ""]
+        caveat = CAVEAT if len(splits) > 1 else ""
+        sections += [*length_tables.section(title, curves, path.relative_to(out), caveat), ""]
     sections += tables.reading(out / grid.name)
     sections += ["## How it was made", "", tables.provenance(runs), ""]
     write_text(page, "\n".join(sections))

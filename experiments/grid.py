@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from ml_collections import ConfigDict
 from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.training.config import changed_fields, from_config_dict, template, to_plain
 from attention_jax.training.files import replacing
-from attention_jax.training.run_directory import RunDirectory, read_json
+from attention_jax.training.run_directory import RunDirectory, read_json, writing
 from launch import additions, cli
 
 RECORD = ("config.json", "run.json", "results.json")
+_BLOCK = 4096  # bytes, which a full disk has no room for
 # Overrides with which a run of a `:smoke` config takes seconds.
 SMOKE: Mapping[str, Any] = {
     "training.num_steps": 4,
@@ -167,6 +169,18 @@ class Run:
         """Returns where a file that all runs share is kept."""
         return self.record.parents[2] / name
 
+    def require_room(self) -> None:
+        """Makes the folders of the experiment, and makes sure that files can be written there.
+
+        Raises:
+          RunDirectoryError: If they cannot.
+        """
+        for folder in (self.workdir.parents[1], self.record.parents[2]):
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder) as file:
+                    file.write(bytes(_BLOCK))
+
     def keep(self) -> None:
         """Makes the record, whole or not at all.
 
@@ -174,8 +188,8 @@ class Run:
           RunDirectoryError: If the run has not left what belongs into it.
         """
         unfinished = self.record.with_name(f".{self.record.name}.{os.getpid()}")
-        unfinished.mkdir(parents=True)
         try:
+            unfinished.mkdir(parents=True)
             for name in (*RECORD, *self.grid.kept):
                 shutil.copyfile(self.workdir / name, unfinished / name)
             for name in self.grid.shared:

@@ -18,11 +18,17 @@ Evaluates a trained run on longer inputs: test sentences joined by twos, threes 
 
 usage: python -m experiments.joined_sentences --workdir=DIRECTORY
 
-Every test sentence is in one joined sentence of each kind, together with others drawn at random,
-the same ones for every run. Adds the splits joined_2, joined_3 and joined_4 to the
-run's results.json, and writes sentence_bleu.npz: what BLEU needs of each sentence of all splits.
+A test sentence is in one joined sentence of each kind at most, together with others drawn at
+random, the same ones for every run; the last ones, fewer than a joined sentence takes, are left
+out. Adds the splits joined_2, joined_3 and joined_4 to the run's results.json, and writes
+sentence_bleu.npz: what BLEU needs of each sentence of all splits.
 """
 NUMBERS = (2, 3, 4)
+# What a page has to say of intervals over the joined sentences of several numbers.
+CAVEAT = (
+    "The same sentences recur, joined by twos, by threes and by fours. The intervals take joined "
+    "sentences for independent ones, ignore this, and are too narrow."
+)
 
 
 def main() -> None:

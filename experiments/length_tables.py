@@ -30,8 +30,15 @@ def draw(curves: Curves, title: str, path: Path) -> None:
         save_figure(bleu_by_length_curves(curves, f"BLEU by length, {title}"), temporary)
 
 
-def section(title: str, curves: Curves, plot: Path) -> list[str]:
-    """Returns a heading, the plot and the table of its numbers, line by line."""
+def section(title: str, curves: Curves, plot: Path, caveat: str = "") -> list[str]:
+    """Returns a heading, the plot and the table of its numbers, line by line.
+
+    Args:
+      title: What the sentences are.
+      curves: The scores of each system.
+      plot: What is drawn of them.
+      caveat: What is to be known of the intervals.
+    """
     labels = {
         bucket.first: (bucket.label, bucket.sentences)
         for buckets in curves.values()
@@ -52,7 +59,7 @@ def section(title: str, curves: Curves, plot: Path) -> list[str]:
         "",
         f"![BLEU over source length]({plot})",
         "",
-        "Mean over seeds and 95 % interval.",
+        " ".join(["Mean over seeds and 95 % interval.", *filter(None, [caveat])]),
         "",
         tables.table(["system", *headings], [numbers, *rows]),
     ]

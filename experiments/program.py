@@ -11,15 +11,6 @@ from experiments.grid import Grid, Run
 from experiments.runner import run_all
 from launch import cli
 
-_JOBS = flags.DEFINE_integer("jobs", 1, "Runs at a time.", lower_bound=1)
-_ONLY = flags.DEFINE_list("only", [], "Names of the cells to run; all if empty.")
-_LIST = flags.DEFINE_bool("list", False, "Show the runs and stop.")
-_TABLES_ONLY = flags.DEFINE_bool("tables_only", False, "Run nothing.")
-_SMOKE = flags.DEFINE_bool("smoke", False, "A tiny grid.")
-_FULL = flags.DEFINE_bool("full", False, "The grid at its full size, where there is one.")
-_RUNS = flags.DEFINE_string("runs", "runs", "Where runs train.")
-_OUT = flags.DEFINE_string("out", None, "Where records and tables are written.")
-
 OPTIONS = """
   --jobs=N          runs at a time, which share the cores (1)
   --only=CELL,CELL  run these cells only
@@ -33,6 +24,27 @@ A finished run has a record below --out and is not run again; one that was cut o
 SIGTERM or Ctrl-C make the runs save and stop. Exit codes: 0, 1 if a run failed, 2 after a mistake,
 75 or 130 after SIGTERM or Ctrl-C.
 """
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the flags of a program that runs a grid."""
+    flags.DEFINE_integer("jobs", 1, "Runs at a time.", lower_bound=1)
+    flags.DEFINE_list("only", [], "Names of the cells to run; all if empty.")
+    flags.DEFINE_bool("list", False, "Show the runs and stop.")
+    flags.DEFINE_bool("tables_only", False, "Run nothing.")
+    flags.DEFINE_bool("smoke", False, "A tiny grid.")
+    flags.DEFINE_string("runs", "runs", "Where runs train.")
+    return define_grid_flags(argv)
+
+
+def define_grid_flags(argv: list[str]) -> list[str]:
+    """Defines the flags of a program that only reads a grid: which one, and where its records are.
+
+    They are not defined where this module is imported, so that no program takes flags it ignores.
+    """
+    flags.DEFINE_bool("full", False, "The grid at its full size, where there is one.")
+    flags.DEFINE_string("out", None, "Where records and tables are written.")
+    return argv
 
 
 def run(
@@ -52,55 +64,57 @@ def run(
     """
 
     def main() -> int:
-        grid = chosen_grid(make_grid, make_full_grid)
-        runs_root = Path(_RUNS.value)
-        out = Path(_OUT.value) if _OUT.value else _default_out(runs_root)
+        smoke, runs_root = cli.value("smoke"), Path(cli.value("runs"))
+        grid = chosen_grid(make_grid, make_full_grid, full=cli.value("full"), smoke=smoke)
+        usual = runs_root / "smoke_results" if smoke else "docs/results"
+        out = Path(cli.value("out") or usual)
         runs = grid.runs(runs_root, out)
-        chosen = _chosen(runs, grid)
+        chosen = _chosen(runs, grid, cli.value("only"))
         for each in runs:
             each.resolved()  # mistakes in any cell come before the first hour of training
-        if _LIST.value:
+        if cli.value("list"):
             _show(chosen)
             return 0
-        code = 0 if _TABLES_ONLY.value else run_all(chosen, _JOBS.value, _say)
+        tables_only = cli.value("tables_only")
+        code = 0 if tables_only else run_all(chosen, cli.value("jobs"), _say)
         finished = [each for each in runs if each.is_finished()]
         if finished:
             paths = write_report(grid, finished, out)
             _say(f"Written: {', '.join(map(str, paths))}")
-        elif _TABLES_ONLY.value:
+        elif tables_only:
             raise UserError(f"{out / grid.name / 'runs'}: expected a record, found none")
         return code
 
-    cli.run(main, f"{usage.strip()}\n{OPTIONS}")
+    cli.run(main, f"{usage.strip()}\n{OPTIONS}", define_flags)
 
 
 def chosen_grid(
-    make_grid: Callable[[bool], Grid], make_full_grid: Callable[[], Grid] | None
+    make_grid: Callable[[bool], Grid],
+    make_full_grid: Callable[[], Grid] | None,
+    *,
+    full: bool,
+    smoke: bool = False,
 ) -> Grid:
-    """Returns the grid that --smoke and --full ask for; its arguments are as those of `run`.
+    """Returns the grid that --full and --smoke ask for; the functions are those of `run`.
 
     Raises:
       UserError: If there is no such grid.
     """
-    if not _FULL.value:
-        return make_grid(_SMOKE.value)
+    if not full:
+        return make_grid(smoke)
     if make_full_grid is None:
         raise UserError("--full: expected an experiment with a full size, found one without")
-    if _SMOKE.value:
+    if smoke:
         raise UserError("--full: expected it without --smoke, found both")
     return make_full_grid()
 
 
-def _default_out(runs: Path) -> Path:
-    return runs / "smoke_results" if _SMOKE.value else Path("docs/results")
-
-
-def _chosen(runs: Sequence[Run], grid: Grid) -> list[Run]:
-    for name in _ONLY.value:
+def _chosen(runs: Sequence[Run], grid: Grid, only: Sequence[str]) -> list[Run]:
+    for name in only:
         if name not in grid.cells:
             known = ", ".join(grid.cells)
             raise UserError(f"--only: expected some of {known}, found {name!r}")
-    return [each for each in runs if not _ONLY.value or each.cell in _ONLY.value]
+    return [each for each in runs if not only or each.cell in only]
 
 
 def _show(runs: Sequence[Run]) -> None:

@@ -1,7 +1,8 @@
 """Runs the runs of a grid, some at a time, each as processes of its own with a log file.
 
 A run that fails is reported and the others go on. Told to stop, the runner passes the signal on and
-waits: training saves, and the same command later continues it.
+waits: training saves, and the same command later continues it. Whatever else ends the runner, it
+leaves no run behind that nobody looks after.
 """
 
 import contextlib
@@ -55,14 +56,22 @@ def run_all(runs: Sequence[Run], jobs: int = 1, say: Callable[[str], None] = pri
 
     Returns:
       The exit code: 0; 1 if a run failed; 75 or 130 after SIGTERM or SIGINT.
+
+    Raises:
+      RunDirectoryError: If nothing can be written where runs train or records are kept.
     """
     waiting = [run for run in runs if not run.is_finished()]
     if not waiting:
         say(f"All {len(runs)} runs are finished.")
         return 0
+    waiting[0].require_room()  # before hours of training, whose record could not be kept
     say(f"{len(runs)} runs, {len(runs) - len(waiting)} finished; {jobs} at a time")
     with _signals() as received:
-        return _Schedule(waiting, len(runs), jobs, say).work(received)
+        schedule = _Schedule(waiting, len(runs), jobs, say)
+        try:
+            return schedule.work(received)
+        finally:
+            schedule.end()
 
 
 class _Schedule:
@@ -96,28 +105,45 @@ class _Schedule:
             return _SIGNAL_CODES[stopped]
         return FAILED if self._failed else 0
 
+    def end(self) -> None:
+        """Stops what is still at work, for no signal of ours reaches it, and waits: it saves."""
+        for active in self._active:
+            active.process.terminate()
+        for active in self._active:
+            active.process.wait()
+
     def _start(self, run: Run, cores: Sequence[int]) -> None:
-        run.log.parent.mkdir(parents=True, exist_ok=True)
         first, *rest = run.commands()
-        self._active.append(_Active(run, cores, rest, _launch(first, run, cores), time.monotonic()))
+        try:
+            run.log.parent.mkdir(parents=True, exist_ok=True)
+            process = _launch(first, run, cores)
+        except OSError as error:
+            self._slots.append(cores)
+            self._fail(run, f"it cannot start: {error}")
+            return
+        self._active.append(_Active(run, cores, rest, process, time.monotonic()))
         self._say(f"{run.name}: started, log in {run.log}")
 
     def _look_after(self, active: _Active, stopped: signal.Signals | None) -> None:
         code = active.process.poll()
         if code is None:
             return
+        run, reason = active.run, f"exit code {code}: {_last_line(active.run.log)}"
         if code == 0 and active.rest and not stopped:
-            active.process = _launch(active.rest.pop(0), active.run, active.cores)
-            return
+            try:
+                active.process = _launch(active.rest[0], run, active.cores)
+                del active.rest[0]
+                return
+            except OSError as error:
+                reason = f"it cannot go on: {error}"
         self._active.remove(active)
         self._slots.append(active.cores)
-        run = active.run
         if code == 0 and not active.rest:
             self._finish(active)
         elif stopped:
             self._say(f"{run.name}: stopped; the same command continues it")
         else:
-            self._fail(run, f"exit code {code}: {_last_line(run.log)}")
+            self._fail(run, reason)
 
     def _finish(self, active: _Active) -> None:
         run = active.run
@@ -181,7 +207,7 @@ def _launch(command: Sequence[str], run: Run, cores: Sequence[int]) -> subproces
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     if cores:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(OSError):  # such as that it has ended
             os.sched_setaffinity(process.pid, cores)  # long before it makes its threads
     return process
 
@@ -196,9 +222,13 @@ def _shares_of_cores(jobs: int) -> list[list[int]]:
 
 
 def _tail(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-        return file.read().decode("utf-8", errors="replace")
+    """Returns the end of a log; nothing where somebody has removed it, which is no failure."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            return file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _last_line(log: Path) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.errors import RunDirectoryError
+from attention_jax.evaluation.aer import error_rate
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.evaluation.chrf import chrf_from_statistics
 from attention_jax.training.files import replacing
@@ -16,12 +17,6 @@ FILE = "sentence_measures.npz"
 
 Sums = Float[np.ndarray, "*R F"]
 Scores = Float[np.ndarray, "*R"]
-
-
-def error_rate(sums: Sums) -> Scores:
-    """Computes 100 (1 - (hits_S + hits_P) / (|A| + |S|)) from |A|, |S|, hits_S and hits_P."""
-    links, sure, sure_hits, possible_hits = np.moveaxis(sums, -1, 0)
-    return 100 * (1 - (sure_hits + possible_hits) / np.maximum(links + sure, 1e-12))
 
 
 def share(sums: Sums) -> Scores:

@@ -13,6 +13,7 @@ from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.config import from_config_dict
 from attention_jax.training.files import write_json
+from attention_jax.training.run_directory import writing
 from experiments import attention_record, program
 from experiments import coverage_vs_supervised as experiment
 from experiments.grid import Run
@@ -32,15 +33,20 @@ Words = Sequence[Sequence[str]]
 
 def main() -> None:
     """Measures every teacher in every condition."""
-    grid = program.chosen_grid(experiment.make_grid, experiment.make_full_grid)
-    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own, like --full
+    grid = program.chosen_grid(
+        experiment.make_grid, experiment.make_full_grid, full=cli.value("full")
+    )
+    out = Path(cli.value("out") or "docs/results")
     path = out / grid.name / experiment.TEACHERS
     found = {}
     for run in grid.runs(Path("runs"), out):
         if run.seed == grid.seeds[0] and "_ce_" in run.cell:
             found[run.cell.replace("_ce", "")] = _measured(run)
             print(run.cell, found[run.cell.replace("_ce", "")], flush=True)
-            write_json(path, found)
+            with writing(path):
+                write_json(path, found)
+    if not found:
+        raise UserError(f"{grid.name}: expected cells with a teacher, found none")
 
 
 def teacher_scores(
@@ -96,4 +102,4 @@ def _words(split: Split) -> tuple[Words, Words]:
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, program.define_grid_flags)

@@ -50,7 +50,8 @@ def main() -> None:
     """Keeps the records of the runs that are named, and writes the report of all."""
     for run in map(Path, flags.FLAGS.run):
         keep_record(run, RECORDS / config_name(run))
-    records = {path.name: read_record(path) for path in sorted(RECORDS.glob("*"))}
+    folders = sorted(path for path in RECORDS.glob("*") if path.is_dir())
+    records = {path.name: read_record(path) for path in folders}
     if not records:
         raise UserError(f"{RECORDS}: expected a record, found none; name a finished run by --run")
     write_text(REPORT, report(records))

@@ -25,8 +25,10 @@ experiment's page shows; with --full those of the full size.
 
 def main() -> None:
     """Measures every finished run."""
-    grid = program.chosen_grid(experiment.make_grid, experiment.make_full_grid)
-    out = Path(cli.value("out") or "docs/results")  # a flag of the experiment's own, like --full
+    grid = program.chosen_grid(
+        experiment.make_grid, experiment.make_full_grid, full=cli.value("full")
+    )
+    out = Path(cli.value("out") or "docs/results")
     runs = grid.runs(Path("runs"), out)
     finished = [run for run in runs if run.is_finished()]
     if not finished:
@@ -45,4 +47,4 @@ def _training_text(run: Run) -> Texts:
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE)
+    cli.run(main, USAGE, program.define_grid_flags)

@@ -25,6 +25,13 @@ usage: python -m experiments.vaswani2017_table3 [--OPTION=VALUE ...]
 """
 _DEPTH, _HEADS, _LAYERS, _WIDTH = 128, 4, 3, 512
 _STACKS = ("model.encoder.", "model.decoder.")
+_TESTS = (
+    "Mean ± standard deviation over seeds. p: of the difference in BLEU from the base, where both "
+    f"are finished, by a two-sided paired bootstrap of {seeds.RESAMPLES:,} draws over sentences "
+    "and over seeds, each row by itself: of so many tests some have p < 0.05 by chance, and from "
+    "two or three seeds p is only approximate. A row of a single seed is tested over sentences "
+    "only."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +152,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     layout = {"": {known[name].change: name for name in grid.cells}}
     panels = score_panels(layout, found, runs, ("bleu",))
     save_figure(score_dots(panels, "The Transformer's ablation", reference="base"), plot)
-    sections = [*_opening(grid, runs), _table(grid, runs, found), "", measure_tables.LEGEND, "",
+    sections = [*_opening(grid, runs), _table(grid, runs, found), "", _TESTS, "",
                 f"![Perplexity and BLEU of every row]({plot.relative_to(out)})", "",
                 *tables.reading(plot.parent),
                 "## How it was made", "", tables.provenance(runs), ""]  # fmt: skip
@@ -174,8 +181,6 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "paper 100,000 of about 25,000 tokens a side;",
         "- perplexities are of subwords, of other vocabularies than the paper's;",
         f"- seeds: {len(grid.seeds)}; the paper has one run of each row.",
-        "",
-        "p: of the difference in BLEU from the base, by a bootstrap over sentences and seeds.",
         "",
     ]
 

@@ -9,6 +9,18 @@ from jaxtyping import Float
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks
 
 
+def error_rate(counts: Float[np.ndarray, "*R F"]) -> Float[np.ndarray, "*R"]:
+    """Computes 100 (1 - (|A & S| + |A & P|) / (|A| + |S|)); 0 if there is nothing to find or wrong.
+
+    Args:
+      counts: |A|, |S|, |A & S| and |A & P|, in this order, or sums of them.
+    """
+    links, sure, sure_hits, possible_hits = np.moveaxis(counts, -1, 0)
+    total = links + sure
+    rate = 100 * (1 - (sure_hits + possible_hits) / np.where(total, total, 1))
+    return np.where(total, rate, 0.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class LinkCounts:
     """What precision, recall and AER are made of; counts of sentence pairs add up.
@@ -45,9 +57,8 @@ class LinkCounts:
 
     @property
     def aer(self) -> float:
-        """100 (1 - (|A & S| + |A & P|) / (|A| + |S|)); 0 if there is nothing to find or wrong."""
-        total = self.links + self.sure
-        return 100 * (1 - (self.sure_hits + self.possible_hits) / total) if total else 0.0
+        """Alignment error rate, see `error_rate`."""
+        return float(error_rate(np.array(dataclasses.astuple(self), float)))
 
 
 def count_links(

@@ -31,14 +31,16 @@ usage: python -m experiments.scaling.measure [--OPTION=VALUE ...]
   --only=NAME,NAME    these series only: batch, length, hidden, attention, strong, weak
   --again             measure again what was already measured with the same code
   --rounds=N          how often each number is measured (5)
-  --peak_tflops=X     peak of a device with bfloat16, for utilisation, where it is not known
-  --out=DIRECTORY     results as JSON, Markdown and PNG (docs/results/scaling)
+  --peak_tflops=X     peak of a device with bfloat16, for utilisation, where it is not known; kept
+                      with the results, also with those that were measured before
+  --out=DIRECTORY     results as JSON, Markdown and PNG (docs/results/scaling; with --smoke
+                      runs/smoke_results/scaling)
   --workdir=DIRECTORY what the processes have to say (runs/scaling)
   --smoke             tiny sizes, to see that it works
 
 for example:
   python -m experiments.scaling.measure --platform=cpu
-  python -m experiments.scaling.measure --smoke --out=/tmp/scaling
+  python -m experiments.scaling.measure --smoke --out=runs/scaling_trial
 """
 _PROBE = "import jax; print(jax.default_backend(), jax.device_count())"
 
@@ -50,17 +52,17 @@ def define_flags(argv: list[str]) -> list[str]:
     flags.DEFINE_bool("again", False, "Measure again what was measured.")
     flags.DEFINE_integer("rounds", 5, "How often each number is measured.", lower_bound=1)
     flags.DEFINE_float("peak_tflops", 0.0, "Peak of a device.", lower_bound=0.0)
-    flags.DEFINE_string("out", "docs/results/scaling", "Where results are written.")
+    flags.DEFINE_string("out", None, "Where results are written.")
     flags.DEFINE_string("workdir", "runs/scaling", "Where logs are kept.")
     flags.DEFINE_bool("smoke", False, "Whether everything is tiny.")
     return argv
 
 
 def main() -> None:
-    """Measures what is not measured yet, and writes after every series."""
+    """Measures what is not measured yet, and writes after every series, also a known one."""
     platform, devices = find_platform(cli.value("platform"))
     series = chosen(all_series(platform, devices, smoke=cli.value("smoke")), cli.value("only"))
-    path = Path(cli.value("out")) / f"{platform}.json"
+    path = out_folder() / f"{platform}.json"
     results = report.load(path)
     conditions = Conditions(
         rounds=cli.value("rounds"), min_seconds=0.0 if cli.value("smoke") else 0.5,
@@ -69,13 +71,21 @@ def main() -> None:
     for each in series:
         if is_current(results.get(each.name), each) and not cli.value("again"):
             print(f"{each.name}: measured already; --again measures again")
-            continue
-        print(f"{each.name}: {each.title}", flush=True)
-        results[each.name] = run(each, platform, conditions, Path(cli.value("workdir")).absolute())
-        text = page.page(platform, results, peak=1e12 * cli.value("peak_tflops"))
-        report.write(path, results, text)
+        else:
+            print(f"{each.name}: {each.title}", flush=True)
+            workdir = Path(cli.value("workdir")).absolute()
+            results[each.name] = run(each, platform, conditions, workdir)
+        if cli.value("peak_tflops"):
+            results[each.name]["peak_flops"] = 1e12 * cli.value("peak_tflops")
+        report.write(path, results, page.page(platform, results))
         figures.draw(platform, results, path.with_suffix(".png"))
     print(f"Written: {path}, {path.with_suffix('.md')} and {path.with_suffix('.png')}")
+
+
+def out_folder() -> Path:
+    """Returns where results are written; what is tiny never replaces what was measured."""
+    usual = "runs/smoke_results/scaling" if cli.value("smoke") else "docs/results/scaling"
+    return Path(cli.value("out") or usual)
 
 
 def find_platform(asked: str | None) -> tuple[str, int]:

@@ -13,18 +13,18 @@ _IDLE = 0.2  # cores that others may use on a machine that is called idle
 _DEVICES = {"strong": False, "weak": True}  # whether the batch grows with the devices
 
 
-def page(platform: str, results: Mapping[str, Any], *, peak: float = 0.0) -> str:
+def page(platform: str, results: Mapping[str, Any]) -> str:
     """Returns the page.
 
     Args:
       platform: Where it was measured.
-      results: By the names of the series.
-      peak: Rate that utilisation is measured by (1/s), or 0 for what is known of the device.
+      results: By the names of the series. Utilisation is measured by a result's `peak_flops`
+        (1/s), or by what is known of the device.
     """
     lines = [f"# Scaling on {_TITLES[platform]}", "", *_introduction(platform), ""]
     lines += [f"![time and speed over sizes and devices]({platform}.png)", ""]
     for name, result in results.items():
-        lines += [f"## {result['title']}", "", *_table(name, result, platform, peak), ""]
+        lines += [f"## {result['title']}", "", *_table(name, result, platform), ""]
         lines += [*_reading(name, result), *_conditions(result), ""]
     return "\n".join(lines)
 
@@ -47,8 +47,9 @@ def _introduction(platform: str) -> list[str]:
     return lines
 
 
-def _table(name: str, result: Mapping[str, Any], platform: str, peak: float) -> list[str]:
-    peak_rate = analysis.peak_flops(result["points"][0]["device"], peak)
+def _table(name: str, result: Mapping[str, Any], platform: str) -> list[str]:
+    given = result.get("peak_flops", 0.0)
+    peak_rate = analysis.peak_flops(result["points"][0]["device"], given)
     gains = _gains(name, result, platform)
     headings = ["", result["axis"], "ms a step", "target tokens/s", "GFLOP/s"]
     headings += ["of the bfloat16 peak"] if peak_rate else []

@@ -207,9 +207,10 @@ def describe(workload: Workload, setting: Setting) -> dict[str, Any]:
 
 
 def is_current(result: Mapping[str, Any] | None, workload: Workload, setting: Setting) -> bool:
-    """Tells whether a result was measured with this code, these settings and this machine."""
+    """Tells whether a result is whole, and of this code, these settings and this machine."""
     return result is not None and (
-        result["description"] == describe(workload, setting)
+        not result["failures"]
+        and result["description"] == describe(workload, setting)
         and is_of_this_code(result["commit"])
         and result["hardware"] == hardware()
     )

@@ -80,7 +80,7 @@ class Measurement:
       ready: What the worker said when it was set up, `units` among it: the units of work of a
         repetition by name.
       set_up_seconds: How long the set-up took, compilation included.
-      peak_rss_mib: The largest resident set after set-up.
+      peak_rss_mib: The largest resident set after set-up; NaN where the contender did not tell.
     """
 
     seconds: list[float]
@@ -135,8 +135,11 @@ def measure(
                 failures[contender.name] = str(error)
                 log(f"  {contender.name}: {error}")
         _run_rounds(workers, results, failures, conditions)
-        for name in results:
-            results[name].peak_rss_mib = workers[name].quit(conditions.run_limit)
+        for name, result in results.items():
+            try:
+                result.peak_rss_mib = workers[name].quit(conditions.run_limit)
+            except WorkerError as error:  # its times stand, and those of the others
+                log(f"  {name}: peak memory unknown: {error}")
     finally:
         for worker in workers.values():
             worker.close()

@@ -1,6 +1,5 @@
 """The cost of one attention query against the length of the source; see `USAGE`."""
 
-import json
 import statistics
 import time
 from collections.abc import Sequence
@@ -18,6 +17,8 @@ from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
+from attention_jax.training.run_directory import writing
+from experiments.speed import report
 from launch import cli
 
 USAGE = """
@@ -45,12 +46,13 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> None:
     """Measures, writes JSON, a page and a plot."""
+    path = Path(flags.FLAGS.out) / "local_attention.json"
+    with writing(path):  # before minutes of measuring, whose numbers would be lost
+        path.parent.mkdir(parents=True, exist_ok=True)
     results = measure(LENGTHS, QUERIES, ROUNDS)
-    out = Path(flags.FLAGS.out)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "local_attention.json").write_text(json.dumps(results, indent=1) + "\n")
-    (out / "local_attention.md").write_text(page(results))
-    save_figure(plot(results), out / "local_attention.png")
+    report.write(path, results, page(results))
+    with writing(path.with_suffix(".png")):
+        save_figure(plot(results), path.with_suffix(".png"))
     print(page(results))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attention_jax.data.lines import read_lines
-from attention_jax.evaluation.aer import LinkCounts, count_links, saer
+from attention_jax.evaluation.aer import LinkCounts, count_links, error_rate, saer
 from attention_jax.evaluation.pharaoh import marked_links, parse_lines, transposed
 
 GOLD = marked_links([(0, 0), (1, 1)], [(2, 1), (2, 2)])
@@ -63,6 +63,12 @@ def test_nothing_to_count():
     assert (silent.precision, silent.recall, silent.aer) == (0, 0, 100)
     unasked = count_links([[(0, 0)]], [marked_links([])])
     assert (unasked.precision, unasked.recall, unasked.aer) == (0, 0, 100)
+
+
+def test_error_rates_of_rows_are_those_of_their_counts():
+    rows = np.array([[3.0, 2.0, 2.0, 3.0], [5.0, 4.0, 1.0, 2.0], [0.0, 0.0, 0.0, 0.0]])
+    assert error_rate(rows).tolist() == [LinkCounts(*row).aer for row in rows]
+    assert error_rate(rows)[-1] == error_rate(np.zeros(4)) == 0
 
 
 def test_possible_links_cost_nothing_and_gain_no_recall():

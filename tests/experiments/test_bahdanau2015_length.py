@@ -9,7 +9,7 @@ from attention_jax.evaluation.bleu import FIELDS
 from attention_jax.training.run_directory import read_json
 from experiments import bahdanau2015_length as experiment
 from experiments import seeds, sentence_bleu
-from experiments.joined_sentences import NUMBERS
+from experiments.joined_sentences import CAVEAT, NUMBERS
 from experiments.sentence_bleu import SentenceBleu
 
 SPLITS = ("test", *(f"joined_{number}" for number in NUMBERS))
@@ -81,6 +81,7 @@ def test_write_report_has_our_numbers_beside_the_papers(records, tmp_path):
     for number in ("13.93", "21.50", "17.82", "26.75", "+3.68"):
         assert number in text
     assert "Only" not in text
+    assert text.count(CAVEAT) == 1 and CAVEAT in text.split("length, joined")[1]
     for plot in plots:
         assert plot.read_bytes().startswith(b"\x89PNG")
         assert f"({plot.relative_to(tmp_path)})" in text

@@ -84,6 +84,14 @@ def test_comparison_shows_what_was_measured(numpy_rng):
     assert aligned
 
 
+def test_comparison_shows_measures_that_the_first_system_lacks(numpy_rng):
+    blind, seeing = ({"bleu": translations(numpy_rng, 0.6)} for _ in range(2))
+    seeing["aer"] = alignments(numpy_rng, 0.5)
+    text = "\n".join(comparison({"blind": measured([blind]), "seeing": measured([seeing])}))
+    _, table = text.split("AER ↓")
+    assert "| blind | 1 | – |" in table and re.search(r"\| seeing \| 1 \| \d", table)
+
+
 def test_count_dropped_adds_a_measure_to_every_run():
     animals = {"dog": "hund", "cat": "katze", "horse": "pferd"}
     # Enough other words for these not to be the most frequent, which do not count.

@@ -108,6 +108,19 @@ def test_write_report_compares_with_the_base_and_judges_claims(records, tmp_path
     assert "29k\\_neural target" in sentences.read_text()
 
 
+def test_a_grid_of_which_few_pairs_are_run_first_is_described_by_its_base(
+    records, tmp_path, numpy_rng
+):
+    grid, runs = records
+    small = next(run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell == "4k_base")
+    measures = {name: shares(numpy_rng, name, 0.3) for name in sorted(MEASURES)}
+    measures |= {"bleu": translations(numpy_rng, 0.7), "chrf": characters(numpy_rng)}
+    measures["aer"] = measures["saer"] = alignments(numpy_rng, 0.6)
+    write_record(small, measures)
+    text = experiment.write_report(grid, [small, *runs], tmp_path)[0].read_text()
+    assert "2,000 updates of 64 sentences (1,000 updates with 4,000 pairs)" in text
+
+
 def test_write_report_shows_teachers_and_a_reading_where_there_are_some(records, tmp_path):
     grid, runs = records
     folder = tmp_path / grid.name

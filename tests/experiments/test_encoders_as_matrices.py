@@ -9,7 +9,7 @@ from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
 from experiments import encoders_as_matrices as experiment
 from experiments import seeds, sentence_bleu
-from experiments.joined_sentences import NUMBERS
+from experiments.joined_sentences import CAVEAT, NUMBERS
 from experiments.sentence_bleu import SentenceBleu
 from tests.experiments.measured import alignments, translations, write_record
 
@@ -89,4 +89,5 @@ def test_write_report_has_a_row_for_every_encoder(records, tmp_path):
     assert "| – |" in rows["bidirectional GRU, one vector"]  # no alignment without attention
     differences = re.search(r"BLEU against bidirectional GRU.*?\n\n", text, re.DOTALL)[0]
     assert re.search(r"concatenation \| -\d", differences)
+    assert text.count(CAVEAT) == 1 and CAVEAT in text.split("length, joined")[1]
     assert text.count("## BLEU by source length") == len(experiment._LENGTHS) == len(plots)

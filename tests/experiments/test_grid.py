@@ -128,6 +128,14 @@ def test_keep_makes_no_part_of_a_record(tmp_path, missing):
     assert list(run.record.parent.iterdir()) == []
 
 
+def test_keep_reports_a_folder_that_cannot_be_written(tmp_path):
+    run, *_ = make_runs(tmp_path)
+    fill(run)
+    (tmp_path / "out").write_text("no folder")
+    with pytest.raises(RunDirectoryError, match="cannot be made"):
+        run.keep()
+
+
 def test_is_finished_refuses_the_record_of_another_config(tmp_path):
     run, *_ = make_runs(tmp_path)
     fill(run)
@@ -232,6 +240,50 @@ def test_run_all_does_the_second_command_after_the_first(scripted):
     type(runs[0]).commands = lambda self: [first, then]
     assert runner.run_all(runs) == 0
     assert (runs[0].workdir.parents[1] / "trace").read_text() == "first second"
+
+
+@pytest.mark.parametrize("name", ["runs", "out"])
+def test_run_all_starts_nothing_where_its_folders_cannot_be_written(tmp_path, capsys, name):
+    (tmp_path / name).symlink_to(tmp_path / "missing" / "folder")
+    with pytest.raises(RunDirectoryError, match=f"{name}/trial cannot be written"):
+        runner.run_all(make_runs(tmp_path))
+    assert "started" not in capsys.readouterr().out
+
+
+def test_run_all_goes_on_where_a_log_cannot_be_written(scripted, capsys):
+    log = "workdir.with_suffix('.log')"
+    runs = scripted(f"done()\nif name == 'b/seed0': {log}.unlink(); {log}.mkdir()")[:3]
+    once = type(runs[0]).commands
+    type(runs[0]).commands = lambda run: once(run) * 2
+    runs[0].log.mkdir()
+    assert runner.run_all(runs) == runner.FAILED
+    assert [run.is_finished() for run in runs] == [False, False, True]
+    shown = capsys.readouterr().out
+    assert "a/seed0: FAILED, it cannot start" in shown
+    assert "b/seed0: FAILED, it cannot go on" in shown
+
+
+def test_run_all_stops_its_runs_when_something_unforeseen_ends_it(scripted):
+    waits = """
+def save(number, frame):
+    time.sleep(0.3)
+    workdir.with_suffix('.saved').touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+(shared / name.replace('/', '_')).touch()
+time.sleep(60)
+"""
+    run = scripted(waits)[0]
+
+    def say(line):
+        if "started" in line:
+            while not (run.workdir.parents[1] / "a_seed0").exists():
+                time.sleep(0.02)
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        runner.run_all([run], say=say)
+    assert run.workdir.with_suffix(".saved").exists()
 
 
 MEETING = """

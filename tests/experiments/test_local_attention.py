@@ -1,5 +1,10 @@
 """The measurement of local attention, at a tiny size; no time is judged."""
 
+from types import SimpleNamespace
+
+import pytest
+
+from attention_jax.errors import UserError
 from experiments.speed import local_attention
 
 
@@ -14,3 +19,37 @@ def test_measure_covers_every_mechanism_and_length(monkeypatch):
     assert all(len(values) == 2 for values in results["microseconds"].values())
     text = local_attention.page(results)
     assert "| 24 |" in text and "local_p" in text
+
+
+@pytest.fixture
+def written_to(monkeypatch):
+    def write_to(path):
+        flags = SimpleNamespace(FLAGS=SimpleNamespace(out=str(path)))
+        monkeypatch.setattr(local_attention, "flags", flags)
+
+    return write_to
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_measuring(
+    written_to, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    written_to(tmp_path / "file")
+    monkeypatch.setattr(local_attention, "measure", lambda *_: pytest.fail("measured"))
+    with pytest.raises(UserError, match="cannot be written"):
+        local_attention.main()
+
+
+def test_main_writes_results_a_page_and_a_plot(written_to, tmp_path, monkeypatch):
+    names = dict.fromkeys(local_attention.MECHANISMS, [1.0, 2.0])
+    results = {"command": "python", "device": "cpu", "jax": "1", "batch": 2, "depth": 8,
+               "lengths": [24, 32], "microseconds": names,
+               "slope_ns_per_slot": dict.fromkeys(names, 1.0)}  # fmt: skip
+    monkeypatch.setattr(local_attention, "measure", lambda *_: results)
+    written_to(tmp_path / "new")
+    local_attention.main()
+    assert sorted(path.suffix for path in (tmp_path / "new").iterdir()) == [".json", ".md", ".png"]
+    (tmp_path / "new" / "local_attention.json").unlink()
+    (tmp_path / "new" / "local_attention.json").mkdir()
+    with pytest.raises(UserError, match="expected to write results"):
+        local_attention.main()

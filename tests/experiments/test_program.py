@@ -1,39 +1,53 @@
+import functools
 from types import SimpleNamespace
 
 import pytest
+from absl import flags
 
 from attention_jax.errors import UserError
-from experiments import program
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """Sets what the command line asks for."""
-
-    def ask(full=False, smoke=False):
-        monkeypatch.setattr(program, "_FULL", SimpleNamespace(value=full))
-        monkeypatch.setattr(program, "_SMOKE", SimpleNamespace(value=smoke))
-
-    return ask
+from experiments import program, teachers, untranslated
 
 
 def grid(smoke=False):
     return "tiny" if smoke else "small"
 
 
-def test_chosen_grid_is_the_one_that_was_asked_for(asked):
-    asked()
-    assert program.chosen_grid(grid, lambda: "full") == "small"
-    asked(smoke=True)
-    assert program.chosen_grid(grid, lambda: "full") == "tiny"
-    asked(full=True)
-    assert program.chosen_grid(grid, lambda: "full") == "full"
+def full_grid():
+    return "full"
 
 
-def test_full_size_is_refused_where_there_is_none_or_with_smoke(asked):
-    asked(full=True)
+def test_chosen_grid_is_the_one_that_was_asked_for():
+    assert program.chosen_grid(grid, full_grid, full=False) == "small"
+    assert program.chosen_grid(grid, full_grid, full=False, smoke=True) == "tiny"
+    assert program.chosen_grid(grid, full_grid, full=True) == "full"
+
+
+def test_full_size_is_refused_where_there_is_none_or_with_smoke():
     with pytest.raises(UserError, match="--full: expected an experiment with a full size"):
-        program.chosen_grid(grid, None)
-    asked(full=True, smoke=True)
+        program.chosen_grid(grid, None, full=True)
     with pytest.raises(UserError, match="--full: expected it without --smoke"):
-        program.chosen_grid(grid, lambda: "full")
+        program.chosen_grid(grid, full_grid, full=True, smoke=True)
+
+
+@pytest.fixture
+def defined(monkeypatch):
+    """The flags that are defined from now on."""
+    values = flags.FlagValues()
+    kinds = ("DEFINE_bool", "DEFINE_integer", "DEFINE_list", "DEFINE_string")
+    define = {kind: functools.partial(getattr(flags, kind), flag_values=values) for kind in kinds}
+    monkeypatch.setattr(program, "flags", SimpleNamespace(**define))
+    return values
+
+
+def test_programs_that_only_read_a_grid_refuse_flags_of_running_it(defined):
+    program.define_grid_flags([])
+    assert sorted(defined) == ["full", "out"]
+    with pytest.raises(flags.UnrecognizedFlagError, match="jobs"):
+        defined(["program", "--jobs=2"])
+
+
+def test_no_program_takes_flags_of_a_module_that_it_imports(defined):
+    program.define_flags([])
+    for module in (teachers, untranslated):
+        assert module.program is program
+    assert {"full", "jobs", "list", "tables_only"} <= set(defined) - set(flags.FLAGS)

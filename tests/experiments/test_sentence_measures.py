@@ -26,6 +26,7 @@ def test_score_is_taken_row_by_row():
 
 def test_nothing_counted_scores_no_error():
     assert corpus_score(SentenceMeasure("repeated", np.zeros((2, 2)))) == 0.0
+    assert corpus_score(SentenceMeasure("aer", np.zeros((2, 4)))) == 0.0
 
 
 def test_save_and_load_return_the_same(tmp_path, numpy_rng):

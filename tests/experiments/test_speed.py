@@ -20,6 +20,8 @@ from experiments.speed.harness import (
     Conditions,
     Contender,
     Measurement,
+    Worker,
+    WorkerError,
     measure,
     paired_ratios,
     wait_until_quiet,
@@ -111,6 +113,23 @@ def test_measure_stops_a_contender_that_never_answers(tmp_path):
     measured, failures = run(tmp_path, sleeper("asleep", 60.0), conditions=conditions)
     assert not measured
     assert "no answer within 1 s" in failures["asleep"]
+
+
+def test_measure_keeps_the_times_of_a_contender_that_dies_at_its_end(tmp_path, monkeypatch):
+    quit_normally = Worker.quit
+
+    def quit_worker(worker, limit):
+        if worker.name == "short":
+            raise WorkerError("killed")
+        return quit_normally(worker, limit)
+
+    monkeypatch.setattr(Worker, "quit", quit_worker)
+    said = []
+    contenders = [sleeper("short", 0.0), sleeper("long", 0.01)]
+    measured, failures = measure(contenders, QUICK, directory=tmp_path, log=said.append)
+    assert not failures and [len(each.seconds) for each in measured.values()] == [3, 3]
+    assert np.isnan(measured["short"].peak_rss_mib) and measured["long"].peak_rss_mib > 1
+    assert "  short: peak memory unknown: killed" in said
 
 
 def test_measure_gives_every_contender_its_environment(tmp_path):
@@ -246,11 +265,14 @@ def test_is_current_notices_other_settings(tmp_path, monkeypatch):
         "description": json.loads(json.dumps(benchmark.describe(workload(), setting))),
         "commit": "c0ffee",
         "hardware": benchmark.hardware(),
+        "failures": {},
     }
     assert benchmark.is_current(known, workload(), setting)
     assert not benchmark.is_current(None, workload(), setting)
     assert not benchmark.is_current(known, workload(conditions=QUICK), setting)
     assert not benchmark.is_current({**known, "commit": "0"}, workload(), setting)
+    failed = {**known, "failures": {"theirs": "No module named 'torch'"}}
+    assert not benchmark.is_current(failed, workload(), setting)
     monkeypatch.setattr(provenance, "commit", lambda: "c0ffee-modified")
     modified = {**known, "commit": "c0ffee-modified"}
     assert not benchmark.is_current(modified, workload(), setting)

@@ -1,6 +1,11 @@
+import dataclasses
+from types import SimpleNamespace
+
 import pytest
 
+from attention_jax.errors import UserError
 from attention_jax.evaluation.pharaoh import marked_links
+from experiments import coverage_vs_supervised as experiment
 from experiments import teachers
 
 DICTIONARY = {"a": "ein", "dog": "Hund", "cat": "Katze", "runs": "rennt", "sits": "sitzt"}
@@ -25,3 +30,12 @@ def test_teacher_scores_are_of_the_test_pairs(pairs, method):
         value == pytest.approx(100.0)
         for value in teachers.teacher_scores(method, train, test, wrong).values()
     )
+
+
+def test_a_grid_without_teachers_is_refused(tmp_path, monkeypatch):
+    values = {"full": False, "out": str(tmp_path)}
+    monkeypatch.setattr(teachers, "cli", SimpleNamespace(value=values.get))
+    untaught = dataclasses.replace(experiment.make_grid(), cells={"29k_base": {}})
+    monkeypatch.setattr(experiment, "make_grid", lambda smoke: untaught)
+    with pytest.raises(UserError, match="expected cells with a teacher, found none"):
+        teachers.main()

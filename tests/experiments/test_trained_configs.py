@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from attention_jax.errors import UserError
+from attention_jax.errors import RunDirectoryError, UserError
+from experiments import trained_configs
 from experiments.records import FILES, keep_record, read_record
 from experiments.trained_configs import REPORT, config_name, report
 
@@ -64,6 +66,36 @@ def test_a_run_that_goes_on_or_was_not_evaluated_is_refused(run, tmp_path):
     with pytest.raises(UserError, match="expected results of the test split, found none"):
         keep_record(run, tmp_path / "record")
     assert not (tmp_path / "record").exists()
+
+
+@pytest.mark.parametrize("name", ["run.json", "results.json"])
+def test_a_record_that_is_cut_off_is_one_line(run, tmp_path, name):
+    (run / name).write_text('{"finished": ')
+    with pytest.raises(RunDirectoryError, match=f"{name}: expected JSON"):
+        keep_record(run, tmp_path / "record")
+    with pytest.raises(RunDirectoryError, match=f"{name}: expected JSON"):
+        read_record(run)
+    (run / name).unlink()
+    with pytest.raises(RunDirectoryError, match=f"found no {name}"):
+        read_record(run)
+
+
+def test_a_record_that_cannot_be_written_is_one_line(run, tmp_path):
+    (tmp_path / "record").write_text("no folder")
+    with pytest.raises(RunDirectoryError, match="record cannot be written"):
+        keep_record(run, tmp_path / "record")
+
+
+def test_files_among_the_records_are_none(run, tmp_path, monkeypatch):
+    rename_config(run, "configs/a.py")
+    shutil.copytree(run, tmp_path / "records" / "a")
+    (tmp_path / "records" / ".DS_Store").write_text("of a file manager")
+    monkeypatch.setattr(trained_configs, "RECORDS", tmp_path / "records")
+    monkeypatch.setattr(trained_configs, "REPORT", tmp_path / "report.md")
+    flags = SimpleNamespace(FLAGS=SimpleNamespace(run=[]))
+    monkeypatch.setattr(trained_configs, "flags", flags)
+    trained_configs.main()
+    assert "[a](records/a)" in (tmp_path / "report.md").read_text()
 
 
 def test_metrics_stand_under_their_kind_of_task(run):

@@ -58,3 +58,4 @@ def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, mon
     assert rows["(A) 1 head of 128"].endswith(f"| 1 of 512 | 5.29 | 24.9 | {tables.NOTHING} |")
     assert rows["(C) feed-forward 1,024"].endswith("| 4,096 | 4.75 | 26.2 | 90 |")
     assert "| < 0.0" in rows["(A) 1 head of 128"]
+    assert "star" not in text and "p: of the difference in BLEU from the base" in text

@@ -255,6 +255,20 @@ def test_chinese_stands_upright_and_markup_is_text(page):
     assert page.texts(".row-label") == MARKUP and page.run("document.scripts.length") == 2
 
 
+def test_a_tip_that_was_dismissed_stays_away(page):
+    hidden = "document.querySelector('#tip').hidden"
+    page.run("document.querySelector('.cells').focus({ focusVisible: true })")
+    page.press("ArrowRight")
+    assert not page.run(hidden)
+    page.press("Escape")
+    assert page.run(hidden)
+    for key in "vj":
+        page.press(key)
+        assert page.run(hidden) and page.texts("#matrix .on") == []
+    page.press("ArrowLeft")
+    assert not page.run(hidden)
+
+
 def test_everything_is_reached_with_the_tab_key(page):
     reached = []
     for _ in range(16):

@@ -27,6 +27,7 @@ function drawSentence(sentence) {
   const same = !changed("pointed", sentence);
   showSentence();
   if (focused) byId("matrix").querySelector(".cells")?.focus();
+  if (again === null) pointAway(); // focus() shows its cell, even one that was dismissed
   pointed = again;
   if (same) pointAgain();
   else pointAway();

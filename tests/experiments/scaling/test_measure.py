@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -132,8 +133,8 @@ def test_page_says_that_a_machine_was_shared():
 
 def test_page_of_a_gpu_gives_utilisation_memory_and_efficiency():
     memory = {"memory/device": 1.0, "memory/device_peak": 3 * 2**20}
-    results = {"strong": result([1, 2], [10.0, 8.0], device="NVIDIA H200", memory=memory)}
-    text = page.page(GPU, results, peak=1e12)
+    strong = result([1, 2], [10.0, 8.0], device="NVIDIA H200", memory=memory)
+    text = page.page(GPU, {"strong": {**strong, "peak_flops": 1e12}})
     assert "of the bfloat16 peak" in text and "Simulated" not in text
     assert "| float32 | 2 | 8.0 (8.0–8.0) | 125,000 | 125.0 | 6.2% | 3 | 62% |" in text
 
@@ -168,6 +169,46 @@ def test_unknown_series_are_refused():
 def test_a_platform_that_is_not_there_is_refused():
     with pytest.raises(UserError, match="--platform: expected tpu that JAX can use"):
         measure.find_platform("tpu")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Sets what the command line asks for, on a CPU whose series are measured at once."""
+
+    def ask(**changes):
+        values = {"platform": CPU, "only": ["batch", "weak"], "again": False, "rounds": 1,
+                  "peak_tflops": 0.0, "out": None, "workdir": "runs", "smoke": False}  # fmt: skip
+        values |= changes
+        monkeypatch.setattr(measure, "cli", SimpleNamespace(value=values.__getitem__))
+
+    monkeypatch.setattr(measure, "find_platform", lambda asked: (CPU, 1))
+    monkeypatch.setattr(measure, "run", lambda *_: result([1, 2], [10.0, 8.0]))
+    monkeypatch.setattr(measure, "is_current", lambda result, series: result is not None)
+    return ask
+
+
+def test_what_is_tiny_does_not_replace_what_was_measured(asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked(smoke=True)
+    measure.main()
+    assert (tmp_path / "runs/smoke_results/scaling/cpu.md").exists()
+    assert not (tmp_path / "docs").exists()
+
+
+def test_a_peak_is_kept_with_results_that_were_measured_before(asked, tmp_path, capsys):
+    asked(out=str(tmp_path))
+    measure.main()
+    path = tmp_path / "cpu.md"
+    assert "peak" not in path.read_text().replace("peak memory", "")
+    (tmp_path / "cpu.png").unlink()
+    asked(out=str(tmp_path), peak_tflops=0.001)
+    measure.main()
+    assert "measured already" in capsys.readouterr().out
+    assert path.read_text().count("of the bfloat16 peak") == 2
+    assert (tmp_path / "cpu.png").exists()
+    asked(out=str(tmp_path))
+    measure.main()
+    assert path.read_text().count("of the bfloat16 peak") == 2
 
 
 def test_help_needs_no_measuring(repository, python_environment):
