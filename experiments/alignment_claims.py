@@ -13,6 +13,7 @@ CLAIMS = (
     Claim(_TU, "fertility helps linguistic coverage", "bleu", "fertility", "linguistic"),
     Claim(_TU, "neural coverage translates better", "bleu", "neural", BASE),
     Claim(_TU, "neural coverage aligns better", "aer", "neural", BASE),
+    Claim(_TU, "neural coverage aligns better", "saer", "neural", BASE),
     Claim(_TU, "coverage drops fewer words", "dropped", "neural", BASE),
     Claim(_TU, "coverage repeats less", "repeated", "neural", BASE),
     Claim(_MI, "coverage embeddings translate better", "bleu", "embedding", BASE),

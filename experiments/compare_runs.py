@@ -71,6 +71,7 @@ Systems = Mapping[str, Sequence[Measured]]
 def main() -> None:
     """Measures the runs and prints their tables."""
     cli.use_compilation_cache()
+    output = cli.output_path("output")
     chosen = named_directories(cli.value("runs"))
     check_distinct(chosen)
     first = OtherRun.load("--runs", chosen[0][1])
@@ -83,8 +84,8 @@ def main() -> None:
     if cli.value("dropped_words"):
         count_dropped(systems, first.task.split("train"), split.sources)
     text = "\n".join(comparison(systems))
-    if cli.value("output"):
-        write_text(Path(cli.value("output")), text + "\n")
+    if output:
+        write_text(output, text + "\n")
     print(text)
 
 

@@ -1,6 +1,7 @@
 """The sentences that systems translate most differently."""
 
 import gzip
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def load(path: Path) -> list[str]:
     """
     try:
         return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise RunDirectoryError(f"{path}: expected lines of text, {error}") from None
 
 

@@ -15,6 +15,7 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.by_length import LengthBucket
 from attention_jax.training.files import replacing
+from experiments.arrays import read_arrays
 from experiments.seeds import corpus_score, seed_mean
 
 FILE = "sentence_bleu.npz"
@@ -81,10 +82,10 @@ def load(path: Path, split: str) -> SentenceBleu:
     Raises:
       RunDirectoryError: If there is no such file or split.
     """
+    found = read_arrays(path, f"the counts of {split!r}")
     try:
-        with np.load(path) as file:
-            words, counts = file[f"{split}.words"], file[f"{split}.counts"]
-    except (OSError, KeyError, ValueError) as error:
+        words, counts = found[f"{split}.words"], found[f"{split}.counts"]
+    except KeyError as error:
         raise RunDirectoryError(f"{path}: expected the counts of {split!r}, {error}") from None
     return SentenceBleu(words.astype(np.int64), counts.astype(np.float64))
 

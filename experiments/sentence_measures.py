@@ -12,6 +12,7 @@ from attention_jax.evaluation.aer import error_rate
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.evaluation.chrf import chrf_from_statistics
 from attention_jax.training.files import replacing
+from experiments.arrays import read_arrays
 
 FILE = "sentence_measures.npz"
 
@@ -89,11 +90,8 @@ def load(path: Path) -> dict[str, SentenceMeasure]:
     Raises:
       RunDirectoryError: If there is no such file, or it holds something else.
     """
-    try:
-        with np.load(path) as file:
-            counts = {name: file[name].astype(np.float64) for name in file.files}
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path}: expected the counts of measures, {error}") from None
+    found = read_arrays(path, "the counts of measures")
+    counts = {name: rows.astype(np.float64) for name, rows in found.items()}
     unknown = sorted(counts.keys() - MEASURES.keys())
     if unknown:
         raise RunDirectoryError(f"{path}: expected measures, found {', '.join(unknown)}")

@@ -43,10 +43,10 @@ def main() -> None:
         if run.seed == grid.seeds[0] and "_ce_" in run.cell:
             found[run.cell.replace("_ce", "")] = _measured(run)
             print(run.cell, found[run.cell.replace("_ce", "")], flush=True)
-            with writing(path):
-                write_json(path, found)
     if not found:
         raise UserError(f"{grid.name}: expected cells with a teacher, found none")
+    with writing(path):
+        write_json(path, found)
 
 
 def teacher_scores(

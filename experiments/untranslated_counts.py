@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from attention_jax.training.files import replacing
+from experiments.arrays import read_arrays
 from experiments.sentence_measures import SentenceMeasure
 
 FILE = "untranslated.npz"
@@ -37,16 +38,19 @@ def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
     Args:
       path: The file; where there is none, nothing is known.
       outputs: What the runs have written, by their names.
+
+    Raises:
+      RunDirectoryError: If the file is damaged.
     """
     if not path.exists():
         return {}
-    with np.load(path) as file:
-        known = [
-            name
-            for name in outputs
-            if f"{_CHECKSUM}{name}" in file and file[_CHECKSUM + name] == _checksum(outputs[name])
-        ]
-        return {name: SentenceMeasure(MEASURE, file[name].astype(float)) for name in known}
+    found = read_arrays(path, "counts of untranslated words")
+    known = [
+        name
+        for name in outputs
+        if f"{_CHECKSUM}{name}" in found and found[_CHECKSUM + name] == _checksum(outputs[name])
+    ]
+    return {name: SentenceMeasure(MEASURE, found[name].astype(float)) for name in known}
 
 
 def _checksum(outputs: Sequence[str]) -> np.uint32:

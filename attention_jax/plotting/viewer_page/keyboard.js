@@ -9,7 +9,7 @@ const ANYWHERE = {
   ArrowRight: () => nextView(1),
   V: () => nextView(-1),
   ArrowLeft: () => nextView(-1),
-  "/": () => byId("search").select(),
+  "/": toSearch,
   m: () => toggle("matrix"),
   l: () => toggle("links"),
   g: () => toggle("gold"),
@@ -44,7 +44,13 @@ function setUpKeyboard() {
   byId("search").addEventListener("keydown", leaveSearch);
 }
 
+function toSearch() {
+  byId("search").focus();
+  byId("search").select();
+}
+
 function leaveSearch(event) {
+  if (event.isComposing) return; // these keys choose characters then
   if (event.key === "Escape" && state.query) update({ query: "" });
   else if (!["Escape", "Enter", "ArrowDown"].includes(event.key)) return;
   else byId("list").focus();
