@@ -129,3 +129,9 @@ def test_outputs_of_other_parameters_or_texts_are_refused(runs):
     result = _compare(f"--runs=base={runs[0]},other={runs[1]}")
     assert result.returncode == 2 and result.stderr.count("\n") == 1
     assert "expected outputs of step" in result.stderr and "found those of step 1" in result.stderr
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_anything_is_measured(runs, tmp_path):
+    result = _compare(f"--runs=base={runs[0]}", f"--output={tmp_path / 'none' / 'table.md'}")
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert "--output: " in result.stderr and not result.stdout
