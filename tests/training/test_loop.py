@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import sys
+import time
 
 import jax
 import numpy as np
@@ -186,7 +187,9 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
     config = tiny_config(
         num_steps=500, evaluate_every_steps=2, patience=2, metric="loss/nll", mode="max",
     )  # fmt: skip
+    start = time.monotonic()
     run_experiment(config, tmp_path / "run")
+    whole = time.monotonic() - start
     steps = _steps(tmp_path / "run", "validation")
     assert len(steps) < 100
     host = json.loads(
@@ -197,7 +200,7 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
     (cut_short,) = [line for line in read_metrics(tmp_path / "run" / "metrics.jsonl")
                     if line["split"] == "train"]  # fmt: skip
     seconds = sum(cut_short[f"seconds/{part}"] for part in ("compute", "data"))
-    assert cut_short["steps_per_second"] == pytest.approx(steps[-1] / seconds, rel=0.1)
+    assert seconds <= steps[-1] / cut_short["steps_per_second"] < whole
     run = load_run(tmp_path / "run")
     assert run.step == host["best_step"]
     assert json.loads((tmp_path / "run/results.json").read_text())["test"]["step"] == run.step
