@@ -129,8 +129,8 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "How this differs from the paper, whose numbers are therefore not to be reached but to be "
         "ordered alike:",
         "",
-        f"- data: {_data_words(data)}; the paper: WMT'14 English to French, 348 M words, tested on "
-        "3,003 sentences of newstest2014, 30,000 words of vocabulary, BLEU of tokenised text;",
+        f"- data: {tables.corpus(data)}; the paper: WMT'14 English to French, 348 M words, tested "
+        "on 3,003 sentences of newstest2014, 30,000 words of vocabulary, BLEU of tokenised text;",
         f"- short means at most {SHORT_WORDS} source words, against all sentences; in the paper 30 "
         "words against 50;",
         f"- size: embeddings {config['model']['source_embedding_dim']}, encoder "
@@ -150,16 +150,6 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "## BLEU on all test sentences",
         "",
     ]
-
-
-def _data_words(data: Mapping[str, Any]) -> str:
-    if "source_language" not in data:
-        return data["name"]
-    subwords = data["subwords"]
-    return (
-        f"{data['name']}, {data['source_language']} to {data['target_language']}, "
-        f"{subwords['size']:,} {subwords['kind']} subwords a side"
-    )
 
 
 def _main_table(runs: Sequence[Run]) -> str:
@@ -195,8 +185,8 @@ def _claims(runs: Sequence[Run]) -> list[str]:
         tables.table(headings, rows),
         "",
         f"Intervals and p-values: bootstrap of {seeds.RESAMPLES:,} draws over sentences "
-        "(the same for both systems) and over seeds, two-sided. With three seeds it sees little of "
-        "the chance in training; the deviations and the pairs of seeds say more of that.",
+        "(the same for both systems) and over seeds, two-sided. With so few seeds it sees little "
+        "of the chance in training; the deviations and the pairs of seeds say more of that.",
     ]
 
 

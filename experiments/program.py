@@ -7,6 +7,7 @@ from pathlib import Path
 from absl import flags
 
 from attention_jax.errors import UserError
+from attention_jax.training.run_directory import writing
 from experiments.grid import Grid, Run
 from experiments.runner import run_all
 from launch import cli
@@ -79,7 +80,8 @@ def run(
         code = 0 if tables_only else run_all(chosen, cli.value("jobs"), _say)
         finished = [each for each in runs if each.is_finished()]
         if finished:
-            paths = write_report(grid, finished, out)
+            with writing(out):
+                paths = write_report(grid, finished, out)
             _say(f"Written: {', '.join(map(str, paths))}")
         elif tables_only:
             raise UserError(f"{out / grid.name / 'runs'}: expected a record, found none")

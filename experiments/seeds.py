@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.evaluation.bleu import bleu_resamples as resample_sums
+from attention_jax.evaluation.bootstrap import Difference, resampled_difference
 
 RESAMPLES = 1000
 
@@ -54,25 +55,8 @@ class SeedMean:
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
-    """How much higher one score is than another.
-
-    Attributes:
-      difference: Of the means over seeds.
-      low: Lower end of its 95 % interval, by a bootstrap over sentences and seeds.
-      high: Its upper end.
-      p_value: Probability of a difference at least this large, either way, if there were none.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
-
-
-@dataclasses.dataclass(frozen=True)
 class Comparison(Difference):
-    """How much higher system B scores than system A; see `Difference`.
+    """How much higher system B's mean over seeds is than system A's; see `Difference`.
 
     Attributes:
       wins: Pairs of a seed of A and a seed of B of which B has the higher score.
@@ -118,8 +102,9 @@ def compare(a: Sequence[Sentences], b: Sequence[Sentences]) -> Comparison:
     """
     scores_a, scores_b = ([corpus_score(seed) for seed in seeds] for seeds in (a, b))
     difference = float(np.mean(scores_b) - np.mean(scores_a))
+    tested = resampled_difference(difference, _draws(b, stream=1) - _draws(a, stream=0))
     return Comparison(
-        **_tested(difference, _draws(b, stream=1) - _draws(a, stream=0)),
+        **dataclasses.asdict(tested),
         wins=sum(score_b > score_a for score_a in scores_a for score_b in scores_b),
         pairs=len(a) * len(b),
     )
@@ -144,15 +129,7 @@ def compare_gains(first: Pair, second: Pair) -> Difference:
         means = [np.mean([corpus_score(seed) for seed in seeds]) for seeds in (base, system)]
         gains.append(means[1] - means[0])
         drawn.append(_draws(system, stream=2 * number + 1) - _draws(base, stream=2 * number))
-    return Difference(**_tested(float(gains[1] - gains[0]), drawn[1] - drawn[0]))
-
-
-def _tested(difference: float, drawn: Float[np.ndarray, " R"]) -> dict[str, float]:
-    """Returns the fields of a `Difference` from what resamples of it are."""
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    extreme = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
-    p_value = float((1 + extreme.sum()) / (1 + RESAMPLES))
-    return {"difference": difference, "low": float(low), "high": float(high), "p_value": p_value}
+    return resampled_difference(float(gains[1] - gains[0]), drawn[1] - drawn[0])
 
 
 def _draws(seeds: Sequence[Sentences], stream: int) -> Float[np.ndarray, " R"]:

@@ -7,6 +7,7 @@ from attention_jax.data.tasks import Texts, build_task
 from attention_jax.errors import UserError
 from attention_jax.inference.dropped_words import dropped_word_counts
 from attention_jax.training.config import from_config_dict
+from attention_jax.training.run_directory import writing
 from experiments import coverage_vs_supervised as experiment
 from experiments import disagreement, program, untranslated_counts
 from experiments.grid import Run
@@ -34,9 +35,12 @@ def main() -> None:
     if not finished:
         raise UserError(f"--out={out}: expected records of {grid.name}, found none")
     path = out / grid.name / untranslated_counts.FILE
+    with writing(path), tempfile.TemporaryFile(dir=path.parent):
+        pass  # before minutes of counting
     sources, outputs = disagreement.texts(finished)
     counts = dropped_word_counts(_training_text(runs[0]), sources, outputs)
-    untranslated_counts.save(path, counts, outputs)
+    with writing(path):
+        untranslated_counts.save(path, counts, outputs)
     print(f"{path}: {len(finished)} runs")
 
 

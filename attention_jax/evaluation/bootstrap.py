@@ -12,11 +12,11 @@ Score = Callable[[Float[np.ndarray, "*R F"]], Float[np.ndarray, "*R"]]
 
 
 @dataclasses.dataclass(frozen=True)
-class PairedBootstrap:
-    """How much better system B is than system A on the same sentences.
+class Difference:
+    """How much higher one score is than another.
 
     Attributes:
-      difference: Score of B minus score of A.
+      difference: Of the scores, or of their means.
       low: Lower end of the 95 % interval of the difference.
       high: Its upper end.
       p_value: Probability of a difference at least this large, either way, if there were none.
@@ -44,10 +44,8 @@ def paired_difference(
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> PairedBootstrap:
+) -> Difference:
     """Tests whether two systems' scores differ, on the same resampled sentences.
-
-    p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
 
     Args:
       statistics_a: What the score needs of each sentence of system A, such as `bleu_statistics`.
@@ -56,18 +54,35 @@ def paired_difference(
       resamples: Draws of the bootstrap.
       seed: Its seed.
 
+    Returns:
+      Score of B minus score of A.
+
     Source:
-      Koehn 2004, sec. 4; the two-sided p-value as in Riezler and Maxwell 2005 and sacrebleu.
+      Koehn 2004, sec. 4; the p-value is that of `resampled_difference`.
     """
     both = (statistics_a, statistics_b)
     score_a, score_b = (float(score(rows.sum(axis=0))) for rows in both)
     drawn_a, drawn_b = (score(bleu_resamples(rows, resamples, seed)) for rows in both)
-    differences = drawn_b - drawn_a
-    low, high = np.percentile(differences, [2.5, 97.5])
-    extreme = np.abs(differences - differences.mean()) >= abs(score_b - score_a) - 1e-12
-    return PairedBootstrap(
-        difference=score_b - score_a,
+    return resampled_difference(score_b - score_a, drawn_b - drawn_a)
+
+
+def resampled_difference(difference: float, drawn: Float[np.ndarray, " R"]) -> Difference:
+    """Tests a difference against what it is in resamples.
+
+    p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
+
+    Args:
+      difference: d, of the whole sample.
+      drawn: d*, of each resample.
+
+    Source:
+      Riezler and Maxwell 2005, as in sacrebleu; two-sided.
+    """
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    extreme = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
+    return Difference(
+        difference=difference,
         low=float(low),
         high=float(high),
-        p_value=float((1 + extreme.sum()) / (1 + resamples)),
+        p_value=float((1 + extreme.sum()) / (1 + len(drawn))),
     )

@@ -65,10 +65,11 @@ def run_experiment(
 
 def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
     """Evaluates the splits: all processes decode their share, the first one writes and draws."""
-    run = load_run(directory.path)
-    evaluation = Evaluation(run, task_of(run))
-    for split in config.evaluation.splits:
-        evaluation.evaluate(split)
+    if config.evaluation.splits:
+        run = load_run(directory.path)
+        evaluation = Evaluation(run, task_of(run))
+        for split in config.evaluation.splits:
+            evaluation.evaluate(split)
     if directory.writes:
         from attention_jax.inference.pictures import draw_learning_curves
 

@@ -1,10 +1,15 @@
-"""Rows of a table by number: how tokens are embedded."""
+"""Rows by number: how tokens are embedded, and how windows are gathered.
+
+A frequent token adds a gradient to its row a thousand times in a batch, and so does a slot that
+many queries look at. In bfloat16 such a sum stops growing at a few hundred times what is added, so
+it is made in float32 and rounded once.
+"""
 
 import functools
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from attention_jax.types import Array
 
@@ -13,9 +18,6 @@ def look_up(table: Float[Array, "V D"], ids: Int[Array, "*N"]) -> Float[Array, "
     """Looks up one row for each id.
 
       rows[n] = table[ids[n]]
-
-    A frequent token adds a gradient to its row a thousand times in a batch. In bfloat16 such a sum
-    stops growing at a few hundred times what is added, so it is made in float32 and rounded once.
 
     Args:
       table: A vector for each id.
@@ -30,23 +32,56 @@ def look_up(table: Float[Array, "V D"], ids: Int[Array, "*N"]) -> Float[Array, "
     Deviations:
       None.
     """
-    if table.dtype == jnp.float32:
-        return table[ids]
-    return _look_up(table, ids, table.shape[0])
+    return _take(lambda table, ids: table[ids], table, ids)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _look_up(table: Array, ids: Array, size: int) -> Array:
-    return table[ids]
+def take_slots(
+    rows: Shaped[Array, "*#B S D"], slots: Int[Array, "*#B N"]
+) -> Shaped[Array, "*B N D"]:
+    """Takes rows out of each memory.
+
+      taken[b, n] = rows[b, slots[b, n]]
+
+    Args:
+      rows: A vector for each slot, of any type.
+      slots: Which ones, each below S.
+
+    Returns:
+      Their vectors.
+
+    Source:
+      None; the slots of a window.
+
+    Deviations:
+      None.
+    """
+
+    def take(rows: Array, slots: Array) -> Array:
+        return jnp.take_along_axis(rows, slots[..., None], axis=-2, mode="clip")
+
+    return _take(take, rows, slots)
 
 
-def _forward(table: Array, ids: Array, size: int) -> tuple[Array, Array]:
-    return table[ids], ids
+def _take(take, rows: Array, ids: Array) -> Array:
+    is_short = jnp.issubdtype(rows.dtype, jnp.floating) and rows.dtype.itemsize < 4
+    return _take_short(take, rows.shape, rows, ids) if is_short else take(rows, ids)
 
 
-def _backward(size: int, ids: Array, gradient: Array) -> tuple[Array, None]:
-    sums = jnp.zeros((size, gradient.shape[-1]), jnp.float32)
-    return sums.at[ids].add(gradient.astype(jnp.float32)).astype(gradient.dtype), None
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _take_short(take, shape: tuple[int, ...], rows: Array, ids: Array) -> Array:
+    return take(rows, ids)
 
 
-_look_up.defvjp(_forward, _backward)
+def _forward(take, shape: tuple[int, ...], rows: Array, ids: Array) -> tuple[Array, Array]:
+    return take(rows, ids), ids
+
+
+def _backward(take, shape: tuple[int, ...], ids: Array, gradient: Array) -> tuple[Array, None]:
+    rows = jax.ShapeDtypeStruct(shape, jnp.float32)
+    (sums,) = jax.linear_transpose(lambda rows: take(rows, ids), rows)(
+        gradient.astype(jnp.float32)
+    )
+    return sums.astype(gradient.dtype), None
+
+
+_take_short.defvjp(_forward, _backward)

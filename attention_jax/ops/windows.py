@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attention_jax.ops.lookup import take_slots
 from attention_jax.types import Memory, Params
 
 
@@ -94,6 +95,5 @@ def gather_from_rows(
 def _take(values: Array, index: Array) -> Array:
     """Gathers along the slot axis: `*B S D` and `*B T W` give `*B T W D`."""
     *batch, queries, width = index.shape
-    flat = index.reshape(*batch, queries * width, 1)
-    taken = jnp.take_along_axis(values, flat, axis=-2, mode="clip")
+    taken = take_slots(values, index.reshape(*batch, queries * width))
     return taken.reshape(*batch, queries, width, values.shape[-1])

@@ -421,3 +421,40 @@ def test_one_query_reads_its_window_of_a_cache():
     assert costs[True, 512] < 1.2 * costs[True, 128]
     assert costs[False, 512] > 2 * costs[False, 128]
 
+
+def test_gradients_of_bfloat16_distances_over_many_slots_are_those_of_float32():
+    """Almost all slots lie beyond the greatest distance; a sum of ones would end at 256."""
+    length = 1500
+    fields = {"relative_positions": {"max_distance": 1, "adds_values": False}}
+    _, mechanism = built("self", refinements=fields)
+    params, _, _, _ = drawn(mechanism, "self")
+    x = np.random.default_rng(3).normal(1.0, 0.1, (1, length, D))
+    low = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), (params, x))
+
+    @jax.grad
+    def gradient(params, x):
+        memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+        return (mechanism.attend(params, x[:, :8], memory)[0].scores / length).sum()
+
+    found = jax.jit(gradient)(*low)["distance_keys"]
+    full = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), low)
+    expected = jax.jit(gradient)(*full)["distance_keys"]
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_allclose(found.astype(jnp.float32), expected, rtol=0.05, atol=1e-3)
+
+
+def test_local_p_places_windows_of_bfloat16_as_of_float32():
+    """Which between 1,000 and 2,000 has no number that is not a multiple of eight."""
+    length, rng = 1999, np.random.default_rng(3)
+    mechanism = Mechanism.build(find_config("local_p")(), D, D, D)
+    params, _, _, _ = drawn(mechanism, "self")
+    x = rng.normal(size=(1, length, D))
+    low = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), (params, x))
+
+    @jax.jit
+    def center(params, x):
+        memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+        return mechanism.attend(params, x[:, :16], memory)[0].aux["center"]
+
+    full = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), low)
+    np.testing.assert_allclose(center(*low), center(*full), atol=0.01)

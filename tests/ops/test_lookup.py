@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.ops.lookup import look_up
+from attention_jax.ops.lookup import look_up, take_slots
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
@@ -36,3 +36,22 @@ def test_heads_have_tables_of_their_own():
 
     gradient = np.asarray(jax.grad(total)(tables), np.float32)
     np.testing.assert_array_equal(gradient[..., 0], [[1, 0, 2]] * 2)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_slots_are_taken_and_given_all_of_their_gradients(dtype, numpy_rng):
+    """One memory is shared by three beams."""
+    rows = jnp.asarray(numpy_rng.normal(size=(2, 1, 4, 3)), dtype)
+    slots = numpy_rng.integers(0, 3, (2, 3, 1000))
+
+    def total(rows):
+        taken = take_slots(rows, jnp.asarray(slots))
+        return taken.astype(jnp.float32).sum(), taken
+
+    gradient, taken = jax.jit(jax.grad(total, has_aux=True))(rows)
+    expected = np.take_along_axis(np.asarray(rows), slots[..., None], axis=-2)
+    assert taken.dtype == gradient.dtype == dtype
+    np.testing.assert_array_equal(taken, expected)
+    counts = np.stack([np.bincount(of_one.ravel(), minlength=4) for of_one in slots])
+    assert counts.max() > 512 and np.all(counts[:, 3] == 0)
+    np.testing.assert_allclose(gradient[:, 0, :, 0].astype(jnp.float32), counts, rtol=2**-8)

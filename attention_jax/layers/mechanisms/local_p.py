@@ -8,6 +8,7 @@ are not normalised again and sum to less than one.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -65,8 +66,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     is_code = config.variant == "code"
 
     def window(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
-        hidden = jnp.tanh(query @ params["center_kernel"])
-        share = jax.nn.sigmoid((hidden @ params["center_vector"]).astype(jnp.float32))
+        # In bfloat16 the possible centres of a long source lie several slots apart.
+        in_full = functools.partial(jnp.matmul, preferred_element_type=jnp.float32)
+        hidden = jnp.tanh(in_full(query, params["center_kernel"]))
+        share = jax.nn.sigmoid(in_full(hidden, params["center_vector"]))
         length = memory.mask.sum(-1).astype(jnp.float32)[..., None]
         span = jnp.maximum(length - 1.0, 0.0) if is_code else length
         return window_around(span * share, config.half_width, whole_slots=is_code)

@@ -52,9 +52,12 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     def score(
         params: Params, scores: Array, query: Array, memory: Memory, positions: Array
     ) -> Array:
-        of_distance = query @ params["distance_keys"].T * factor
+        # A gradient sums over all slots of a distance, in bfloat16 to 256 times one of them only.
+        of_distance = factor * jnp.matmul(
+            query, params["distance_keys"].T, preferred_element_type=jnp.float32
+        )
         index = jnp.broadcast_to(bins(memory, positions), scores.shape)
-        return scores + jnp.take_along_axis(of_distance, index, axis=-1).astype(scores.dtype)
+        return scores + jnp.take_along_axis(of_distance, index, axis=-1)
 
     parts = change_score(parts, score, **tables)
     if not config.adds_values:

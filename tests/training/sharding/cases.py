@@ -183,10 +183,18 @@ def run_everything(model, resumes):
                 found["held"] = {case: trainer.held() for case, trainer in trainers.items()}
                 found["resumed"] = {
                     f"{old} -> {new}": _resume(trainers[new], Path(folder) / old)
-                    for old, new in (itertools.product(trainers, trainers) if resumes else ())
+                    for old, new in (changes(trainers) if resumes else ())
                 }
         found[str(parts)] = runs
     return found
+
+
+def changes(cases):
+    """Pairs of a strategy that saves and one that goes on: each with itself, `one` and its next."""
+    others = [case for case in cases if case != "one"]
+    circle = zip(others, [*others[1:], others[0]], strict=True)
+    with_one = itertools.chain(*((("one", case), (case, "one")) for case in others))
+    return [*((case, case) for case in cases), *with_one, *circle]
 
 
 def first_step(model, cases):

@@ -7,7 +7,7 @@ import pytest
 
 from attention_jax.training.sharding.held import held_line
 from tests.devices import call_on_devices
-from tests.training.sharding.cases import CASES, LAYERS, MODELS, PARTS, STEPS
+from tests.training.sharding.cases import CASES, LAYERS, MODELS, PARTS, STEPS, changes
 
 pytestmark = pytest.mark.early
 
@@ -58,8 +58,7 @@ def test_dropout_is_at_work(measured):
 
 
 @pytest.mark.parametrize("measured", [RESUMED_MODEL], indirect=True)
-@pytest.mark.parametrize("new", ["one", *RESUMED])
-@pytest.mark.parametrize("old", ["one", *RESUMED])
+@pytest.mark.parametrize(("old", "new"), changes(["one", *RESUMED]))
 def test_checkpoint_goes_on_with_another_strategy(measured, old, new):
     found, uninterrupted = measured["resumed"][f"{old} -> {new}"], measured["2"][old]
     assert_close(found["loss"], uninterrupted["steps"][-1]["loss"])
