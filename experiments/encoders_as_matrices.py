@@ -38,7 +38,7 @@ usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
 EDGES = (7, 10, 13, 16, 20)
 JOINED_EDGES = (20, 25, 30, 35, 40, 50)
 BASE = "recurrent"
-_POSITIONS = 64  # longer than any source
+_POSITIONS = 64  # more than any source has, but for joined ones
 _LENGTHS = {
     "by_length": ("test sentences", ("test",), EDGES),
     "joined": ("joined test sentences", [f"joined_{n}" for n in NUMBERS], JOINED_EDGES),

@@ -25,18 +25,24 @@ usage: python -m experiments.trained_configs [--run=DIRECTORY,DIRECTORY]
 """
 RECORDS = Path("docs/results/configs")
 REPORT = Path("docs/results/configs.md")
-# Under which heading a metric is reported, and in which kind of task it is found.
-PRONUNCIATION = {
-    "per_no_stress": "PER, no stress",
-    "wer_no_stress": "WER, no stress",
-    "per": "PER",
-    "wer": "WER",
-}
-TRANSLATION = {
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "perplexity": "perplexity",
-    "length_ratio": "length ratio",
+# What is reported of each kind of task, which is known by the first of its metrics.
+KINDS = {
+    "Pronunciation of English (%, CMUdict test words)": {
+        "per_no_stress": "PER, no stress",
+        "wer_no_stress": "WER, no stress",
+        "per": "PER",
+        "wer": "WER",
+    },
+    "Translation (test set)": {
+        "bleu": "BLEU",
+        "chrf": "chrF",
+        "perplexity": "perplexity",
+        "length_ratio": "length ratio",
+    },
+    "Language models (test set, perplexity of subwords)": {
+        "perplexity": "perplexity",
+        "accuracy": "accuracy",
+    },
 }
 
 
@@ -81,21 +87,20 @@ def report(records: Mapping[str, Mapping[str, Any]]) -> str:
         "[configs](configs). One run each: a number says what to expect, not which of two methods "
         "is the better one.",
     ]
-    for title, metrics in (
-        ("Pronunciation of English (%, CMUdict test words)", PRONUNCIATION),
-        ("Translation (test set)", TRANSLATION),
-    ):
-        chosen = {
-            name: record
-            for name, record in records.items()
-            if next(iter(metrics)) in record["results.json"]["test"]
-        }
+    for title, metrics in KINDS.items():
+        chosen = {name: record for name, record in records.items() if _kind(record) == title}
         if chosen:
             headings = ["config", *metrics.values(), "steps"]
             rows = [_row(name, record, metrics) for name, record in chosen.items()]
             parts += [f"## {title}", table(headings, rows)]
             parts += [_made(name, record) for name, record in chosen.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    """Returns the first heading whose first metric was measured; perplexity always is."""
+    test = record["results.json"]["test"]
+    return next(title for title, metrics in KINDS.items() if next(iter(metrics)) in test)
 
 
 def _row(name: str, record: Mapping[str, Any], metrics: Mapping[str, str]) -> list[str]:

@@ -12,8 +12,17 @@ METRICS = "metrics.jsonl"
 
 def tokens_per_second(run: Run) -> float:
     """Returns the median rate of a run in target tokens, from its record."""
-    _, rates = curves_by_metric(read_metrics(run.record / METRICS))["tokens_per_second"]["train"]
-    return float(np.median(rates))
+    return _median(run, "tokens_per_second")
+
+
+def sentences_per_second(run: Run) -> float:
+    """Returns the median rate of a run in sentence pairs, whatever it cuts them into."""
+    return _median(run, "steps_per_second") * run.resolved()["data"]["batch_size"]
+
+
+def _median(run: Run, metric: str) -> float:
+    _, values = curves_by_metric(read_metrics(run.record / METRICS))[metric]["train"]
+    return float(np.median(values))
 
 
 def mean_curve(runs: Sequence[Run], metric: str, split: str) -> Curve:

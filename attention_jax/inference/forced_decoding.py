@@ -1,6 +1,7 @@
 """Attention while a known target is written (forced decoding)."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.tasks import Split
 from attention_jax.inference.trained import TrainedRun
+from attention_jax.types import ModelOutput
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
     # A copy of this process's own: of several processes, it may be the only one that is here.
     params = jax.device_put(jax.device_get(run.params))
     found: dict[int, ForcedAttention] = {}
-    attend = jax.jit(lambda params, batch: _kept(run.model.apply(params, batch).attention))
+    attend = jax.jit(lambda params, batch: _kept(run.model.apply(params, batch)))
     for batch in make_eval_batches(split, run.config.data):
         arrays = jax.device_get(attend(params, batch))
         lengths = (batch["target_mask"].sum(-1), batch["source_mask"].sum(-1))
@@ -58,10 +60,11 @@ def has_heads(run: TrainedRun, split: Split) -> bool:
     if not len(split):
         return False
     batch = next(iter(make_eval_batches(split.select([0]), run.config.data)))
-    return "head_weights" in jax.eval_shape(run.model.apply, run.params, batch).attention.aux
+    return "head_weights" in _kept(jax.eval_shape(run.model.apply, run.params, batch))
 
 
-def _kept(attention) -> dict[str, jax.Array]:
+def _kept(output: ModelOutput) -> dict[str, Any]:
     """Returns the weights, `B T S`, and those of the heads, `B T H S`, if there are several."""
-    heads = {name: attention.aux[name] for name in ("head_weights",) if name in attention.aux}
-    return {"weights": attention.weights, **heads}
+    kept = {"weights": output.attention.weights}
+    heads = output.attention.aux.get("head_weights")
+    return kept if heads is None or heads.shape[-2] == 1 else {**kept, "head_weights": heads}

@@ -29,9 +29,16 @@ def cross_heads(params: Params, number: int) -> list[tuple[str, int]]:
 
     Returns:
       The path of each head's module and its number in it, in the order of `head_weights`. Without
-      parameters of their own they are those of one module, `attention`.
+      parameters of their own they are in the layers that normalise around attention or, where none
+      does, those of one module, `attention`.
     """
-    layers = ["/".join(path) for path in modules(params) if path[-1] == "attention"]
+    suffix = "_norm"
+    layers = [
+        "/".join(path).removesuffix(suffix)
+        for path in modules(params)
+        if path[-1].removesuffix(suffix) == "attention"
+    ]
+    layers = list(dict.fromkeys(layers))
     if not layers or number % len(layers):
         layers = ["attention"]
     return [(layer, head) for layer in layers for head in range(number // len(layers))]

@@ -9,9 +9,10 @@
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.positions import sinusoidal_positions
 from attention_jax.types import Array, Params
@@ -20,9 +21,9 @@ POSITIONS = ("learned", "sinusoidal", "none")
 MAX_POSITIONS = 1024
 
 
-def check_positions(positions: str, max_positions: int) -> None:
+def check_positions(positions: str, max_positions: int, default: int = MAX_POSITIONS) -> None:
     """Raises `ValueError` for a number of learned positions where none are learned."""
-    if positions != "learned" and max_positions != MAX_POSITIONS:
+    if positions != "learned" and max_positions != default:
         raise ValueError(
             "max_positions: expected only with learned positions, found "
             f"{max_positions} with {positions!r}"
@@ -36,15 +37,22 @@ def position_parameters(positions: str, max_positions: int, depth: int) -> dict[
     return {"positions": Parameter((max_positions, depth), "embedding")}
 
 
+def place(
+    positions: str, params: Params, embedded: Float[Array, "*B T D"], places: Int[Array, "T"]
+) -> Float[Array, "*B T D"]:
+    """Adds the vectors of their places to embedded tokens."""
+    if positions == "learned":
+        table = params["positions"]
+        return embedded + look_up(table, jnp.minimum(places, table.shape[0] - 1))
+    if positions == "sinusoidal":
+        vectors = sinusoidal_positions(places, embedded.shape[-1])
+        return embedded + vectors.astype(embedded.dtype)
+    return embedded
+
+
 def add_positions(
     positions: str, params: Params, embedded: Float[Array, "B S D"], mask: Bool[Array, "B S"]
 ) -> Float[Array, "B S D"]:
     """Adds its position to every embedded token; padding becomes zeros."""
-    places = jnp.arange(embedded.shape[1])
-    if positions == "learned":
-        table = params["positions"]
-        embedded = embedded + table[jnp.minimum(places, table.shape[0] - 1)]
-    elif positions == "sinusoidal":
-        vectors = sinusoidal_positions(places, embedded.shape[2])
-        embedded = embedded + vectors.astype(embedded.dtype)
-    return zero_padding(embedded, mask)
+    placed = place(positions, params, embedded, jnp.arange(embedded.shape[1]))
+    return zero_padding(placed, mask)

@@ -186,14 +186,14 @@ class Mechanism:
         heads, part = self.parts.heads, None
         if heads is None:
             part = self._split(query)
-        keys = None if rng is None else jax.random.split(rng, self.num_heads)
+        rngs = None if rng is None else jax.random.split(rng, self.num_heads)
 
         def one_head(shared: Params, own: Any, memory: Memory, state: State, part: Any) -> Any:
-            own, key = own
+            own, rng = own
             params, asked = {**shared, **own}, query if part is None else part
-            return attention.attend(self.parts.spec, params, asked, memory, state, rng=key, **call)
+            return attention.attend(self.parts.spec, params, asked, memory, state, rng=rng, **call)
 
-        own = (self._of_queries(params), keys)
+        own = (self._of_queries(params), rngs)
         output, state = self._over_heads(one_head, params, own, memory, axis, state, part)
         context = jnp.moveaxis(output.context, axis, -2)
         if heads is None:

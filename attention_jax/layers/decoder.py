@@ -308,19 +308,19 @@ class RecurrentDecoder(SequenceDecoder):
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
             words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
 
-        keys = None
+        rngs = None
         if train and rng is not None:
-            keys = jax.random.split(fold(rng, ATTENTION_KEY), embedded.shape[0])
+            rngs = jax.random.split(fold(rng, ATTENTION_KEY), embedded.shape[0])
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
-            projected, words, key = inputs
+            projected, words, rng = inputs
             if words is not None:
                 state = self.observe(*constants[:2], state, *words)
             if train:
-                state = {**state, "attention_rng": key}
+                state = {**state, "attention_rng": rng}
             return advance(*constants, state, projected)
 
-        inputs = (self.inputs(constants[0], embedded), words, keys)
+        inputs = (self.inputs(constants[0], embedded), words, rngs)
         return deferred_scan(step, constants, state, inputs)
 
     def step(

@@ -13,7 +13,8 @@ A mechanism that depends on more of its model than these two depths names it in 
                           up to the position that asks)
 
 A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`. One
-with `READS_KEYS = False` tells slots apart by their places alone, or not at all.
+with `READS_KEYS = False` tells slots apart by their places alone, or not at all. With
+`TELLS_KEY_BIAS = True` what is added to all keys alike changes weights, as in additive scores.
 """
 
 import importlib
@@ -107,6 +108,12 @@ def reads_keys(config: Any) -> bool:
     """Whether a mechanism, or the score inside its window, compares queries with keys."""
     inner = getattr(config, "score", config)
     return getattr(find_mechanism(inner.name), "READS_KEYS", True)
+
+
+def tells_key_bias(config: Any) -> bool:
+    """Whether what is added to all keys changes the weights of a mechanism, or of its window."""
+    inner = getattr(config, "score", config)
+    return getattr(find_mechanism(inner.name), "TELLS_KEY_BIAS", False)
 
 
 def build_parts(

@@ -12,7 +12,7 @@ A role is one of
   head_output       matrices that join heads: heads x depth of a head x depth
   mixing            a vector that mixes heads into one another
   scale             ones, a gain
-  bias              zeros
+  bias              zeros, but for `uniform`
   forget_bias       the bias of an LSTM, whose forget gate may start open
 """
 

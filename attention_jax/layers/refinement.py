@@ -3,7 +3,8 @@
 A refinement file in `layers/refinements` holds `PAPER`, `ORDER` (lower ones act first), a frozen
 dataclass `Config` and `refine(config, parts, head) -> MechanismParts`. One that compares positions
 of queries and slots says so by `IS_POSITIONAL = True`: it needs one sequence that attends to
-itself. `EXCLUDES` names those that it cannot stand beside.
+itself. `EXCLUDES` names those that it cannot stand beside. With `TELLS_KEY_BIAS = True` scores by
+products are no longer blind to what is added to all keys alike.
 """
 
 import dataclasses
@@ -96,6 +97,12 @@ def positional_refinements(config: Any) -> list[str]:
     """Returns the names of those of a mechanism's refinements that compare positions."""
     names = getattr(config, "refinements", {})
     return sorted(name for name in names if _is_positional(find_refinement(name)))
+
+
+def refinements_telling_key_bias() -> list[str]:
+    """Lists the refinements beside which a bias of keys changes weights under any score."""
+    names = refinement_names()
+    return [name for name in names if getattr(find_refinement(name), "TELLS_KEY_BIAS", False)]
 
 
 def without_positions(config: Any) -> Any:

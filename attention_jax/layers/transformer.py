@@ -11,18 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from attention_jax.configuration import setting
+from attention_jax.layers import absolute_positions
+from attention_jax.layers.absolute_positions import POSITIONS, check_positions
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.mechanism import described, find_config, find_mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.normalization import layer_norm, rms_norm
-from attention_jax.ops.positions import sinusoidal_positions
 from attention_jax.types import Array, Params
 
+_MAX_POSITIONS = 256
 _ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "swiglu": jax.nn.silu}
 
 
@@ -50,8 +51,8 @@ class StackConfig:
     activation: str = setting("relu", choices=_ACTIVATIONS)
     norm: str = setting("layer", choices=("layer", "rms"))
     norm_order: str = setting("post", choices=("post", "pre"))
-    positions: str = setting("sinusoidal", choices=("sinusoidal", "learned", "none"))
-    max_positions: int = setting(256, at_least=1)
+    positions: str = setting("sinusoidal", choices=POSITIONS)
+    max_positions: int = setting(_MAX_POSITIONS, at_least=1)
     scales_embeddings: bool = setting(True)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     hidden_dropout: float = setting(0.0, at_least=0.0, below=1.0)
@@ -59,10 +60,7 @@ class StackConfig:
 
     def __post_init__(self) -> None:
         """Rejects a field that would change nothing."""
-        if self.positions != "learned" and self.max_positions != 256:
-            raise ValueError(
-                f"max_positions: expected only with learned positions, found {self.max_positions}"
-            )
+        check_positions(self.positions, self.max_positions, _MAX_POSITIONS)
 
 
 def self_attention(
@@ -116,23 +114,16 @@ def self_attention(
 # ---- Embeddings and positions --------------------------------------------------------------------
 def position_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
     """Returns the table of learned positions, if there is one."""
-    if config.positions != "learned":
-        return {}
-    return {"positions": Parameter((config.max_positions, depth), "embedding")}
+    return absolute_positions.position_parameters(config.positions, config.max_positions, depth)
 
 
 def place_embeddings(
     config: StackConfig, params: Params, embedded: Array, positions: Array
 ) -> Array:
     """Scales embedded tokens `*B T D` and adds the codes of their positions `T`."""
-    depth = embedded.shape[-1]
     if config.scales_embeddings:
-        embedded = embedded * math.sqrt(depth)
-    if config.positions == "sinusoidal":
-        return embedded + sinusoidal_positions(positions, depth).astype(embedded.dtype)
-    if config.positions == "learned":
-        return embedded + params["positions"][jnp.minimum(positions, config.max_positions - 1)]
-    return embedded
+        embedded = embedded * math.sqrt(embedded.shape[-1])
+    return absolute_positions.place(config.positions, params, embedded, positions)
 
 
 # ---- Sublayers -----------------------------------------------------------------------------------

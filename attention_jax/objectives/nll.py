@@ -22,7 +22,7 @@ class Term:
       schedule: How the weight changes during training.
       label_smoothing: Probability eps that is taken from the target token and spread evenly.
       smoothing_over: Over which tokens: the whole `vocabulary`, eps/V each, the target included;
-        or the `others`, eps/(V-1) each.
+        or the `others`, eps/(V-1) each, only where something is spread.
       reduction: Divide the sum over tokens by the number of tokens (`per_token`, Transformer) or
         of sentences (`per_sentence`, Bahdanau and Luong); learning rates and clipping depend on
         it.
@@ -36,6 +36,14 @@ class Term:
     needs_alignment: ClassVar[bool] = False
     needs_links: ClassVar[bool] = False
     needs_reverse: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Rejects a field that would change nothing."""
+        if self.smoothing_over != "vocabulary" and not self.label_smoothing:
+            raise ValueError(
+                "smoothing_over: expected only beside label_smoothing above 0, found "
+                f"{self.smoothing_over!r}"
+            )
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens, or of real sentences."""

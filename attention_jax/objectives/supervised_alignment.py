@@ -113,10 +113,12 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the loss summed over the target tokens of which something is expected."""
-        expected = self.expected(batch)
+        expected, weights = self.expected(batch), real_weights(output, batch)
+        # A step that attends to nothing by design, as GNMT's first may, cannot be taught.
+        expected = jnp.where(jnp.any(weights > 0, axis=-1, keepdims=True), expected, 0.0)
         asked = jnp.any(expected > 0, axis=-1, keepdims=True)
         # Where nothing is asked, padding included, both are zero, and so is every loss.
-        weights = jnp.where(asked, real_weights(output, batch), 0.0)
+        weights = jnp.where(asked, weights, 0.0)
         return jnp.sum(LOSSES[self.loss](weights, expected))
 
     def expected(self, batch: Batch) -> Rows:

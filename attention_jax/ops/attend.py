@@ -332,10 +332,10 @@ def _answer_in_turn(
     }
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
-        parts, position, key = step
+        parts, position, rng = step
         parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
         output, state = _answer_next(
-            spec, params, memory, state, parts, position[None], rng=key, **call
+            spec, params, memory, state, parts, position[None], rng=rng, **call
         )
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
 
@@ -343,8 +343,8 @@ def _answer_in_turn(
         full = (*part.shape[:-2], num_queries, part.shape[-1])
         return jnp.moveaxis(jnp.broadcast_to(part, full), -2, 0)
 
-    keys = None if rng is None else jax.random.split(rng, num_queries)
-    inputs = (jax.tree.map(by_query, steps), positions, keys)
+    rngs = None if rng is None else jax.random.split(rng, num_queries)
+    inputs = (jax.tree.map(by_query, steps), positions, rngs)
     state, outputs = jax.lax.scan(one_query, state, inputs)
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
 

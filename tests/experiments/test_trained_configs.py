@@ -115,3 +115,10 @@ def test_no_record_is_one_line(repository, tmp_path):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1 and "name a finished run" in done.stderr
+
+
+def test_a_language_model_has_a_perplexity_only(run):
+    record = read_record(run)
+    record["results.json"]["test"] = {"perplexity": 21.5, "accuracy": 0.4, "step": 7}
+    text = report({"transformer_lm": record})
+    assert "Language models" in text and "Pronunciation" not in text and "| 21.50 | 0.40 |" in text

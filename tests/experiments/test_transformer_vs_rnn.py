@@ -29,9 +29,9 @@ def test_write_report_compares_both(tmp_path, numpy_rng, monkeypatch):
         measures = {"bleu": translations(numpy_rng, rate), "aer": alignments(numpy_rng, rate)}
         write_record(run, measures)
         lines = [
-            {"step": 1, "split": "train", "tokens_per_second": 2000.0},
-            {"step": 1, "split": "validation", "perplexity": 20.0},
-            {"step": 2, "split": "validation", "perplexity": 10.0},
+            {"step": 1, "split": "train", "steps_per_second": 10.0},
+            {"step": 1, "split": "validation", "nll_per_sentence": 20.0},
+            {"step": 2, "split": "validation", "nll_per_sentence": 10.0},
         ]
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
         (run.record / experiment.METRICS).write_text(text)
@@ -39,6 +39,6 @@ def test_write_report_compares_both(tmp_path, numpy_rng, monkeypatch):
     text = page.read_text()
     assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text
     assert "Only" not in text
-    assert "| Transformer | 50.0 | 1,234 | 30 passes in batches of 128 | 2,000 |" in text
+    assert "| Transformer | 50.0 | 1,234 | 30 passes in batches of 128 | 1,280 |" in text
     rows = [line for line in text.splitlines() if line.startswith("| Transformer | +")]
     assert len(rows) == 1 and "9 of 9" in rows[0]  # BLEU is higher with every pair of seeds

@@ -171,6 +171,10 @@ def test_layers_are_in_order_of_their_numbers_and_the_reverse_model_is_left_out(
     alone = cross_heads({"decoder": {"attention": {}}}, 2)
     assert alone == [("decoder/attention", 0), ("decoder/attention", 1)]
     assert cross_heads({}, 2) == [("attention", 0), ("attention", 1)]
+    # Attention without parameters, such as scaled_dot, of a Transformer.
+    normed = {"decoder": {f"layer_{n}": {"attention_norm": {}} for n in range(3)}}
+    found = cross_heads(normed, 6)
+    assert found == [(f"decoder/layer_{n}/attention", k) for n in range(3) for k in (0, 1)]
     assert head_name("decoder/attention", 1) == "head 1"
 
 

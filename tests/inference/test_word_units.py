@@ -1,5 +1,7 @@
 """Words among tokens, and attention between them."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,8 @@ from attention_jax.inference.word_units import (
     split_words,
     tokens_of_words,
 )
-from tests.training.untrained import untrained_run, write_text
+from attention_jax.layers.mechanisms import multi_head
+from tests.training.untrained import untrained, untrained_run, write_text
 
 
 @pytest.fixture(scope="module")
@@ -103,5 +106,11 @@ def test_forced_words_merge_weights_and_heads_alike(subwords):
 def test_one_head_is_no_heads(tmp_path):
     run, task = untrained_run(tmp_path / "run", *write_text(tmp_path))
     split = task.split("test").select([0, 1])
+    assert not has_heads(run, split)
+    assert [forced.heads for forced in forced_attention(run, split)] == [None, None]
+    # Which has an axis of heads all the same.
+    attention = multi_head.Config(num_heads=1, head_dim=8)
+    model = dataclasses.replace(run.config.model, attention=attention)
+    run, _ = untrained(dataclasses.replace(run.config, model=model), tmp_path / "multi_head")
     assert not has_heads(run, split)
     assert [forced.heads for forced in forced_attention(run, split)] == [None, None]

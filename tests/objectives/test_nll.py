@@ -154,3 +154,8 @@ def test_every_field_changes_the_loss(example, change):
 
     term = Term(label_smoothing=0.1)
     assert abs(loss(term) - loss(dataclasses.replace(term, **change))) > 1e-3
+
+
+def test_what_smoothing_is_over_is_refused_where_nothing_is_smoothed():
+    with pytest.raises(ValueError, match="smoothing_over: expected only beside label_smoothing"):
+        Term(smoothing_over="others")

@@ -50,6 +50,15 @@ def test_golden(fields, expected):
     assert term.count(batch) == 3
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_step_that_attends_to_nothing_is_asked_for_nothing(loss):
+    term = Term(loss=loss, unaligned="ignore")
+    silent = output_of([[[0.0, 0.0, 0.0], *WEIGHTS[1:]]])
+    without = batch_of([[[0, 0, 0], *LINKS[1:]]])
+    total = term.total(silent, batch_of([LINKS]))
+    np.testing.assert_allclose(total, term.total(output_of([WEIGHTS]), without), rtol=1e-6)
+
+
 def test_cross_entropy_is_least_at_the_entropy_of_the_links():
     term, batch = Term(unaligned="ignore"), batch_of([LINKS])
     floor = term.total(output_of(term.expected(batch)), batch)

@@ -16,6 +16,7 @@ from attention_jax.ops.scores import additive_scores
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Bahdanau, Cho and Bengio (2015), section 3.1 and appendix A.1.2"
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

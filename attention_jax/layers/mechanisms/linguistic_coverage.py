@@ -19,6 +19,7 @@ from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Tu, Lu, Liu, Liu and Li (2016), on linguistic coverage"
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,6 +17,7 @@ from attention_jax.ops.scores import additive_scores
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3.1, below eq. 7 (concat)"
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,20 +21,21 @@ from attention_jax.layers.mechanism import (
     find_config,
     find_mechanism,
     reads_keys,
+    tells_key_bias,
 )
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head, refine, typed_refinements
+from attention_jax.layers.refinement import (
+    Head,
+    refine,
+    refinements_telling_key_bias,
+    typed_refinements,
+)
 from attention_jax.ops.attend import keep_memory
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
 NEEDS = ("value_dim", "place")
 PROJECTS = True
-# Under which a vector that is added to all keys changes weights.
-_ADDITIVE = (
-    "bahdanau", "luong_concat", "linguistic_coverage", "neural_coverage", "structural_bias",
-)  # fmt: skip
-_COMPARING = ("rope", "qk_norm", "soft_cap", "attention_sink")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,8 @@ class Config:
         if self.use_key_bias and not _tells_key_bias(self.score, self.refinements):
             raise ValueError(
                 "use_key_bias: expected an additive score that has none itself, or one of the "
-                f"refinements {', '.join(_COMPARING)} beside it, found {self.score.name!r} without"
+                f"refinements {', '.join(refinements_telling_key_bias())} beside it, found "
+                f"{self.score.name!r} without"
             )
 
     def without_refinements(self, names: Collection[str]) -> "Config":
@@ -111,8 +113,8 @@ class Config:
 
 def _tells_key_bias(score: Any, refinements: Collection[str]) -> bool:
     """Whether what is added to all keys changes weights."""
-    inner = getattr(score, "score", score)  # that of a window
-    return inner.name in _ADDITIVE or any(name in refinements for name in _COMPARING)
+    telling = refinements_telling_key_bias()
+    return tells_key_bias(score) or any(name in refinements for name in telling)
 
 
 def build(

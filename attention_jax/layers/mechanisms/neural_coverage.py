@@ -16,6 +16,7 @@ from attention_jax.ops.trackers import neural_coverage
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Tu, Lu, Liu, Liu and Li (2016), on coverage by a neural network"
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

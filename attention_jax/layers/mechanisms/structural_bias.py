@@ -22,6 +22,7 @@ from attention_jax.ops.trackers import coverage, previous_weights
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cohn, Hoang, Vymolova, Yao, Dyer and Haffari (2016), section 3"
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,6 +26,7 @@ PAPER = (
     "OpenAI (2025), gpt-oss model card, for a learned one"
 )
 ORDER = 60
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Config:
     """A sink.
 
     Attributes:
-      is_learned: Whether each head learns the sink's score, which starts at zero.
+      is_learned: Whether each head learns the sink's score, which starts at zero, unless
+        `initialization` is `uniform`.
     """
 
     is_learned: bool = setting(True)

@@ -23,6 +23,7 @@ PAPER = (
     "Henry et al. (2020), section 3 (l2); Dehghani et al. (2023), section 2.1, for learned gains"
 )
 ORDER = 10
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ from attention_jax.types import Array, Memory, Params
 
 PAPER = "Su et al. (2021), RoFormer, section 3.2"
 ORDER = 20
+TELLS_KEY_BIAS = True
 IS_POSITIONAL = True
 
 

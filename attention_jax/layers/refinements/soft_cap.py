@@ -13,6 +13,7 @@ from attention_jax.layers.refinement import Head, change_score
 
 PAPER = "Gemma Team (2024), Gemma 2, section 2, logit soft-capping"
 ORDER = 40
+TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ of the best step (`none`), their moving average (`ema`), or the mean of the newe
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 
 import jax
@@ -101,19 +102,13 @@ def update_average(
     return jax.tree.map(lambda old, new: new + decay * (old - new), average, params)
 
 
-def mean_of(trees: Iterable[Params]) -> Params:
-    """Averages trees of parameters, of which only two are held at a time.
-
-    Raises:
-      ValueError: If there is none.
-    """
+def mean_of(trees: Iterable[Params]) -> Params | None:
+    """Averages trees of parameters, of which two are held at a time; None if there is none."""
     total, count = None, 0
     for tree in trees:
         total = tree if total is None else jax.tree.map(jnp.add, total, tree)
         count += 1
-    if total is None:
-        raise ValueError("expected at least one tree of parameters to average, found none")
-    return jax.tree.map(lambda leaf: leaf / count, total)
+    return None if total is None else jax.tree.map(lambda leaf: leaf / count, total)
 
 
 def evaluation_params(
@@ -135,6 +130,6 @@ def evaluation_params(
         assert average is not None
         return average
     if isinstance(config, CheckpointAverage):
-        newest = [tree for _, tree in zip(range(config.count), checkpoints, strict=False)]
-        return mean_of(newest) if newest else params
+        mean = mean_of(itertools.islice(checkpoints, config.count))
+        return params if mean is None else mean
     return params

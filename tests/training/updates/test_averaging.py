@@ -1,5 +1,7 @@
 """Moving and checkpoint averages against NumPy float64."""
 
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,9 +75,8 @@ def test_mean_of_matches_numpy():
     assert_close(mean_of(iter(some)), expected, rtol=1e-6, atol=1e-7)
 
 
-def test_mean_of_nothing_is_an_error():
-    with pytest.raises(ValueError, match="at least one tree"):
-        mean_of([])
+def test_mean_of_nothing_is_nothing():
+    assert mean_of([]) is None
 
 
 def test_evaluation_params_follow_the_one_field():
@@ -96,6 +97,30 @@ def test_evaluation_params_read_no_checkpoint_too_many():
         raise AssertionError("a third checkpoint was read")
 
     evaluation_params(CheckpointAverage(count=2), trees(1)[0], None, checkpoints())
+
+
+def test_evaluation_params_hold_two_checkpoints_at_a_time():
+    alive, held = weakref.WeakSet(), []
+
+    class Tree(dict):
+        __hash__ = object.__hash__
+
+    jax.tree_util.register_pytree_node(
+        Tree, lambda tree: (tuple(tree.values()), tuple(tree)),
+        lambda names, leaves: Tree(zip(names, leaves, strict=True)),
+    )  # fmt: skip
+
+    def checkpoints():
+        for tree in trees(6):
+            one = Tree(tree)
+            alive.add(one)
+            held.append(len(alive))
+            yield one
+            del one
+
+    evaluation_params(CheckpointAverage(count=6), trees(1)[0], None, checkpoints())
+    assert len(held) == 6
+    assert max(held) <= 2
 
 
 @pytest.mark.parametrize("cls", [NoAveraging, MovingAverage, CheckpointAverage])
