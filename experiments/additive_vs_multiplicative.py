@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import flags
+from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
 from attention_jax.configuration import typed
 from attention_jax.errors import RunDirectoryError, UserError
@@ -28,6 +29,7 @@ from attention_jax.training.provenance import (
     short_commit,
 )
 from attention_jax.training.run_directory import read_json
+from experiments.speed.harness import Conditions, wait_until_quiet
 from experiments.tables import table
 from launch import cli
 
@@ -53,6 +55,7 @@ ADDITIVE, PLAIN, DOT = "additive", "additive, written out", "dot product"
 SCORES = (ADDITIVE, PLAIN, DOT)
 PASSES = ("forward", "with gradients")
 BATCH, ROUNDS = 4, 7
+QUIET = Conditions()
 # What "much faster" and "more space-efficient" are taken to mean: additive over dot product.
 CLAIMED = {"milliseconds": 2.0, "temporaries_mib": 1.5}
 
@@ -156,6 +159,7 @@ def measure_shape(shape: Shape, rounds: int) -> list[dict[str, Any]]:
             "score": score,
             "pass": each,
             "milliseconds": 1e3 * statistics.median(seconds[score, each]),
+            "range": [1e3 * min(seconds[score, each]), 1e3 * max(seconds[score, each])],
             "temporaries_mib": mebibytes,
         }
         for (score, each), (_, mebibytes) in programs.items()
@@ -173,12 +177,14 @@ def load(path: Path) -> dict[str, Any] | None:
         return None
     try:
         numbers = [
-            of_shape[score][measure]
+            number
             for what in PASSES
             for _, of_shape in _by_shape(results, what)
             for score in SCORES
-            for measure in CLAIMED
-        ]
+            for number in (
+                *(of_shape[score][measure] for measure in CLAIMED), *of_shape[score]["range"],
+            )
+        ]  # fmt: skip
         is_whole = {*_facts(), "at"} <= results.keys()
     except (KeyError, TypeError, AttributeError):
         is_whole, numbers = False, []
@@ -214,10 +220,14 @@ def _facts() -> dict[str, Any]:
 
 
 def timed(programs: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any, list[float]]:
-    """Runs programs by turns, in another order each round, and returns their seconds."""
+    """Runs programs by turns, in another order each round, and returns their seconds.
+
+    Each round waits for an idle machine, though not for ever.
+    """
     seconds: dict[Any, list[float]] = {key: [] for key in programs}
-    order, keys = np.random.default_rng(0), list(programs)
+    order, keys, patience = np.random.default_rng(0), list(programs), QUIET.patience
     for _ in range(rounds):
+        patience -= wait_until_quiet(QUIET.quiet_load, patience)
         for index in order.permutation(len(keys)):
             start = time.perf_counter()
             jax.block_until_ready(programs[keys[index]]())
@@ -309,7 +319,8 @@ def page(results: Mapping[str, Any], shapes: Sequence[Shape]) -> str:
         "more space-efficient in practice than additive attention. Multi-head attention with "
         f"either score, projections included; batch {results['batch']}; "
         f"`{results['command']}` on {results['device']}, jax {results['jax']}, commit "
-        f"{short_commit(results['commit'])}, {results['at']}. Medians of runs by turns.",
+        f"{short_commit(results['commit'])}, {results['at']}. Medians of runs by turns, each round "
+        f"after a wait for an idle machine; {_spread(results)}.",
         "",
         f"Here much faster is taken to mean that additive attention takes at least "
         f"{CLAIMED['milliseconds']:g} times as long, which one notices without measuring, and more "
@@ -329,6 +340,18 @@ def page(results: Mapping[str, Any], shapes: Sequence[Shape]) -> str:
     for what in PASSES:
         lines += [f"## {what.capitalize()}", "", _table(results, what), ""]
     return "\n".join([*lines, f"![cost against length]({NAME}/cost.png)", ""])
+
+
+def _spread(results: Mapping[str, Any]) -> str:
+    """Says how far the runs of a program lay apart."""
+    spreads = [
+        100 * (one["range"][1] - one["range"][0]) / one["milliseconds"]
+        for one in results["records"]
+    ]
+    return (
+        f"from the fastest to the slowest run of a program it is {statistics.median(spreads):.0f} "
+        f"% of its median in the middle case and {max(spreads):.0f} % in the worst"
+    )
 
 
 def verdicts(results: Mapping[str, Any]) -> list[str]:
@@ -382,27 +405,35 @@ def _by_shape(
 
 
 def plot(results: Mapping[str, Any]) -> Any:
-    """Draws time against length, with as many queries as slots, at the first depth and heads."""
-    figure = new_figure(6.0, 3.9)
-    axes = figure.subplots()
+    """Draws time and memory against length, as many queries as slots, at the first depth."""
+    figure = new_figure(9.0, 4.4)
+    figure.set_layout_engine("constrained", h_pad=0.06, w_pad=0.1)
     first = results["records"][0]
-    for number, score in enumerate(SCORES):
-        for what, style in zip(PASSES, ("--", "-"), strict=True):
-            points = sorted(
-                (shape.slots, of_shape[score]["milliseconds"])
-                for shape, of_shape in _by_shape(results, what)
-                if shape.queries == shape.slots
-                and (shape.depth, shape.heads) == (first["depth"], first["heads"])
-            )
-            axes.plot(*zip(*points, strict=True), style, color=COLOURS[number], marker="o",
-                      markersize=4, label=f"{score}, {what}")  # fmt: skip
-    tidy(axes)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("queries, and slots", **text_style(9))
-    axes.set_ylabel("milliseconds", **text_style(9))
-    axes.legend(frameon=False, fontsize=8)
-    axes.set_title(f"Depth {first['depth']}", loc="left", **text_style(11, fontweight="bold"))
+    units = {"milliseconds": "milliseconds", "temporaries_mib": "MiB of temporaries"}
+    row = figure.subplots(1, len(units))
+    for axes, (measure, label) in zip(row, units.items(), strict=True):
+        for number, score in enumerate(SCORES):
+            for what, style in zip(PASSES, (":", "-"), strict=True):
+                points = sorted(
+                    (shape.slots, of_shape[score][measure])
+                    for shape, of_shape in _by_shape(results, what)
+                    if shape.queries == shape.slots
+                    and (shape.depth, shape.heads) == (first["depth"], first["heads"])
+                )
+                axes.plot(*zip(*points, strict=True), style, color=COLOURS[number], marker="o",
+                          markersize=3, label=f"{score}, {what}")  # fmt: skip
+        tidy(axes)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.set_xlabel("queries, and slots", **text_style(9))
+        axes.set_ylabel(label, **text_style(9))
+    handles, labels = row[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False,
+                  fontsize=8, handlelength=3)  # fmt: skip
+    title = f"Time and memory against length, one head of {first['depth']}"
+    figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure
 
 

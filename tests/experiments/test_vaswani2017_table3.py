@@ -29,11 +29,11 @@ def test_each_row_changes_one_thing_and_those_of_a_cost_keep_it():
     counts = {name: num_parameters(run) for name, run in runs.items()}
     base = counts["base"]
     assert all(count == base for name, count in counts.items() if name.startswith("heads"))
-    assert counts["keys_8"] < counts["keys_16"] < base
+    assert counts["keys_4"] < counts["keys_8"] < base
     assert counts["layers_1"] < counts["layers_2"] < base < counts["layers_4"]
-    assert counts["depth_64"] < base < counts["depth_256"]
-    assert counts["width_256"] < base < counts["width_1024"]
-    assert counts["learned"] == base + 2 * 256 * 128
+    assert counts["depth_32"] < base < counts["depth_128"]
+    assert counts["width_128"] < base < counts["width_512"]
+    assert counts["learned"] == base + 2 * 256 * 64
     assert counts["dropout_0"] == counts["smoothing_2"] == base
     assert len({str(run.resolved()) for run in runs.values()}) == len(experiment.rows()) == 19
 
@@ -55,7 +55,7 @@ def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, mon
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if " | " in line}
     assert rows["base"].endswith("| 2.35 | base | 4.92 | 25.8 | 65 |")
     assert "5.00 ± 0.00" in rows["base"]
-    assert rows["(A) 1 head of 128"].endswith(f"| 1 of 512 | 5.29 | 24.9 | {tables.NOTHING} |")
-    assert rows["(C) feed-forward 1,024"].endswith("| 4,096 | 4.75 | 26.2 | 90 |")
-    assert "| < 0.0" in rows["(A) 1 head of 128"]
+    assert rows["(A) 1 head of 64"].endswith(f"| 1 of 512 | 5.29 | 24.9 | {tables.NOTHING} |")
+    assert rows["(C) feed-forward 512"].endswith("| 4,096 | 4.75 | 26.2 | 90 |")
+    assert "| < 0.0" in rows["(A) 1 head of 64"]
     assert "star" not in text and "p: of the difference in BLEU from the base" in text
