@@ -101,10 +101,11 @@ def main() -> None:
     smoke = flags.FLAGS.smoke
     out = Path(flags.FLAGS.out or ("runs/smoke_results" if smoke else "docs/results"))
     shapes, path = SMOKE if smoke else SHAPES, out / NAME / "results.json"
-    results = load(path)
+    again = flags.FLAGS.again and not flags.FLAGS.tables_only
+    results = None if again else load(path)
     if not flags.FLAGS.tables_only:
         path.parent.mkdir(parents=True, exist_ok=True)
-        goes_on = results is not None and is_current(results) and not flags.FLAGS.again
+        goes_on = results is not None and is_current(results)
         results = measure(
             shapes, ROUNDS, results if goes_on else None, lambda found: write_json(path, found)
         )
