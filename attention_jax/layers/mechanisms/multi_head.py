@@ -10,8 +10,6 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import jax.numpy as jnp
-
 from attention_jax.configuration import setting
 from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.mechanism import (
@@ -31,6 +29,7 @@ from attention_jax.layers.refinement import (
     typed_refinements,
 )
 from attention_jax.ops.attend import keep_memory
+from attention_jax.ops.products import multiply_rows
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
@@ -179,7 +178,7 @@ def _with_projections(
         parameters["key_bias"] = Parameter((config.head_dim,), "bias")
 
     def project(params: Params, name: str, vectors: Array) -> Array:
-        projected = vectors @ params[f"{name}_projection"]
+        projected = multiply_rows(vectors, params[f"{name}_projection"])
         return projected + params[f"{name}_bias"] if f"{name}_bias" in parameters else projected
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -213,5 +212,8 @@ def _with_dropout(parts: MechanismParts, rate: float) -> MechanismParts:
 
 
 def _join(params: Params, contexts: Array) -> Array:
-    joined = jnp.einsum("...hd,hdo->...o", contexts, params["output_kernel"])
+    kernel = params["output_kernel"]
+    num_heads, depth, width = kernel.shape
+    side_by_side = contexts.reshape(*contexts.shape[:-2], num_heads * depth)
+    joined = multiply_rows(side_by_side, kernel.reshape(num_heads * depth, width))
     return joined + params["output_bias"] if "output_bias" in params else joined
