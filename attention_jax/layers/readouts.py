@@ -9,7 +9,8 @@
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from attention_jax.layers.parameters import Parameter, project
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.projection import project
 from attention_jax.types import Array, Params
 
 READOUTS = ("maxout", "tanh")
@@ -37,8 +38,8 @@ def deep_output(
 ) -> Float[Array, "*B F"]:
     """Combines decoder state, previous word and context into features."""
     hidden = (
-        state @ params["state"]
-        + embedded @ params["embedding"]
+        project(state, params["state"])
+        + project(embedded, params["embedding"])
         + project(context, params.get("context"))
         + params["bias"]
     )

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attention_jax.ops.projection import project
+
 _NO_SCORE = -1e9
 
 
@@ -87,7 +89,7 @@ def project_general_keys(
     keys: Float[Array, "*#B S Dk"], kernel: Float[Array, "Dq Dk"]
 ) -> Float[Array, "*B S Dq"]:
     """Multiplies every key by a bilinear form, so that a dot product with a query remains."""
-    return keys @ kernel.T
+    return project(keys, kernel.T)
 
 
 def concat_scores(

@@ -43,6 +43,14 @@ class Operation:
         constant = self.equation.invars[self.deferred_operand].aval
         return constant.ndim == 2 and len(contracting[0]) == 1 and not batch[0]
 
+    @property
+    def is_plain_projection(self) -> bool:
+        """Whether it is `rows @ matrix`: the last axis of the one times the first of the other."""
+        if not self.is_matrix_product or self.deferred_operand != 1:
+            return False
+        (rows, matrix), _ = self.equation.params["dimension_numbers"]
+        return (rows, matrix) == ((self.equation.invars[0].aval.ndim - 1,), (0,))
+
     def apply(self, operands: list[Any]) -> list[Any]:
         """Computes the results from the operands' values."""
         primitive = self.equation.primitive
