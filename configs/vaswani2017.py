@@ -15,9 +15,10 @@ Command:  python -m launch.train --config=configs/vaswani2017.py:multi30k \
               --workdir=runs/vaswani2017
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke, or the
           paper's own sizes for one's own text: base (65M parameters) and big (213M)
-Expected: not measured yet; the paper's own corpora are WMT'14 (27.3 BLEU English-German with the
-          base form, 28.4 with the big one)
-Time:     not measured yet; base and big want accelerators
+Expected: multi30k 38.0 BLEU, three seeds from 37.8 to 38.4, see
+          docs/results/transformer_vs_rnn.md; the paper's own corpora are WMT'14 (27.3 BLEU
+          English-German with the base form, 28.4 with the big one)
+Time:     40 minutes on one CPU core for multi30k; base and big want accelerators
 """
 
 from ml_collections import ConfigDict
