@@ -24,7 +24,6 @@ from ml_collections import ConfigDict, config_flags
 
 from attention_jax.errors import ConfigError, UserError
 from launch import additions, mistakes
-from launch.freed_memory import keep_freed_memory
 
 _FAILED, _INTERRUPTED = 2, 130
 _OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
@@ -39,7 +38,6 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
       prepare: Gets the command line, defines flags that depend on it, and returns what is left
         for the flags to parse.
     """
-    keep_freed_memory()
     _quieten_libraries()
     app.run(
         lambda argv: _guarded(main),

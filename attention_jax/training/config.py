@@ -42,7 +42,8 @@ class TrainingConfig:
       evaluate_every_steps: Distance of validations; 0 validates at the end only.
       checkpoint_every_steps: Distance of checkpoints. A step that validates best is saved too, and
         so is the last one; 0 saves no others.
-      keep_latest: Newest checkpoints to keep.
+      keep_latest: Newest checkpoints to keep; with averaging `checkpoints`, of those that are
+        averaged.
       keep_best: Checkpoints with the best metric to keep.
       metric: Validation metric that decides which checkpoint is best, and when to stop. Steps
         count once every objective is switched on and no part is to be frozen or released any more.

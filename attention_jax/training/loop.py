@@ -29,6 +29,7 @@ from attention_jax.training.run_texts import check_texts, record_texts
 from attention_jax.training.sharding import fetch
 from attention_jax.training.sharding.fits import check_fits
 from attention_jax.training.sharding.held import describe_held
+from attention_jax.training.updates.averaging import CheckpointAverage
 from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 
@@ -102,7 +103,8 @@ def train(
                 log.timed(
                     "save", checkpointer.save, step, state,
                     data=parts.batches.state(), config=origin(config, directory),
-                    host=dataclasses.asdict(watch), metric=metric, interim=not is_due,
+                    host=dataclasses.asdict(watch), metric=metric,
+                    interim=not (is_due and _is_in_turn(step, parts.total_steps, settings)),
                 )  # fmt: skip
                 directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
@@ -175,6 +177,16 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
     """Returns whether a step is saved even if nobody interrupts the training."""
     wanted = watch.stopped or watch.best_step == step
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
+
+
+def _is_in_turn(step: int, total_steps: int, settings: TrainingConfig) -> bool:
+    """Returns whether a step that is saved is one of those that are averaged, if any are.
+
+    One that only validated best is not: which checkpoints are averaged would depend on luck.
+    """
+    if not isinstance(settings.averaging, CheckpointAverage):
+        return True
+    return step == total_steps or _is_multiple(step, settings.checkpoint_every_steps)
 
 
 def _with_plateau(

@@ -254,6 +254,19 @@ def test_average_of_checkpoints_does_not_depend_on_interruptions(tmp_path):
     assert _steps(tmp_path / "cut", "train") == [4, 6]
 
 
+def test_average_of_checkpoints_does_not_depend_on_which_validate_best(tmp_path):
+    config = tiny_config(
+        num_steps=7, checkpoint_every_steps=3, evaluate_every_steps=0, keep_latest=3,
+        averaging={"name": "checkpoints", "count": 3}, metric="loss/nll", mode="max",
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "unwatched")
+    training = dataclasses.replace(config.training, evaluate_every_steps=5)
+    run_experiment(dataclasses.replace(config, training=training), tmp_path / "watched")
+    assert Checkpointer(tmp_path / "watched" / "checkpoints").steps() == [3, 5, 6, 7]
+    unwatched, watched = (load_run(tmp_path / name).params for name in ("unwatched", "watched"))
+    jax.tree.map(np.testing.assert_array_equal, watched, unwatched)
+
+
 def test_damaged_checkpoint_has_no_part_in_the_average(tmp_path, capsys):
     config = tiny_config(
         num_steps=8, checkpoint_every_steps=2, evaluate_every_steps=0, keep_latest=4,

@@ -124,7 +124,8 @@ class Checkpointer:
           config: The resolved config, plain JSON.
           host: The trainer's own state, plain JSON.
           metric: Validation metric of this step, if it has one; decides which steps are best.
-          interim: Whether a run that is not interrupted would not have saved this step.
+          interim: Whether it is beside the others: one that only an interruption asked for, or, of
+            a run that averages its newest, one that only validated best.
 
         Raises:
           CheckpointError: If this or the previous save failed.
@@ -303,7 +304,7 @@ class Checkpointer:
         if processes.is_first():
             for step in set(self._folders()) - set(self.steps()):
                 if step in self._interim:
-                    self._path(step, _INTERIM).write_text("saved when told to stop\n")
+                    self._path(step, _INTERIM).write_text("beside those that count\n")
                 manifest.write_manifest(self._path(step), except_for=(_TIMES,))
 
     def _mention_unfinished(self, newer_than: int) -> None:

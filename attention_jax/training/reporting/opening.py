@@ -101,8 +101,8 @@ def _few_checkpoints(settings: TrainingConfig, total: int) -> Iterator[str]:
     if isinstance(settings.averaging, CheckpointAverage) and saved < settings.averaging.count:
         yield (
             f"notice: config.training.averaging.count is {settings.averaging.count}, but "
-            f"checkpoint_every_steps ({every:,}) saves {saved:,} in {total:,} steps; those are "
-            "averaged, with any that validate best"
+            f"checkpoint_every_steps ({every:,}) saves {saved:,} in {total:,} steps, which are "
+            "averaged"
         )
 
 

@@ -40,12 +40,13 @@ class MovingAverage:
 class CheckpointAverage:
     """Evaluates the mean of the parameters in the newest checkpoints, once training is over.
 
-    A checkpoint that only an interruption asked for is none of them, so that the mean is the same
-    however often a run was cut off; nor is a damaged one, in whose place an older one is taken.
+    They are those of every `training.checkpoint_every_steps`, and the last. One that only an
+    interruption asked for, or that only validated best, is none of them, so that the mean depends
+    on neither; nor is a damaged one, in whose place an older one is taken if it was kept.
 
     Validations while training measure the last parameters, not the mean. So `training.metric`, and
-    what is called best by it, says nothing about the mean. The best step has no part in choosing
-    the checkpoints, and `training.patience`, which would end training past the best, must be 0.
+    what is called best by it, says nothing about the mean, and `training.patience`, which would end
+    training past the best, must be 0.
 
     Attributes:
       count: How many checkpoints; 5 for the base and 20 for the big Transformer.
