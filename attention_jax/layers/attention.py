@@ -179,9 +179,10 @@ class Mechanism:
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Answers queries `*B T Dq`; see `ops.attend.attend` for the keywords."""
+        axis = query.ndim - 2
+        memory = self._with_batch_axes(memory, axis)
         if not self._has_head_axis:
             return attention.attend(self.parts.spec, params, query, memory, state, rng=rng, **call)
-        axis = query.ndim - 2
         state = self.init_state(params, memory) if state is None else state
         heads, part = self.parts.heads, None
         if heads is None:
@@ -279,6 +280,11 @@ class Mechanism:
             ),
             found,
         )
+
+    def _with_batch_axes(self, memory: Memory, number: int) -> Memory:
+        """Gives a memory that all rows share axes of one, so that its slots stand as theirs do."""
+        missing = number - (memory.mask.ndim - 1 - self._has_head_axis)
+        return jax.tree.map(lambda leaf: leaf[(None,) * missing], memory) if missing else memory
 
     def _of_memory(self, params: Params) -> Params:
         """What the memory heads depend on: with one for every head, anything."""

@@ -236,7 +236,7 @@ def attend(
       observed: What became known before each query and since the one before it, for mechanisms
         that observe; a single query needs none after a call of `observe`.
       mask: Further restricts the memory's own mask, such as to the past.
-      bias: Added to the scores.
+      bias: Added to the scores; minus infinity forbids a slot, as the mask does.
       positions: Index of every query in its sequence, consecutive; 0 .. T-1 if not given.
       rng: Key for mechanisms that draw; of several queries answered one after the other, each
         has one derived from it.
@@ -256,6 +256,9 @@ def attend(
     state = init_state(spec, params, memory) if state is None else state
     positions = jnp.arange(num_queries) if positions is None else positions
     query = spec.prepare_query(params, query, positions)
+    if bias is not None:
+        allowed = bias != -jnp.inf
+        mask = allowed if mask is None else mask & allowed
     call = dict(rng=rng, train=train, is_fused=is_fused)
     if spec.is_parallel:
         return _answer(spec, params, query, memory, state, mask, bias, positions, **call), state

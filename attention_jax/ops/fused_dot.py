@@ -41,6 +41,8 @@ def fused_dot_context(
     Source:
       Vaswani et al. (2017), eq. 1.
     """
+    if not keys.shape[-2]:
+        return jnp.zeros((*query.shape[:-1], values.shape[-1]), values.dtype)
     return jax.lax.platform_dependent(
         query, keys, values, mask, cpu=_on_cpu, default=_by_library
     )
@@ -73,18 +75,18 @@ def _on_cpu(query: Array, keys: Array, values: Array, mask: Array) -> Array:
         scores = scaled_dot_scores(query, keys)
         weights = masked_softmax(scores, jnp.broadcast_to(mask, scores.shape))
         return jnp.matmul(weights.astype(values.dtype), values)
-    *batch, num_queries, depth = query.shape
+    *batch, num_queries, _ = query.shape
 
     def by_head(array: Array) -> Array:
         return jnp.broadcast_to(array, (*batch, *array.shape[-2:])).reshape(-1, *array.shape[-2:])
 
-    heads = [by_head(array) for array in (query * depth**-0.5, keys, values, mask)]
+    heads = [by_head(array) for array in (query, keys, values, mask)]
     return _by_head(*heads).reshape(*batch, num_queries, values.shape[-1])
 
 
 @jax.custom_vjp
 def _by_head(query: Array, keys: Array, values: Array, mask: Array) -> Array:
-    """Answers scaled queries `N T D`, one of N heads after the other."""
+    """Answers queries `N T D`, one of N heads after the other."""
     return _forward(query, keys, values, mask)[0]
 
 
@@ -101,7 +103,7 @@ def _forward(query: Array, keys: Array, values: Array, mask: Array) -> tuple[Arr
 
 def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Array, Array]:
     """Returns contexts, and the logarithm of what normalises their weights."""
-    scores = jnp.where(mask, dot_scores(query, keys), _NO_SCORE)
+    scores = jnp.where(mask, scaled_dot_scores(query, keys), _NO_SCORE)
     highest = jnp.max(scores, axis=-1, keepdims=True)
     weights = jnp.where(mask, jnp.exp(scores - highest), 0)
     total = jnp.sum(weights, axis=-1, keepdims=True)
@@ -152,8 +154,8 @@ def _differentiate(
     Scores have a row for each slot here, since a CPU is slow at products with the transpose of
     what is as large as they are, and there would be two of them in place of one.
     """
-    weights = jnp.where(mask.T, jnp.exp(dot_scores(keys, query) - normalizer.T), 0)
-    of_scores = weights * (dot_scores(values, cotangent) - shared.T)
+    weights = jnp.where(mask.T, jnp.exp(scaled_dot_scores(keys, query) - normalizer.T), 0)
+    of_scores = weights * (dot_scores(values, cotangent) - shared.T) * query.shape[-1] ** -0.5
     of_scores, weights = of_scores.astype(keys.dtype), weights.astype(values.dtype)
     of_query = jnp.matmul(of_scores.T, keys, preferred_element_type=jnp.float32)
     of_keys = jnp.matmul(of_scores, query, preferred_element_type=jnp.float32)

@@ -1,5 +1,7 @@
 """Products of many vectors with one matrix."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Float
 
@@ -31,5 +33,6 @@ def project(
     """
     if kernel is None:
         return jnp.zeros((*vectors.shape[:-1], 1), vectors.dtype)
-    rows = vectors.reshape(-1, vectors.shape[-1])
-    return jnp.matmul(rows, kernel).reshape(*vectors.shape[:-1], kernel.shape[-1])
+    *axes, depth = vectors.shape
+    rows = vectors.reshape(math.prod(axes), depth)  # no -1, which cannot be told where it is empty
+    return jnp.matmul(rows, kernel).reshape(*axes, kernel.shape[-1])

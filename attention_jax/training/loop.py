@@ -102,9 +102,8 @@ def train(
                 watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
                 log.timed(
                     "save", checkpointer.save, step, state,
-                    data=parts.batches.state(), config=origin(config, directory),
-                    host=dataclasses.asdict(watch), metric=metric,
-                    interim=not (is_due and _is_in_turn(step, parts.total_steps, settings)),
+                    data=parts.batches.state(), config=origin(config, directory), metric=metric,
+                    host=dataclasses.asdict(watch), interim=not _counts(step, last, watch, settings)
                 )  # fmt: skip
                 directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
@@ -179,14 +178,15 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
 
 
-def _is_in_turn(step: int, total_steps: int, settings: TrainingConfig) -> bool:
-    """Returns whether a step that is saved is one of those that are averaged, if any are.
+def _counts(step: int, last: bool, watch: Watch, settings: TrainingConfig) -> bool:
+    """Returns whether a step that is saved is one of the newest to be kept, and to be averaged.
 
-    One that only validated best is not: which checkpoints are averaged would depend on luck.
+    Where they are averaged, one that only validated best is not: the mean would depend on luck.
     """
-    if not isinstance(settings.averaging, CheckpointAverage):
+    if last or _is_multiple(step, settings.checkpoint_every_steps):
         return True
-    return step == total_steps or _is_multiple(step, settings.checkpoint_every_steps)
+    is_averaged = isinstance(settings.averaging, CheckpointAverage)
+    return _is_due(step, watch, settings) and not is_averaged
 
 
 def _with_plateau(

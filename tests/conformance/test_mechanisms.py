@@ -197,6 +197,16 @@ def test_beams_share_a_memory(case):
 
 
 @one_case_each
+def test_rows_share_a_memory_without_axes_of_its_own(case):
+    """As many slots as there are heads, among others: no axis is taken for another."""
+    query, *rest = inputs()
+    shared = [array[0, : max(case.mechanism.num_heads, 2)] for array in rest]
+    tiled = [jnp.stack([array] * B) for array in shared]
+    attend = jax.jit(case.attend)
+    close(attend(case.params, query[:, :1], *shared), attend(case.params, query[:, :1], *tiled))
+
+
+@one_case_each
 def test_a_memory_may_have_no_slots_yet(case):
     """As before the first token of a search; nothing is asked of it."""
 

@@ -68,12 +68,13 @@ def test_make_memory_hands_the_rest_to_prepare_and_zeroes_padding(numpy_rng):
     assert set(memory.aux) == {"shift", "keep"}
 
 
+@pytest.mark.parametrize("forbidding", [-1e9, -np.inf])
 @pytest.mark.parametrize("spec", [PLAIN, TRACKING], ids=["plain", "tracking"])
-def test_mask_and_bias_reach_every_query(spec, numpy_rng):
+def test_mask_and_bias_reach_every_query(spec, forbidding, numpy_rng):
     query, keys, values, mask = draw(numpy_rng, B)
     memory = make_memory(spec, {}, keys, values, mask)
     causal = jnp.tril(jnp.ones((T, S), bool))
-    bias = jnp.where(causal, 0.0, -1e9)
+    bias = jnp.where(causal, 0.0, forbidding)
     masked, _ = attend(spec, {}, query, memory, mask=causal)
     biased, _ = attend(spec, {}, query, memory, bias=bias)
     assert np.all(np.asarray(masked.weights)[:, ~np.asarray(causal)] == 0)

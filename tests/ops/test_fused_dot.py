@@ -68,6 +68,27 @@ def test_low_precision_stays_low_outside_the_softmax(monkeypatch):
     np.testing.assert_allclose(context.astype(jnp.float32), plain(*floats, mask), atol=0.05)
 
 
+def test_low_precision_is_lost_no_more_in_blocks_than_elsewhere(monkeypatch, numpy_rng):
+    """The factor of the scores is inexact in bfloat16, unless the depth is a power of four."""
+    query, keys, values = (1.5 * jnp.asarray(numpy_rng.normal(size=(40, 50, 32))) for _ in range(3))
+    low = [array.astype(jnp.bfloat16) for array in (query, keys, values)]
+    mask = jnp.ones((40, 50, 50), bool)
+    exact = plain(*(array.astype(jnp.float32) for array in low), mask)
+
+    def error(short):
+        monkeypatch.setattr(fused_dot, "_SHORT", short)
+        return float(jnp.sqrt(jnp.mean((fused_dot._on_cpu(*low, mask) - exact) ** 2)))
+
+    assert error(short=0) < 1.1 * error(short=64)
+
+
+@pytest.mark.parametrize("num_queries", [1, 300])
+def test_without_slots_there_are_zeros(num_queries):
+    query, keys, values = jnp.ones((2, num_queries, 4)), jnp.ones((2, 0, 4)), jnp.ones((2, 0, 3))
+    context = fused_dot.fused_dot_context(query, keys, values, jnp.ones((2, 1, 0), bool))
+    np.testing.assert_array_equal(context, jnp.zeros((2, num_queries, 3)))
+
+
 @pytest.mark.parametrize("value_dim", [D, D - 1, D + 2])
 def test_library_equals_the_open_path(value_dim):
     check(fused_dot._by_library, *arrays(value_dim))

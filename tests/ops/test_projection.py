@@ -36,6 +36,10 @@ def test_a_product_of_the_gradient_has_two_dimensions():
     assert products and all("x3x2x" not in line and "<3x2x" not in line for line in products)
 
 
+def test_vectors_without_depth_give_zeros():
+    assert project(jnp.ones((3, 2, 0)), jnp.ones((0, 4))).tolist() == [[[0] * 4] * 2] * 3
+
+
 def test_without_a_kernel_there_are_zeros():
     vectors = jnp.ones((2, 3, 0))
     assert project(vectors, None).tolist() == [[[0], [0], [0]]] * 2
