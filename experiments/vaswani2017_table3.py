@@ -14,6 +14,7 @@ from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
 from experiments.score_panels import score_panels
+from experiments.training_curves import METRICS, mean_curve
 
 NAME = "vaswani2017_table3"
 USAGE = """
@@ -131,7 +132,7 @@ def make_grid(smoke: bool = False) -> Grid:
         cells={name: row.overrides for name, row in chosen.items()},
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
-        kept=(sentence_measures.FILE,),
+        kept=(sentence_measures.FILE, METRICS),
     )
 
 
@@ -181,6 +182,14 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "passes, of which the first thousand warm up; in the paper 100,000 of about 25,000 tokens "
         "a side, some twenty passes, after 4,000; gradients are clipped at a norm of 1 here, and "
         "parameters averaged with a decay of 0.998 in place of the last five checkpoints;",
+        "- so training ends early: the rate, which the depth scales as in the paper, has fallen to "
+        "half of its peak and not to a fifth, and perplexity still falls (column \"last "
+        f"{training['evaluate_every_steps']:,}\": by how many percent in the last so many updates, "
+        "on the validation set). Sizes (C) and what guards against fitting too closely (D) are "
+        "therefore compared by how fast a model learns, too;",
+        "- search: the hypotheses of a beam are compared by their score per token, in the paper by "
+        "its length penalty with 0.6, under which outputs here would be shorter still. BLEU falls "
+        "with outputs shorter than the references: see their ratio, and chrF;",
         "- perplexities are of subwords, of other vocabularies than the paper's;",
         f"- seeds: {len(grid.seeds)}; the paper has one run of each row.",
         "",
@@ -191,21 +200,35 @@ def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
     known, lines = rows(), []
     for name in (name for name in grid.cells if name in found):
         row, of_cell = known[name], [run for run in runs if run.cell == name]
-        perplexities = [run.results()["test"]["perplexity"] for run in of_cell]
         bleu = [run["bleu"] for run in found[name]]
         p = tables.NOTHING
         if name != "base" and "base" in found:
             result = seeds.compare([run["bleu"] for run in found["base"]], bleu)
             p = tables.probability(result.p_value, seeds.RESAMPLES)
         lines.append([
-            row.change, str(len(bleu)), tables.spread(perplexities),
-            tables.with_deviation(seeds.seed_mean(bleu)), p, _millions(of_cell[0]), row.there,
-            f"{row.perplexity:g}", f"{row.bleu:g}",
+            row.change, str(len(bleu)), _spread(of_cell, "perplexity"),
+            tables.with_deviation(seeds.seed_mean(bleu)), p, _spread(of_cell, "chrf"),
+            _spread(of_cell, "length_ratio"), _last_fall(of_cell), _millions(of_cell[0]),
+            row.there, f"{row.perplexity:g}", f"{row.bleu:g}",
             tables.NOTHING if row.millions is None else f"{row.millions:g}",
         ])  # fmt: skip
-    headings = ["change", "seeds", "perplexity", "BLEU", "p", "parameters, M"]
+    last = f"last {runs[0].resolved()['training']['evaluate_every_steps']:,}, %"
+    headings = ["change", "seeds", "perplexity", "BLEU", "p", "chrF", "length ratio", last]
+    headings.append("parameters, M")
     there = ["change there", "perplexity there", "BLEU there", "parameters there, M"]
     return tables.table([*headings, *there], lines)
+
+
+def _spread(runs: Sequence[Run], metric: str) -> str:
+    return tables.spread([run.results()["test"].get(metric) for run in runs])
+
+
+def _last_fall(runs: Sequence[Run]) -> str:
+    """Returns by how many percent validation perplexity fell between the last two looks at it."""
+    _, perplexities = mean_curve(runs, "perplexity", "validation")
+    if len(perplexities) < 2:
+        return tables.NOTHING
+    return f"{100 * (1 - perplexities[-1] / perplexities[-2]):.1f}"
 
 
 def _millions(run: Run) -> str:
