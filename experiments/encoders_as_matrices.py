@@ -124,7 +124,8 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """
     found = attention_record.by_cell(grid, runs)
     page, paths = out / f"{grid.name}.md", []
-    sections = [*_opening(grid, runs), _main_table(runs, found), "", *_differences(found), ""]
+    sections = [*_opening(grid, runs), _main_table(runs, found), "",
+                measure_tables.LEGEND_OF_DIFFERENCES, "", *_differences(found), ""]  # fmt: skip
     for name, (title, splits, edges) in _LENGTHS.items():
         path = out / grid.name / f"{name}.png"
         curves = {

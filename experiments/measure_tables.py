@@ -15,6 +15,12 @@ LEGEND = (
     "from two or three seeds p is only approximate. A system of a single seed is tested over "
     "sentences only: its stars say nothing of the chance in training."
 )
+LEGEND_OF_DIFFERENCES = (
+    "Mean ± standard deviation over seeds. Intervals and p of differences: two-sided paired "
+    f"bootstrap of {seeds.RESAMPLES:,} draws over sentences and over seeds, each pair of systems "
+    "by itself: of so many tests some have p < 0.05 by chance, and from three seeds p is only "
+    "approximate, most of all where one of them is unlike the others."
+)
 
 
 def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -> str:

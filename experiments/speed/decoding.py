@@ -10,8 +10,8 @@ from experiments.speed.workloads import Sentences, Sizes, TransformerSizes
 USAGE = """
 Measures how fast beam search is, with 5 beams, sources of 25 tokens and outputs of as many: this
 project beside a PyTorch beam that keeps the decoder's state, eager and with its step under
-torch.compile, and JoeyNMT's. They take turns as in `experiments.speed.training`, and must find
-hypotheses of the same probability. About five minutes.
+torch.compile, and JoeyNMT's. They take turns as in `experiments.speed.training`, and all but
+JoeyNMT must find hypotheses of the same probability. About five minutes.
 
   python -m experiments.speed.decoding [--OPTION=VALUE ...]
 

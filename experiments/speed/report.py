@@ -8,6 +8,12 @@ from typing import Any
 from attention_jax.errors import RunDirectoryError
 from attention_jax.training.provenance import short_commit
 
+_LEGEND = (
+    "Medians over rounds, in which the contenders take turns; memory of whole processes. The first "
+    "against another: how many times as long that one takes, the median and in brackets the range "
+    "of the rounds' own ratios. Other load: the most that other processes took meanwhile, in cores."
+)
+
 
 def load(path: Path) -> dict[str, Any]:
     """Returns the results so far by workload, none if there is no file yet."""
@@ -40,7 +46,7 @@ def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
 
 def page(title: str, results: Mapping[str, Any]) -> str:
     """Returns the Markdown page of a program."""
-    parts = [f"# {title}", ""]
+    parts = [f"# {title}", "", _LEGEND, ""]
     for result in results.values():
         parts += [f"## {result['title']}", "", table(result), "", *_notes(result), ""]
     return "\n".join(parts)

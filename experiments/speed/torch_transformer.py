@@ -99,9 +99,8 @@ class Transformer(nn.Module):
             query, key, value = (self._split(part) for part in projected.chunk(3, dim=-1))
             past.keys[number, ..., place:end, :] = key
             past.values[number, ..., place:end, :] = value
-            context = functional.scaled_dot_product_attention(
-                query, past.keys[number, ..., :end, :], past.values[number, ..., :end, :]
-            )
+            stored = (part[number, ..., :end, :] for part in (past.keys, past.values))
+            context = _attend(query, *stored)
             x = layer.norm1(x + attention.out_proj(self._joined(context)))
             attention, (keys, values, allowed) = layer.multihead_attn, memory[number]
             depth = x.shape[-1]
@@ -182,3 +181,9 @@ def _codes(length: int, depth: int) -> Tensor:
     channels = np.arange(depth)
     angle = np.arange(length)[:, None] / 10000 ** (2 * (channels // 2) / depth)
     return torch.from_numpy(np.where(channels % 2, np.cos(angle), np.sin(angle))).float()
+
+
+def _attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Attends for all beams `B K` as rows of one batch, the form that PyTorch has a kernel for."""
+    flat = (part.flatten(0, 1) for part in (query, keys, values))
+    return functional.scaled_dot_product_attention(*flat).unflatten(0, query.shape[:2])

@@ -14,7 +14,8 @@ USAGE = """
 Measures how fast a recurrent model with additive attention and input feeding, and a Transformer,
 train: this project beside eager PyTorch, the same under torch.compile, and JoeyNMT. Each is a
 process of its own, one computes at a time, in shuffled rounds, on a machine that is otherwise idle;
-all start from the same weights and must find the same loss. About ten minutes.
+all but JoeyNMT, whose parameters are its own, start from the same weights and must find the same
+loss. About ten minutes.
 
   python -m experiments.speed.training [--OPTION=VALUE ...]
 

@@ -5,9 +5,10 @@ import jax
 import pytest
 
 from attention_jax.models import build_model
-from attention_jax.training.config import from_config_dict
+from attention_jax.training.config import changed_fields, from_config_dict
 from experiments import seeds, tables
 from experiments import vaswani2017_table3 as experiment
+from experiments.training_curves import METRICS
 from tests.experiments.measured import translations, write_record
 
 
@@ -24,7 +25,42 @@ def num_parameters(run):
     return sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
 
-def test_each_row_changes_one_thing_and_those_of_a_cost_keep_it():
+BOTH = ("model.encoder", "model.decoder")
+CHANGES = {
+    "heads_1": {"model.attention.num_heads": 1, "model.attention.head_dim": 64},
+    "heads_2": {"model.attention.num_heads": 2, "model.attention.head_dim": 32},
+    "heads_8": {"model.attention.num_heads": 8, "model.attention.head_dim": 8},
+    "heads_16": {"model.attention.num_heads": 16, "model.attention.head_dim": 4},
+    "keys_4": {"model.attention.head_dim": 4, "model.attention.head_value_dim": 16},
+    "keys_8": {"model.attention.head_dim": 8, "model.attention.head_value_dim": 16},
+    **{f"layers_{n}": {f"{each}.num_layers": n for each in BOTH} for n in (1, 2, 4)},
+    **{
+        f"depth_{n}": {
+            "model.source_embedding_dim": n, "model.target_embedding_dim": n,
+            "model.attention.head_dim": n // 4, "schedule.model_depth": n,
+        }
+        for n in (32, 128)
+    },
+    **{f"width_{n}": {f"{each}.feed_forward_dim": n for each in BOTH} for n in (128, 512)},
+    "dropout_0": {f"{each}.dropout": 0.0 for each in BOTH},
+    "dropout_2": {f"{each}.dropout": 0.2 for each in BOTH},
+    "smoothing_0": {"objectives.nll.label_smoothing": 0.0},
+    "smoothing_2": {"objectives.nll.label_smoothing": 0.2},
+    "learned": {f"{each}.positions": "learned" for each in BOTH},
+}  # fmt: skip
+
+
+def test_each_row_changes_what_it_says_and_nothing_else():
+    runs = {run.cell: run for run in experiment.make_grid().runs(Path(), Path()) if not run.seed}
+    base = runs.pop("base").resolved()
+    found = {
+        name: {path: new for path, (_, new) in changed_fields(base, run.resolved()).items()}
+        for name, run in runs.items()
+    }
+    assert found == CHANGES
+
+
+def test_rows_of_a_cost_keep_it():
     runs = {run.cell: run for run in experiment.make_grid().runs(Path(), Path()) if not run.seed}
     counts = {name: num_parameters(run) for name, run in runs.items()}
     base = counts["base"]
@@ -47,13 +83,18 @@ def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, mon
         write_record(run, {"bleu": translations(numpy_rng, rate)}, perplexity=5.0)
         facts = json.loads((run.record / "run.json").read_text())
         (run.record / "run.json").write_text(json.dumps({**facts, "num_parameters": 2_345_678}))
+        looks = [{"step": step, "split": "validation", "perplexity": value}
+                 for step, value in ((4000, 8.0), (4500, 7.0 if run.seed else 7.4))]  # fmt: skip
+        (run.record / METRICS).write_text("".join(f"{json.dumps(look)}\n" for look in looks))
     page, plot = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text
     assert f"Only {len(runs)} of 57 runs" in text
     assert 'row "big"' in text
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if " | " in line}
-    assert rows["base"].endswith("| 2.35 | base | 4.92 | 25.8 | 65 |")
+    assert rows["base"].endswith("| 10.0 | 2.35 | base | 4.92 | 25.8 | 65 |")
+    assert "| 50.00 ± 0.00 | 1.00 ± 0.00 |" in rows["base"]
+    assert "last 500, %" in text
     assert "5.00 ± 0.00" in rows["base"]
     assert rows["(A) 1 head of 64"].endswith(f"| 1 of 512 | 5.29 | 24.9 | {tables.NOTHING} |")
     assert rows["(C) feed-forward 512"].endswith("| 4,096 | 4.75 | 26.2 | 90 |")

@@ -34,11 +34,12 @@ class Config:
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """Adds the biases."""
-    slopes = jnp.asarray(alibi_slopes(head.num_heads, config.steepness))
+    slopes = alibi_slopes(head.num_heads, config.steepness)  # on no device while a model is built
 
     def score(
         params: Params, scores: Array, query: Array, memory: Memory, positions: Array
     ) -> Array:
-        return scores - slopes[head.index()] * jnp.abs(slot_offsets(memory, positions))
+        slope = jnp.asarray(slopes)[head.index()]
+        return scores - slope * jnp.abs(slot_offsets(memory, positions))
 
     return change_score(parts, score)
