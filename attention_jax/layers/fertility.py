@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.projection import project
 from attention_jax.types import Array, Fertility, Params
 
 
@@ -38,6 +37,6 @@ def predict_fertility(params: Params, annotations: Float[Array, "B S D"]) -> Fer
     Deviations:
       Mean and variance share the hidden layer.
     """
-    hidden = jnp.tanh(project(annotations, params["hidden"]) + params["hidden_bias"])
-    predicted = (project(hidden, params["output"]) + params["output_bias"]).astype(jnp.float32)
+    hidden = jnp.tanh(annotations @ params["hidden"] + params["hidden_bias"])
+    predicted = (hidden @ params["output"] + params["output_bias"]).astype(jnp.float32)
     return Fertility(predicted[..., 0], predicted[..., 1])

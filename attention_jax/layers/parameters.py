@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jaxtyping import Float
 
 from attention_jax.configuration import setting
 from attention_jax.types import Array
@@ -108,6 +109,15 @@ def declare(
                 name, lambda rng, node=node: draw(node, rng, initialization)
             )
     return arrays
+
+
+def project(
+    values: Float[Array, "*B D"], kernel: Float[Array, "D F"] | None
+) -> Float[Array, "*B _F"]:
+    """Multiplies by a kernel; one that was left out because it has no rows gives one zero."""
+    if kernel is None:
+        return jnp.zeros((*values.shape[:-1], 1), values.dtype)
+    return values @ kernel
 
 
 def _without_empty(node: Any) -> Any:

@@ -9,8 +9,7 @@
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.projection import project
+from attention_jax.layers.parameters import Parameter, project
 from attention_jax.types import Array, Params
 
 READOUTS = ("maxout", "tanh")
@@ -38,8 +37,8 @@ def deep_output(
 ) -> Float[Array, "*B F"]:
     """Combines decoder state, previous word and context into features."""
     hidden = (
-        project(state, params["state"])
-        + project(embedded, params["embedding"])
+        state @ params["state"]
+        + embedded @ params["embedding"]
         + project(context, params.get("context"))
         + params["bias"]
     )

@@ -21,7 +21,7 @@ from attention_jax.layers.mechanism import described, find_config, find_mechanis
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.normalization import layer_norm, rms_norm
-from attention_jax.ops.projection import project
+from attention_jax.ops.products import multiply_rows
 from attention_jax.types import Array, Params
 
 _MAX_POSITIONS = 256
@@ -206,9 +206,9 @@ def feed_forward(
     y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
     y = (silu(x W_1 + b_1) (x V)) W_2 + b_2    (Shazeer 2020, eq. 6, with biases)
     """
-    hidden = project(vectors, params["hidden"]) + params["hidden_bias"]
+    hidden = multiply_rows(vectors, params["hidden"]) + params["hidden_bias"]
     hidden = _ACTIVATIONS[config.activation](hidden)
     if "gate" in params:
-        hidden = hidden * project(vectors, params["gate"])
+        hidden = hidden * multiply_rows(vectors, params["gate"])
     hidden = drop(hidden, config.hidden_dropout, fold(rng, 0), train)
-    return project(hidden, params["output"]) + params["output_bias"]
+    return multiply_rows(hidden, params["output"]) + params["output_bias"]

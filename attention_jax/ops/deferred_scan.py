@@ -188,9 +188,15 @@ def _deferred_gradient(
     operation: Operation, varying: list[Any], constant: Any, cotangent: Any
 ) -> Any:
     """Returns the constant's gradient through one operation, over all steps at once."""
-    if operation.is_plain_projection:  # the rows of all steps as those of one matrix
+    if operation.is_plain_projection:
+        # Written out, for a transposed product comes of it otherwise; not as rows of one matrix,
+        # for rows of a batch that several devices share cannot be lined up step after step.
         (rows,) = varying
-        return _joined(rows).T @ _joined(cotangent)
+        axes = tuple(range(rows.ndim - 1))
+        return lax.dot_general(
+            rows, cotangent, ((axes, axes), ((), ())),
+            precision=operation.equation.params["precision"],
+        )  # fmt: skip
 
     def over_all_steps(constant: Any) -> Any:
         def one_step(varying: list[Any]) -> Any:
@@ -202,10 +208,6 @@ def _deferred_gradient(
         constant, cotangent = _for_sums(constant), _for_sums(cotangent)
     _, pullback = jax.vjp(over_all_steps, constant)
     return pullback(cotangent)[0]
-
-
-def _joined(rows: Any) -> Any:
-    return rows.reshape(-1, rows.shape[-1])
 
 
 def _for_sums(array: Any) -> Any:

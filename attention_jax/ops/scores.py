@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention_jax.ops.projection import project
-
 _NO_SCORE = -1e9
 
 
@@ -89,7 +87,7 @@ def project_general_keys(
     keys: Float[Array, "*#B S Dk"], kernel: Float[Array, "Dq Dk"]
 ) -> Float[Array, "*B S Dq"]:
     """Multiplies every key by a bilinear form, so that a dot product with a query remains."""
-    return project(keys, kernel.T)
+    return keys @ kernel.T
 
 
 def concat_scores(

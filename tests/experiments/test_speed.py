@@ -294,7 +294,8 @@ def test_save_writes_both_files_and_load_reads_them_back(tmp_path):
     report.save(path, "Speed", {"nap": result()})
     assert report.load(path)["nap"]["title"] == "Napping"
     page = path.with_suffix(".md").read_text()
-    assert page.startswith("# Speed\n\n## Napping\n\n| contender |")
+    assert page.startswith("# Speed\n\nMedians over rounds")
+    assert "\n\n## Napping\n\n| contender |" in page
     assert "theirs 1.0e-07" in page
     path.write_text("{")
     with pytest.raises(RunDirectoryError, match="expected results as JSON"):

@@ -10,7 +10,7 @@ from flax import linen as nn
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.mechanism import find_config, mechanism_names
-from attention_jax.layers.parameters import Initialization, Parameter, declare, draw
+from attention_jax.layers.parameters import Initialization, Parameter, declare, draw, project
 
 ROLES = (
     "kernel",
@@ -144,3 +144,8 @@ def test_declare_leaves_out_what_has_no_elements():
     params = variables["params"]
     assert set(params) == {"cell", "scalar"} and set(params["cell"]) == {"bias"}
     assert arrays["attention"] == {} and "input" not in arrays["cell"]
+
+
+def test_project_without_a_kernel_is_zero():
+    values = np.ones((2, 3, 0), np.float32)
+    assert project(jax.numpy.asarray(values), None).tolist() == [[[0], [0], [0]]] * 2

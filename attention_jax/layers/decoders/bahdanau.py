@@ -33,7 +33,6 @@ from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
-from attention_jax.ops.projection import project
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State
 
@@ -129,7 +128,7 @@ class BahdanauDecoder(RecurrentDecoder):
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the gates."""
         cell = CELLS[self.config.cell]
-        return cell.split(project(embedded, params["cell"]["input"]) + params["cell"]["bias"])
+        return cell.split(embedded @ params["cell"]["input"] + params["cell"]["bias"])
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates

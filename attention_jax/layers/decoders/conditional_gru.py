@@ -24,8 +24,8 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors, fold
 from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.parameters import project
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
-from attention_jax.ops.projection import project
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State
 
@@ -108,7 +108,7 @@ class ConditionalGru(RecurrentDecoder):
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the first half-step."""
         cell = CELLS[self.config.cell]
-        return cell.split(project(embedded, params["first"]["input"]) + params["first"]["bias"])
+        return cell.split(embedded @ params["first"]["input"] + params["first"]["bias"])
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates

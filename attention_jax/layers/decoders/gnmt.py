@@ -37,10 +37,9 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import time_major
-from attention_jax.ops.projection import project
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
@@ -162,8 +161,7 @@ class GnmtDecoder(RecurrentDecoder):
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the bottom layer."""
         cell = CELLS[self.config.cell]
-        gates = project(embedded, params["layer_0"]["input"]) + params["layer_0"]["bias"]
-        return cell.split(gates)
+        return cell.split(embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"])
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
@@ -247,8 +245,7 @@ class GnmtDecoder(RecurrentDecoder):
     def _gates(self, weights: Params, below: Array, context: Array) -> Gates:
         """Projects what a layer above the bottom is given, for one step or for all."""
         told = project(context, weights.get("context"))
-        gates = project(below, weights["input"]) + told + weights["bias"]
-        return CELLS[self.config.cell].split(gates)
+        return CELLS[self.config.cell].split(below @ weights["input"] + told + weights["bias"])
 
     def _update(
         self, constants: tuple[Params, Array | None], carry: State, gates: Gates

@@ -30,9 +30,8 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.ops.projection import project
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
@@ -127,7 +126,7 @@ class LuongDecoder(RecurrentDecoder):
         values, summary = encoded.averaged, encoded.summary
         if self._projects_values:
             kernel = params["combine"]["context"]
-            values, summary = project(values, kernel), project(summary, kernel)
+            values, summary = values @ kernel, summary @ kernel
         return self.mechanism.make_memory(
             params["attention"], encoded.annotations, values, encoded.mask, summary=summary, **aux
         )
@@ -164,8 +163,7 @@ class LuongDecoder(RecurrentDecoder):
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the lowest layer."""
         cell = CELLS[self.config.cell]
-        gates = project(embedded, params["layer_0"]["input"]) + params["layer_0"]["bias"]
-        return cell.split(gates)
+        return cell.split(embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"])
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
@@ -229,7 +227,7 @@ class LuongDecoder(RecurrentDecoder):
             keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
             below = output
             if layer:
-                product = project(scale(below, keep_input), weights["input"]) + weights["bias"]
+                product = scale(below, keep_input) @ weights["input"] + weights["bias"]
                 gates = cell.split(product)
             new[name] = cell.step(weights, state[name], gates, keep_hidden)
             output = new[name]["hidden"]
@@ -240,4 +238,4 @@ class LuongDecoder(RecurrentDecoder):
     def _combine(self, params: Params, query: Array, context: Array) -> Array:
         if not self._projects_values:
             context = project(context, params["combine"].get("context"))
-        return jnp.tanh(context + project(query, params["combine"]["state"]))
+        return jnp.tanh(context + query @ params["combine"]["state"])

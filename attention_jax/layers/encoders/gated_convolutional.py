@@ -24,7 +24,6 @@ from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.convolutions import convolve, gated_linear_unit
 from attention_jax.ops.masks import zero_padding
-from attention_jax.ops.projection import project
 from attention_jax.types import Array, Params
 
 PAPER = "Gehring et al. (2017), Convolutional sequence to sequence learning, sections 3.1 to 3.4"
@@ -103,7 +102,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
         """Runs the stack."""
         config = self.config
         embedded = add_positions(config.positions, params, embedded, mask)
-        hidden = project(embedded, params["input"]["kernel"]) + params["input"]["bias"]
+        hidden = embedded @ params["input"]["kernel"] + params["input"]["bias"]
         for layer in range(config.num_layers):
             weights = params[f"layer_{layer}"]
             factors = dropout_factors(
@@ -111,6 +110,6 @@ class GatedConvolutionalEncoder(SequenceEncoder):
             )
             product = convolve(scale(hidden, factors), weights["kernel"], weights["bias"], mask)
             hidden = (gated_linear_unit(product) + hidden) * math.sqrt(0.5)
-        keys = project(hidden, params["output"]["kernel"]) + params["output"]["bias"]
+        keys = hidden @ params["output"]["kernel"] + params["output"]["bias"]
         keys = zero_padding(keys, mask)
         return Encoded(keys, mask, values=keys + embedded)

@@ -19,7 +19,6 @@ from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, Sequence
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import zero_padding
-from attention_jax.ops.projection import project
 from attention_jax.types import Array, Params
 
 PAPER = "Cheng, Dong and Lapata (2016), section 3.1, eq. 5-10"
@@ -120,8 +119,8 @@ class LstmnEncoder(SequenceEncoder):
                 )
                 hidden, carries[reading] = run_lstmn(
                     weights,
-                    project(layer_input, weights["input"]) + weights["bias"],
-                    project(layer_input, weights["query_kernel"]),
+                    layer_input @ weights["input"] + weights["bias"],
+                    layer_input @ weights["query_kernel"],
                     mask,
                     reverse=reading == "backward",
                     keep=keep,

@@ -14,7 +14,6 @@ from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
-from attention_jax.ops.projection import project
 from attention_jax.ops.recurrent import CELLS, run_cell
 from attention_jax.types import Array, Params
 
@@ -150,8 +149,7 @@ class RecurrentEncoder(SequenceEncoder):
                 )
                 # Projected time-major: the narrow input is transposed instead of the wide gates.
                 by_time = jnp.swapaxes(layer_input, 0, 1)
-                projected = project(by_time, weights["input"]) + weights["bias"]
-                projected = jnp.swapaxes(projected, 0, 1)
+                projected = jnp.swapaxes(by_time @ weights["input"] + weights["bias"], 0, 1)
                 hidden, final = run_cell(
                     cell, weights, projected, mask, reverse=reading == "backward", keep=keep
                 )

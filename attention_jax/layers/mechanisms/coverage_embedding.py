@@ -24,7 +24,6 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.projection import project
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage_embedding, previous_weights
 from attention_jax.types import Array, Memory, Params, State
@@ -86,10 +85,9 @@ def build(
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
-    return dataclasses.replace(memory, keys=project(memory.keys, params["key_kernel"]))
+    return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"] @ params["coverage_kernel"]
-    query = project(query, params["query_kernel"])
-    return additive_scores(query, memory.keys + covered, params["vector"])
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

@@ -14,7 +14,6 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.projection import project
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
@@ -60,7 +59,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         if has_fertility:
             share = jax.nn.sigmoid(memory.keys @ params["fertility_vector"])
             aux["fertility"] = config.max_fertility * share
-        return dataclasses.replace(memory, keys=project(memory.keys, params["key_kernel"]), aux=aux)
+        return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 
     tracker = coverage((lambda memory: memory.aux["fertility"]) if has_fertility else None)
     spec = AttentionSpec(
@@ -75,5 +74,4 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"][..., None].astype(memory.keys.dtype) @ params["coverage_kernel"]
-    query = project(query, params["query_kernel"])
-    return additive_scores(query, memory.keys + covered, params["vector"])
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

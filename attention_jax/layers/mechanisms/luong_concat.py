@@ -13,7 +13,6 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.projection import project
 from attention_jax.ops.scores import additive_scores
 from attention_jax.types import Array, Memory, Params, State
 
@@ -46,12 +45,12 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     }
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
-        return dataclasses.replace(memory, keys=project(memory.keys, params["kernel"][query_dim:]))
+        return dataclasses.replace(memory, keys=memory.keys @ params["kernel"][query_dim:])
 
     def score(
         params: Params, query: Array, memory: Memory, state: State, positions: Array
     ) -> Array:
-        projected = project(query, params["kernel"][:query_dim])
+        projected = query @ params["kernel"][:query_dim]
         return additive_scores(projected, memory.keys, params["vector"])
 
     return MechanismParts(

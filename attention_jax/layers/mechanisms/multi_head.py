@@ -29,7 +29,7 @@ from attention_jax.layers.refinement import (
     typed_refinements,
 )
 from attention_jax.ops.attend import keep_memory
-from attention_jax.ops.projection import project
+from attention_jax.ops.products import multiply_rows
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
@@ -177,19 +177,19 @@ def _with_projections(
     if config.use_key_bias:
         parameters["key_bias"] = Parameter((config.head_dim,), "bias")
 
-    def projected(params: Params, name: str, vectors: Array) -> Array:
-        product = project(vectors, params[f"{name}_projection"])
-        return product + params[f"{name}_bias"] if f"{name}_bias" in parameters else product
+    def project(params: Params, name: str, vectors: Array) -> Array:
+        projected = multiply_rows(vectors, params[f"{name}_projection"])
+        return projected + params[f"{name}_bias"] if f"{name}_bias" in parameters else projected
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         return dataclasses.replace(
             memory,
-            keys=projected(params, "key", memory.keys),
-            values=projected(params, "value", memory.values),
+            keys=project(params, "key", memory.keys),
+            values=project(params, "value", memory.values),
         )
 
     def prepare_query(params: Params, query: Array, positions: Array) -> Array:
-        return projected(params, "query", query)
+        return project(params, "query", query)
 
     of_memory = {name for name in parameters if name.startswith(("key_", "value_"))}
     return inner._replace(
@@ -215,5 +215,5 @@ def _join(params: Params, contexts: Array) -> Array:
     kernel = params["output_kernel"]
     num_heads, depth, width = kernel.shape
     side_by_side = contexts.reshape(*contexts.shape[:-2], num_heads * depth)
-    joined = project(side_by_side, kernel.reshape(num_heads * depth, width))
+    joined = multiply_rows(side_by_side, kernel.reshape(num_heads * depth, width))
     return joined + params["output_bias"] if "output_bias" in params else joined

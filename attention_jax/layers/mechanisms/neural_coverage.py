@@ -11,7 +11,6 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.projection import project
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import neural_coverage
 from attention_jax.types import Array, Memory, Params, State
@@ -66,11 +65,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
-    aux = {**memory.aux, "coverage_input": project(memory.keys, params["coverage_key"])}
-    return dataclasses.replace(memory, keys=project(memory.keys, params["key_kernel"]), aux=aux)
+    aux = {**memory.aux, "coverage_input": memory.keys @ params["coverage_key"]}
+    return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
     covered = state["coverage"] @ params["coverage_kernel"]
-    query = project(query, params["query_kernel"])
-    return additive_scores(query, memory.keys + covered, params["vector"])
+    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])

@@ -16,7 +16,6 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.projection import project
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.trackers import coverage, previous_weights
@@ -79,7 +78,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
     # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
-        keys = project(memory.keys, params["key_kernel"])
+        keys = memory.keys @ params["key_kernel"]
         if config.position:
             features = slot_positions(memory.mask).astype(keys.dtype)
             keys = keys + features @ params["position_kernel"][1:]
@@ -88,7 +87,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def score(
         params: Params, query: Array, memory: Memory, state: State, positions: Array
     ) -> Array:
-        query, keys = project(query, params["query_kernel"]), memory.keys
+        query, keys = query @ params["query_kernel"], memory.keys
         if config.position:
             place = query_position(positions).astype(query.dtype)
             query = query + place[..., None] * params["position_kernel"][0]
