@@ -389,9 +389,9 @@ def test_attention_layer_of_a_causal_place_is_so_within_a_sliding_window_only(pl
 @pytest.mark.parametrize("name", mechanism_names())
 def test_depths_that_heads_cannot_share_are_rejected(name):
     if "num_heads" not in {field.name for field in dataclasses.fields(small_config(name))}:
-        pytest.skip("no heads")
+        pytest.skip("the mechanism has no heads")
     if getattr(find_mechanism(name), "PROJECTS", False):
-        pytest.skip("heads of any depth")
+        pytest.skip("its heads project, to any depth")
     for depths, what in (((7, D, Dv), "query"), ((D, 7, Dv), "key"), ((D, D, 7), "value")):
         with pytest.raises(ValueError, match=rf"num_heads: .* divisor of the {what} depth 7"):
             Mechanism.build(small_config(name, num_heads=2), *depths, **SIZES)

@@ -83,6 +83,22 @@ def test_mask_and_bias_reach_every_query(spec, forbidding, numpy_rng):
     np.testing.assert_allclose(masked.weights, per_row.weights, atol=1e-6)
 
 
+@pytest.mark.parametrize("spec", [PLAIN, TRACKING], ids=["plain", "tracking"])
+def test_a_bias_that_forbids_a_whole_row_is_a_mask(spec, numpy_rng):
+    query, keys, values, mask = draw(numpy_rng, B)
+    bias = jnp.zeros((T, S)).at[1].set(-jnp.inf)
+
+    def total(query, keys, values):
+        memory = make_memory(spec, {}, keys, values, mask)
+        output, _ = attend(spec, {}, query, memory, bias=bias)
+        return output.context.sum(), output.weights
+
+    gradients, weights = jax.grad(total, (0, 1, 2), has_aux=True)(query, keys, values)
+    assert np.all(np.asarray(weights)[:, 1] == 0)
+    np.testing.assert_allclose(weights[:, 0].sum(-1), 1, rtol=1e-5)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
 def test_mask_and_bias_reach_the_slots_of_a_window(numpy_rng):
     query, keys, values, mask = draw(numpy_rng, B)
 
