@@ -11,6 +11,7 @@ from jax import lax
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.normalizers import sparsemax
 from attention_jax.ops.scores import additive_scores
+from attention_jax.ops.step_program import Program
 
 T, B, D, S = 4, 2, 3, 5
 
@@ -250,6 +251,33 @@ def test_weight_gradients_leave_the_loop():
         }
     is_weight = lambda shape: sorted(shape) == [7, 11]  # noqa: E731
     assert any(map(is_weight, shapes["lax"])) and not any(map(is_weight, shapes["deferred"]))
+
+
+PROJECTIONS = {
+    "plain": lambda w, h: h @ w,
+    "transposed": lambda w, h: h @ w.T,
+    "second axis": lambda w, h: jnp.einsum("...d,fd->...f", h, w),
+    "from the left": lambda w, h: jnp.moveaxis(jnp.tensordot(w, h, (0, -1)), 0, -1),
+}
+
+
+@pytest.mark.parametrize("rows", [(), (2,), (2, 2)])
+@pytest.mark.parametrize("name", PROJECTIONS)
+def test_gradients_that_left_the_loop_are_those_within_it(name, rows, numpy_rng):
+    """The weights are larger than what they are multiplied with, so that this pays."""
+
+    def step(w, hidden, x):
+        hidden = jnp.tanh(PROJECTIONS[name](w, hidden) + x)
+        return hidden, hidden
+
+    arguments = [
+        jnp.asarray(0.3 * numpy_rng.normal(size=size), jnp.float32)
+        for size in ((12, 12), (*rows, 12), (T, *rows, 12))
+    ]
+    traced = jax.make_jaxpr(step)(*arguments[:2], arguments[2][0])
+    assert Program.build(traced, (1, 1, 1)).deferred
+    found, expected = (gradients(scan, step, arguments) for scan in ("deferred", "lax"))
+    assert_trees_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_what_depends_on_constants_alone_is_computed_before_the_loop():
