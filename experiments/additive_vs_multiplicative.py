@@ -29,6 +29,7 @@ from attention_jax.training.provenance import (
     short_commit,
 )
 from attention_jax.training.run_directory import read_json
+from experiments.machine import hardware, named
 from experiments.speed.harness import Conditions, wait_until_quiet
 from experiments.tables import table
 from launch import cli
@@ -46,7 +47,7 @@ usage: python -m experiments.additive_vs_multiplicative [--OPTION=VALUE ...]
   --out=DIRECTORY  results and the page (docs/results; with --smoke runs/smoke_results)
   --smoke          tiny shapes, in seconds
   --tables_only    measure nothing, make the page of what was measured
-  --again          measure again what was measured with the same code, library and device
+  --again          measure again what was measured with the same code, library and machine
 
 Results are saved after each shape, and the same command goes on where it was cut off.
 """
@@ -198,10 +199,10 @@ def load(path: Path) -> dict[str, Any] | None:
 
 
 def is_current(results: Mapping[str, Any]) -> bool:
-    """Tells whether results were measured with the code, library and device of now."""
+    """Tells whether results were measured with the code, library and machine of now."""
     facts = _facts()
     return is_of_this_code(results["commit"]) and all(
-        results[name] == facts[name] for name in ("device", "jax", "batch")
+        results[name] == facts[name] for name in ("device", "hardware", "jax", "batch")
     )
 
 
@@ -215,6 +216,7 @@ def _facts() -> dict[str, Any]:
         "command": command_line(),
         "commit": commit(),
         "device": jax.devices()[0].device_kind,
+        "hardware": hardware(),
         "jax": jax.__version__,
         "batch": BATCH,
     }
@@ -319,9 +321,9 @@ def page(results: Mapping[str, Any], shapes: Sequence[Shape]) -> str:
         "Vaswani et al. (2017, section 3.2.1) say that dot-product attention is much faster and "
         "more space-efficient in practice than additive attention. Multi-head attention with "
         f"either score, projections included; batch {results['batch']}; "
-        f"`{results['command']}` on {results['device']}, jax {results['jax']}, commit "
-        f"{short_commit(results['commit'])}, {results['at']}. Medians of runs by turns, each round "
-        f"after a wait for an idle machine; {_spread(results)}.",
+        f"`{results['command']}` at {short_commit(results['commit'])}, {results['at']}; jax "
+        f"{results['jax']}; {named(results['hardware'], results['device'])}. Medians of runs by "
+        f"turns, each round after a wait for an idle machine; {_spread(results)}.",
         "",
         f"Here much faster is taken to mean that additive attention takes at least "
         f"{CLAIMED['milliseconds']:g} times as long, which one notices without measuring, and more "

@@ -11,10 +11,11 @@ from absl import flags
 
 from attention_jax.errors import UserError
 from attention_jax.training.provenance import command_line, commit, is_of_this_code, now
+from experiments.machine import hardware
 from experiments.scaling import figures, page
 from experiments.scaling.series import CPU, GPU, TPU, Point, Series, all_series
 from experiments.speed import report
-from experiments.speed.benchmark import command_without_paths, hardware
+from experiments.speed.benchmark import command_without_paths
 from experiments.speed.harness import Conditions, Measurement, measure, summary
 from launch import cli
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import platform
 import shlex
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import numpy as np
 
 from attention_jax.errors import UserError
 from attention_jax.training.provenance import command_line, commit, is_of_this_code, now
+from experiments.machine import hardware
 from experiments.speed.harness import (
     KEEP_MEMORY,
     Conditions,
@@ -223,17 +223,6 @@ def command_without_paths(command: str) -> str:
     return shlex.join(word for word in words if word.partition("=")[0] not in local)
 
 
-def hardware() -> dict[str, Any]:
-    """Describes the machine."""
-    return {
-        "cpu": _cpu_name(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "system": platform.system(),
-        "python": platform.python_version(),
-    }
-
-
 def _result(measured: Measurement, reference: Measurement, unit: str) -> dict[str, Any]:
     ready = {name: value for name, value in measured.ready.items() if name != "check"}
     return {
@@ -247,12 +236,3 @@ def _result(measured: Measurement, reference: Measurement, unit: str) -> dict[st
         "set_up_seconds": measured.set_up_seconds,
         "seconds": measured.seconds,
     }
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

@@ -17,7 +17,9 @@ from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
+from attention_jax.training.provenance import commit, now, short_commit
 from attention_jax.training.run_directory import writing
+from experiments.machine import hardware, named
 from experiments.speed import report
 from launch import cli
 
@@ -90,8 +92,12 @@ def measure(lengths: Sequence[int], queries: tuple[int, int], rounds: int) -> di
     slopes = {name: np.polyfit(lengths, values, 1)[0] for name, values in microseconds.items()}
     return {
         "command": command(),
+        "commit": commit(),
+        "time": now(),
         "device": jax.devices()[0].device_kind,
+        "hardware": hardware(),
         "jax": jax.__version__,
+        "rounds": rounds,
         "batch": BATCH,
         "depth": DEPTH,
         "lengths": list(lengths),
@@ -141,7 +147,9 @@ def page(results: dict[str, Any]) -> str:
         "",
         f"Microseconds a query, forward and backward, inside a recurrence; batch "
         f"{results['batch']}, depth {results['depth']}, windows of 21 slots. "
-        f"`{results['command']}` on {results['device']}, jax {results['jax']}.",
+        f"`{results['command']}` at {short_commit(results['commit'])}, {results['time']}; "
+        f"jax {results['jax']}; {named(results['hardware'], results['device'])}, "
+        f"{results['rounds']} rounds.",
         "",
         f"| source positions | {' | '.join(names)} |",
         f"|---:|{'---:|' * len(names)}",

@@ -10,7 +10,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import tables
+from experiments import machine, tables
 from launch import cli
 
 USAGE = """
@@ -52,7 +52,7 @@ def main() -> None:
         "command": benchmark.command_without_paths(command_line()),
         "commit": commit(),
         "time": now(),
-        "hardware": benchmark.hardware(),
+        "hardware": machine.hardware(),
         "hidden": hidden,
         "every": every,
         "ways": found,
@@ -82,7 +82,7 @@ def page(results: Mapping[str, Any]) -> str:
         "computed from stall and step.", "",
         tables.table(headings, rows), "",
         f"`{results['command']}` at {short_commit(results['commit'])}, {results['time']}; "
-        f"{results['hardware']['cpu']}, {results['hardware']['cores']} cores.", "",
+        f"{machine.named(results['hardware'])}.", "",
     ])  # fmt: skip
 
 

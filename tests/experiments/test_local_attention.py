@@ -19,6 +19,7 @@ def test_measure_covers_every_mechanism_and_length(monkeypatch):
     assert all(len(values) == 2 for values in results["microseconds"].values())
     text = local_attention.page(results)
     assert "| 24 |" in text and "local_p" in text
+    assert results["hardware"]["cpu"] in text
 
 
 @pytest.fixture
@@ -42,7 +43,9 @@ def test_a_folder_that_cannot_be_written_is_told_before_measuring(
 
 def test_main_writes_results_a_page_and_a_plot(written_to, tmp_path, monkeypatch):
     names = dict.fromkeys(local_attention.MECHANISMS, [1.0, 2.0])
-    results = {"command": "python", "device": "cpu", "jax": "1", "batch": 2, "depth": 8,
+    results = {"command": "python", "commit": None, "time": "now", "device": "cpu",
+               "hardware": {"cpu": "abacus", "cores": 2}, "jax": "1", "rounds": 1, "batch": 2,
+               "depth": 8,
                "lengths": [24, 32], "microseconds": names,
                "slope_ns_per_slot": dict.fromkeys(names, 1.0)}  # fmt: skip
     monkeypatch.setattr(local_attention, "measure", lambda *_: results)

@@ -14,6 +14,7 @@ import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.training import provenance
+from experiments import machine
 from experiments.speed import benchmark, report, saving, stability, workloads
 from experiments.speed.exchange import exchanged, save_parameters
 from experiments.speed.harness import (
@@ -264,7 +265,7 @@ def test_is_current_notices_other_settings(tmp_path, monkeypatch):
     known = {
         "description": json.loads(json.dumps(benchmark.describe(workload(), setting))),
         "commit": "c0ffee",
-        "hardware": benchmark.hardware(),
+        "hardware": machine.hardware(),
         "failures": {},
     }
     assert benchmark.is_current(known, workload(), setting)
