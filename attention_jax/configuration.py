@@ -102,6 +102,8 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
 def unknown_name(where: str, name: str, known: Iterable[str]) -> str:
     """Returns the message for a name that does not exist, with the nearest that does."""
     known = sorted(known)
+    if not known:
+        return f"{where}: no such field; none is expected there"
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
     return f"{where}: no such field; {hint}"

@@ -141,7 +141,8 @@ class Run:
             for path, value in self.overrides.items()
             if path.endswith(".name")
         }
-        config = additions.with_additions(cli.load_config(self.config), self.overrides)
+        config = additions.with_groups(cli.load_config(self.config), self.overrides.items())
+        config = additions.with_additions(config, self.overrides)
         values = template(config.to_dict(), names)
         for path, value in self.overrides.items():
             _override(values, path, value)

@@ -1,4 +1,4 @@
-"""Parts of a config that only the command line names: further objectives and refinements.
+"""Parts of a config that only the command line names: further groups, objectives, refinements.
 
 An objective is added by one of its fields. So is a refinement of heads, or by its name alone:
 `--config.model.attention.refinements.rope=true`, and `=false` leaves out one that the file has.
@@ -6,6 +6,7 @@ An objective is added by one of its fields. So is a refinement of heads, or by i
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -14,6 +15,22 @@ from attention_jax.errors import ConfigError
 
 _ON, _OFF = ("true", "1", "{}"), ("false", "0", "none")
 _SWITCH = re.compile(r"--?config\.((?:[^=]+\.)?refinements)(?:\.([^.=]+))?=(.*)", re.DOTALL)
+
+
+def with_groups(values: ConfigDict, overrides: Iterable[tuple[str, Any]]) -> ConfigDict:
+    """Adds the groups that only overrides name, by `GROUP.name`, to the groups that there are.
+
+    Args:
+      values: A config as its file returns it.
+      overrides: Paths of fields, and what they are set to.
+    """
+    values = ConfigDict(values).unlock()
+    for path, name in overrides:
+        *parents, group, field = ("", *path.split("."))
+        place = _find(values, parents[1:])
+        if field == "name" and group and place is not None and place.get(group) is None:
+            place[group] = ConfigDict({"name": name})
+    return values
 
 
 def with_refinements(
@@ -98,11 +115,9 @@ def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> ConfigDict | No
     from attention_jax.layers.refinement import find_refinement, refinement_names
 
     place = parts.index("refinements")
-    group, name = values, parts[place + 1]
-    for part in parts[:place]:
-        group = group.get(part)
-        if not isinstance(group, ConfigDict):
-            return None
+    group, name = _find(values, parts[:place]), parts[place + 1]
+    if group is None:
+        return None
     if name not in refinement_names():
         where = "--config." + ".".join(parts[: place + 2])
         raise ConfigError(unknown_name(where, name, refinement_names()))
@@ -110,4 +125,14 @@ def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> ConfigDict | No
     given = present.get(name, ConfigDict()).to_dict()
     present[name] = ConfigDict({**plain(find_refinement(name).Config()), **given})
     group.refinements = present
+    return group
+
+
+def _find(values: ConfigDict, path: Iterable[str]) -> ConfigDict | None:
+    """Returns the group at a path, or None where there is no group."""
+    group = values
+    for part in path:
+        group = group.get(part)
+        if not isinstance(group, ConfigDict):
+            return None
     return group

@@ -77,7 +77,8 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     argv, location = _take_out(argv, "config")
     if location is None:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
-    argv, values = additions.with_refinements(argv, load_config(location))
+    values = additions.with_groups(load_config(location), _overrides(argv, "config"))
+    argv, values = additions.with_refinements(argv, values)
     overrides = _overrides(argv, "config")
     values = additions.with_additions(values, [path for path, _ in overrides])
     completed = template(values, _chosen_names(overrides))

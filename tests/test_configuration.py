@@ -131,6 +131,7 @@ def test_setting_gives_every_config_a_mutable_default_of_its_own():
 
 def test_unknown_name_suggests_the_nearest():
     assert unknown_name("a.b", "lenght", ["length"]) == "a.b: no such field; did you mean 'length'?"
+    assert unknown_name("a.b", "length", []) == "a.b: no such field; none is expected there"
 
 
 def test_no_field_is_called_as_a_method_of_config_dict():

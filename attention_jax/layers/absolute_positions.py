@@ -15,6 +15,7 @@ from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.positions import sinusoidal_positions
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Params
 
 POSITIONS = ("learned", "sinusoidal", "none")
@@ -43,7 +44,7 @@ def place(
     """Adds the vectors of their places to embedded tokens."""
     if positions == "learned":
         table = params["positions"]
-        return embedded + look_up(table, jnp.minimum(places, table.shape[0] - 1))
+        return add_bias(embedded, look_up(table, jnp.minimum(places, table.shape[0] - 1)))
     if positions == "sinusoidal":
         vectors = sinusoidal_positions(places, embedded.shape[-1])
         return embedded + vectors.astype(embedded.dtype)

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.masks import masked_mean
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, Params, State
 
@@ -95,7 +96,7 @@ def bridge_carries(
                 continue
             weights = params[f"layer_{layer}_{entry}"]
             final = _final(bridge, encoded, layer, num_layers)
-            carry[entry] = jnp.tanh(final @ weights["kernel"] + weights["bias"])
+            carry[entry] = jnp.tanh(add_bias(final @ weights["kernel"], weights["bias"]))
         carries.append(carry)
     return carries
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Fertility, Params
 
 
@@ -37,6 +38,6 @@ def predict_fertility(params: Params, annotations: Float[Array, "B S D"]) -> Fer
     Deviations:
       Mean and variance share the hidden layer.
     """
-    hidden = jnp.tanh(annotations @ params["hidden"] + params["hidden_bias"])
-    predicted = (hidden @ params["output"] + params["output_bias"]).astype(jnp.float32)
+    hidden = jnp.tanh(add_bias(annotations @ params["hidden"], params["hidden_bias"]))
+    predicted = add_bias(hidden @ params["output"], params["output_bias"]).astype(jnp.float32)
     return Fertility(predicted[..., 0], predicted[..., 1])

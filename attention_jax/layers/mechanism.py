@@ -51,6 +51,7 @@ class MechanismParts(NamedTuple):
       spec: How it attends.
       parameters: Its parameters, for one head.
       is_alignment: Whether its weights say which source positions were attended to.
+      reads_query: Whether anything depends on what the queries are.
       context_dim: Depth of its contexts, where that is not the values' depth.
       remaining: Name of the tracked value `*B S C` that says how much of each slot is left to
         translate, if there is one.
@@ -67,6 +68,7 @@ class MechanismParts(NamedTuple):
     spec: attention.AttentionSpec
     parameters: Mapping[str, Parameter]
     is_alignment: bool = True
+    reads_query: bool = True
     context_dim: int | None = None
     remaining: str | None = None
     memory_parameters: frozenset[str] = frozenset()

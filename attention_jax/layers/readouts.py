@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from attention_jax.layers.parameters import Parameter, project
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Params
 
 READOUTS = ("maxout", "tanh")
@@ -40,8 +41,8 @@ def deep_output(
         state @ params["state"]
         + embedded @ params["embedding"]
         + project(context, params.get("context"))
-        + params["bias"]
     )
+    hidden = add_bias(hidden, params["bias"])
     return maxout(hidden) if readout == "maxout" else jnp.tanh(hidden)
 
 

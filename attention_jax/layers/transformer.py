@@ -21,7 +21,7 @@ from attention_jax.layers.mechanism import described, find_config, find_mechanis
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.normalization import layer_norm, rms_norm
-from attention_jax.ops.products import multiply_rows
+from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.types import Array, Params
 
 _MAX_POSITIONS = 256
@@ -35,8 +35,8 @@ class StackConfig:
     Attributes:
       num_layers: How many layers there are (6 in the paper).
       feed_forward_dim: Depth of the hidden layer between two attentions (2,048 in the paper).
-      activation: Of that layer: `relu` as in the paper, `gelu`, or `swiglu`, which multiplies it
-        by a second projection (Shazeer 2020).
+      activation: Of that layer: `relu` as in the paper, `gelu` in its approximation by tanh, or
+        `swiglu`, which multiplies it by a second projection (Shazeer 2020).
       norm: `layer` or `rms` (Zhang and Sennrich 2019).
       norm_order: `post` as in the paper, or `pre`.
       positions: `sinusoidal`, `learned`, or `none`, which leaves them to the attention.
@@ -153,7 +153,7 @@ def finish(config: StackConfig, params: Params, stream: Array) -> Array:
 
 def sublayer(
     config: StackConfig,
-    norm: Params,
+    norm: Params | None,
     stream: Array,
     function: Callable[[Array], tuple[Array, Any]],
     rng: Array | None,
@@ -163,7 +163,8 @@ def sublayer(
 
     Args:
       config: The stack.
-      norm: Parameters of the normalisation.
+      norm: Parameters of the normalisation; None where pre-norm has none, for a function that does
+        not look at the stream.
       stream: `*B T D`.
       function: From the stream, normalised first with pre-norm, to (what is added, anything else).
       rng: Key for dropout.
@@ -173,7 +174,8 @@ def sublayer(
       (stream, anything else).
     """
     is_post = config.norm_order == "post"
-    change, other = function(stream if is_post else normalize(config, norm, stream))
+    is_pre = not is_post and norm is not None
+    change, other = function(normalize(config, norm, stream) if is_pre else stream)
     change = drop(change, config.dropout, rng, train)
     stream = stream + change
     return (normalize(config, norm, stream) if is_post else stream), other
@@ -206,9 +208,9 @@ def feed_forward(
     y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
     y = (silu(x W_1 + b_1) (x V)) W_2 + b_2    (Shazeer 2020, eq. 6, with biases)
     """
-    hidden = multiply_rows(vectors, params["hidden"]) + params["hidden_bias"]
+    hidden = add_bias(multiply_rows(vectors, params["hidden"]), params["hidden_bias"])
     hidden = _ACTIVATIONS[config.activation](hidden)
     if "gate" in params:
         hidden = hidden * multiply_rows(vectors, params["gate"])
     hidden = drop(hidden, config.hidden_dropout, fold(rng, 0), train)
-    return multiply_rows(hidden, params["output"]) + params["output_bias"]
+    return add_bias(multiply_rows(hidden, params["output"]), params["output_bias"])

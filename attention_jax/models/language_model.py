@@ -53,6 +53,11 @@ class Config:
 
     def __post_init__(self) -> None:
         """Rejects fields of the decoder that would change nothing."""
+        if self.decoder.name != transformer.Config.name:
+            raise ValueError(
+                f"decoder.name: expected {transformer.Config.name!r} in a language model, found "
+                f"{self.decoder.name!r}"
+            )
         for name in ("alignment_layer", "alignment_head", "self_attention"):
             if getattr(self.decoder, name) is not None:
                 raise ValueError(

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.products import add_bias
 
 
 def convolve(
@@ -40,7 +41,7 @@ def convolve(
         padding="SAME",
         dimension_numbers=("NWC", "WIO", "NWC"),
     )
-    return product + bias
+    return add_bias(product, bias)
 
 
 def average_window(

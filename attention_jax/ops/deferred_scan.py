@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attention_jax.ops.precision import for_sums
 from attention_jax.ops.step_program import Operation, Program
 
 
@@ -124,7 +125,7 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
         final, (outputs, tapped) = lax.scan(body, carry, (inputs, taps), reverse=reverse)
         return (final, outputs), tapped
 
-    ordinary = [_for_sums(invariants[position]) for position in program.ordinary]
+    ordinary = [for_sums(invariants[position]) for position in program.ordinary]
     result, pullback, tapped = jax.vjp(run, ordinary, carry, inputs, taps, has_aux=True)
     return result, (pullback, tapped, invariants)
 
@@ -205,19 +206,9 @@ def _deferred_gradient(
         return jax.vmap(one_step)(varying)
 
     if operation.equation.primitive.name == "gather":  # which may add many rows to one
-        constant, cotangent = _for_sums(constant), _for_sums(cotangent)
+        constant, cotangent = for_sums(constant), for_sums(cotangent)
     _, pullback = jax.vjp(over_all_steps, constant)
     return pullback(cotangent)[0]
-
-
-def _for_sums(array: Any) -> Any:
-    """Returns an array with whose type its gradient's long sums are exact enough.
-
-    A sum of ones in bfloat16 stalls at 256, so that shorter floats become float32.
-    """
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        return array
-    return _as_type(array, jnp.promote_types(array.dtype, jnp.float32))
 
 
 def _as_type(array: Any, dtype: Any) -> Any:

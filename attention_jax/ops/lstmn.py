@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.masks import time_major, zero_padding
+from attention_jax.ops.precision import for_sums
 from attention_jax.ops.recurrent import CELLS, Gates, lstm_step
 from attention_jax.ops.scores import additive_scores
 from attention_jax.types import Memory, Params, State
@@ -178,9 +179,9 @@ def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, Non
 
     previous, summary = summaries
     start = (
-        jax.tree.map(_for_sums, _Tape(jnp.zeros_like(tape.keys), cotangent)),
+        jax.tree.map(for_sums, _Tape(jnp.zeros_like(tape.keys), cotangent)),
         jnp.zeros_like(previous[0]),
-        _for_sums(jnp.zeros_like(params["vector"])),
+        for_sums(jnp.zeros_like(params["vector"])),
     )
     (_, _, on_vector), (gates, query, keys) = jax.lax.scan(
         step, start, (inputs, previous), reverse=not reverse
@@ -197,11 +198,6 @@ def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, Non
 
 
 _run.defvjp(_run_forward, _run_backward)
-
-
-def _for_sums(array: Array) -> Array:
-    """Returns shorter floats as float32: long sums of them stall, of ones in bfloat16 at 256."""
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def _over_steps(left: Array, right: Array) -> Array:

@@ -1,10 +1,11 @@
-"""Products of many vectors with one matrix."""
+"""What a linear layer does to many vectors: one matrix for all of them, and one bias."""
 
 import math
 
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from attention_jax.ops.precision import for_sums
 from attention_jax.types import Array
 
 
@@ -36,3 +37,28 @@ def multiply_rows(
     *axes, depth = vectors.shape
     rows = vectors.reshape(math.prod(axes), depth)  # no -1, which cannot be told where it is empty
     return jnp.matmul(rows, kernel).reshape(*axes, kernel.shape[-1])
+
+
+def add_bias(
+    vectors: Float[Array, "*N #D"], bias: Float[Array, "*#N D"]
+) -> Float[Array, "*N D"]:
+    """Adds the same to many vectors.
+
+      y[n] = x[n] + b
+
+    In float32 and rounded, since the gradient of `b` is a sum over all vectors.
+
+    Args:
+      vectors: What is added to.
+      bias: What is added: one vector, or one for each index of the last axes.
+
+    Returns:
+      The sums, of the vectors' type.
+
+    Source:
+      None; a linear layer.
+
+    Deviations:
+      None.
+    """
+    return (for_sums(vectors) + for_sums(bias)).astype(vectors.dtype)

@@ -16,6 +16,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Params, State
 
 Gates = tuple[Array, ...]
@@ -75,7 +76,7 @@ def gru_step(
     reset, update, candidate = jnp.split(_keep(hidden, keep) @ params["recurrent"], 3, -1)
     reset = jax.nn.sigmoid(reset_in + reset)
     update = jax.nn.sigmoid(update_in + update)
-    candidate = jnp.tanh(candidate_in + reset * (candidate + params["candidate_bias"]))
+    candidate = jnp.tanh(candidate_in + reset * add_bias(candidate, params["candidate_bias"]))
     return {"hidden": candidate + update * (hidden - candidate)}
 
 

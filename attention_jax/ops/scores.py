@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attention_jax.ops.precision import for_sums
+
 _NO_SCORE = -1e9
 
 
@@ -190,18 +192,22 @@ def _additive_forward(query: Array, keys: Array, vector: Array) -> Array:
 
 
 def _fused(query: Array, keys: Array, vector: Array) -> Array:
-    hidden = jnp.tanh(query[..., :, None, :] + keys[..., None, :, :])
-    return jnp.sum(hidden * vector, axis=-1, dtype=jnp.float32)
+    hidden = _hidden(query[..., :, None, :], keys[..., None, :, :])
+    return jnp.sum(for_sums(hidden) * for_sums(vector), axis=-1)
 
 
 def _by_query(query: Array, keys: Array, vector: Array) -> Array:
     def one_query(row: Array) -> Array:
-        hidden = jnp.tanh(row[..., None, :] + keys)
+        hidden = _hidden(row[..., None, :], keys)
         return jnp.matmul(hidden, vector, preferred_element_type=jnp.float32)
 
     if query.shape[-2] == 1:
         return one_query(jnp.squeeze(query, -2))[..., None, :]
     return jnp.moveaxis(jax.lax.map(one_query, jnp.moveaxis(query, -2, 0)), 0, -2)
+
+
+def _hidden(query: Array, keys: Array) -> Array:
+    return jnp.tanh((for_sums(query) + for_sums(keys)).astype(keys.dtype))
 
 
 @jax.custom_vjp
@@ -225,11 +231,7 @@ def _additive_backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Ar
         return tuple(map(jnp.add, sums, gradients)), jnp.squeeze(row_gradient, -2)
 
     rows = (jnp.moveaxis(query, -2, 0), jnp.moveaxis(cotangent, -2, 0))
-    # Long sums of shorter floats than float32 stall, of ones in bfloat16 at 256.
-    zeros = tuple(
-        jnp.zeros(part.shape, jnp.promote_types(part.dtype, jnp.float32))
-        for part in (keys, vector)
-    )
+    zeros = tuple(for_sums(jnp.zeros_like(part)) for part in (keys, vector))
     (of_keys, of_vector), of_query = jax.lax.scan(one_query, zeros, rows)
     of_query = jnp.moveaxis(of_query, 0, -2)
     return of_query, of_keys.astype(keys.dtype), of_vector.astype(vector.dtype)

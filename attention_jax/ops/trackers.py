@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from attention_jax.ops.attend import Tracker
 from attention_jax.ops.lookup import look_up
+from attention_jax.ops.precision import for_sums
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
@@ -80,12 +81,12 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
     def update(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
-        weights = jnp.swapaxes(output.weights, -1, -2).astype(value.dtype)
+        weights = jnp.swapaxes(output.weights, -1, -2)
         entering = (
-            weights * params["coverage_weight"]
-            + memory.aux["coverage_input"]
-            + query @ params["coverage_query"]
-        )
+            weights * for_sums(params["coverage_weight"])
+            + for_sums(memory.aux["coverage_input"])
+            + for_sums(query @ params["coverage_query"])
+        ).astype(value.dtype)
         recurrent = params["coverage_recurrent"]
         if cell == "tanh":
             return jnp.tanh(value @ recurrent + entering)
@@ -140,12 +141,13 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
     def observe(
         params: Params, value: Array, state: State, observed: Mapping[str, Array], memory: Memory
     ) -> Array:
-        attended = state[weights][..., None].astype(value.dtype)
-        word = (observed["written_word"] @ params["coverage_word"])[..., None, :]
+        attended = state[weights][..., None]
+        word = for_sums(observed["written_word"] @ params["coverage_word"])[..., None, :]
         if update == "subtract":
-            return value - attended * word
+            return (for_sums(value) - attended * word).astype(value.dtype)
         gru = CELLS["gru_reset_before"]
-        gates = gru.split(word + attended * params["coverage_weight"])
+        entering = word + attended * for_sums(params["coverage_weight"])
+        gates = gru.split(entering.astype(value.dtype))
         recurrent = {"recurrent": params["coverage_recurrent"]}
         new = gru.step(recurrent, {"hidden": value}, gates, None)["hidden"]
         has_attended = jnp.any(attended > 0, axis=-2, keepdims=True)

@@ -28,6 +28,7 @@ from tests.conformance.battery import (
     written_words,
 )
 from tests.parameters import carried_over
+from tests.sums import in_bfloat16, short_sums
 
 CASES = {case.name: case for case in all_cases()}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -127,6 +128,20 @@ def check_padding(case, size):
 
 def Dc(case):  # noqa: N802  (a dimension's name)
     return case.mechanism.context_dim
+
+
+@every_case
+def test_gradients_of_bfloat16_are_summed_in_float32(case):
+    batch, slots = 11, 17
+
+    def loss(params, query, keys, values, mask):
+        return case.attend(params, query, keys, values, mask, is_fused=True).context.sum()
+
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in
+              ((batch, T, D), (batch, slots, D), (batch, slots, Dv))]  # fmt: skip
+    mask = jax.ShapeDtypeStruct((batch, slots), bool)
+    arguments = in_bfloat16(case.params), *shapes, mask
+    assert short_sums(jax.grad(loss), *arguments, sizes=(batch, slots)) == []
 
 
 @every_case

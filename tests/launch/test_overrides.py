@@ -26,6 +26,7 @@ def override(monkeypatch):
             }
         )  # fmt: skip
         argv = ["train", *arguments]
+        values = additions.with_groups(values, cli._overrides(argv, "config"))
         argv, values = additions.with_refinements(argv, values)
         overrides = cli._overrides(argv, "config")
         values = additions.with_additions(values, [path for path, _ in overrides])
@@ -126,6 +127,16 @@ def test_override_adds_a_refinement_and_suggests_the_nearest(override):
     assert dict(config.model.attention.refinements)["rope"].base == 50.0
     with pytest.raises(ConfigError, match="refinements.ropes: .* did you mean 'rope'"):
         override("--config.model.attention.refinements.ropes.base=50.0", values=values)
+
+
+@pytest.mark.parametrize(("added", "base"), [("rope=true", 10_000.0), ("rope.base=9.0", 9.0)])
+def test_override_refines_heads_that_only_it_names(override, added, base):
+    stack = {"name": "self_attention", "num_layers": 1}
+    values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},
+              "model": {"name": "encoder_decoder", "encoder": stack}}  # fmt: skip
+    where = "--config.model.encoder.self_attention"
+    config = override(f"{where}.name=multi_head", f"{where}.refinements.{added}", values=values)
+    assert dict(config.model.encoder.self_attention.refinements)["rope"].base == base
 
 
 def test_override_adds_and_leaves_out_whole_refinements(override):

@@ -18,6 +18,7 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.types import SpecialIds
 from tests.parameters import drawn
 from tests.quick import quick_jit
+from tests.sums import short_sums
 
 B, S, V, D = 2, 4, 7, 8
 BEAM = SearchConfig(method="beam", beam_size=2, max_length_factor=1.0, max_length_constant=0)
@@ -34,7 +35,7 @@ def small(config):
     return fields
 
 
-def build(encoder, decoder):
+def build(encoder, decoder, /, **fields):
     attention = {"name": "bahdanau", "attention_dim": D}
     if decoder == "transformer":  # whose contexts are as deep as its embeddings
         attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4, "score": attention}
@@ -45,6 +46,7 @@ def build(encoder, decoder):
         "encoder": small(find_encoder_config(encoder)),
         "attention": attention,
         "decoder": small(find_decoder_config(decoder)),
+        **fields,
     }
     return build_model(typed(find_config("encoder_decoder"), values, "config.model"), V, V)
 
@@ -86,6 +88,17 @@ def test_any_encoder_fits_any_decoder(encoder, decoder):
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), COMPUTED)
+def test_gradients_of_bfloat16_are_summed_in_float32(encoder, decoder):
+    model, size, length = build(encoder, decoder, dtype="bfloat16"), 11, 13
+    tokens = jax.ShapeDtypeStruct((size, length), jnp.int32)
+    mask = jax.ShapeDtypeStruct((size, length), bool)
+    batch = {"source": tokens, "source_mask": mask, "target": tokens, "target_mask": mask}
+    gradient = jax.grad(lambda params, batch: model.apply(params, batch).logits.sum())
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    assert short_sums(gradient, params, batch, sizes=(size, length)) == []
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), COMPUTED)
 def test_any_encoder_serves_any_decoder(encoder, decoder):
     model, objective = build(encoder, decoder), build_objective({"nll": {}})
 
@@ -110,22 +123,39 @@ def test_any_encoder_serves_any_decoder(encoder, decoder):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def without_attention(**fields):
+    """A Transformer whose source is one vector."""
+    return build(
+        "recurrent", "transformer",
+        encoder={"name": "recurrent", "hidden_dim": D // 2},
+        attention={"name": "none"},
+        decoder={
+            "name": "transformer", "num_layers": 1, "feed_forward_dim": D,
+            "self_attention": {"name": "scaled_dot"}, **fields,
+        },
+    )  # fmt: skip
+
+
 def test_a_transformer_without_attention_reads_the_final_states():
     """What stands for the source is the encoder's summary, whatever the mean annotation is."""
-    encoder = {"name": "recurrent", "hidden_dim": D // 2}
-    model = build_model(
-        typed(find_config("encoder_decoder"), {
-            "name": "encoder_decoder", "source_embedding_dim": D, "target_embedding_dim": D,
-            "encoder": encoder, "attention": {"name": "none"},
-            "decoder": {
-                "name": "transformer", "num_layers": 1, "feed_forward_dim": D,
-                "self_attention": {"name": "scaled_dot"},
-            },
-        }, "config.model"), V, V,
-    )  # fmt: skip
+    model = without_attention()
     params = drawn(model)
     memory, _ = model.start(params, batch(), S)
     (layer,) = memory
     encoded = model.module.apply({"params": params}, batch(), method="_encode")
     np.testing.assert_allclose(layer.values[:, 0, 0], encoded.summary, rtol=1e-6)
     assert not np.allclose(encoded.summary, encoded.annotations.mean(1), atol=1e-3)
+
+
+@pytest.mark.parametrize("norm_order", ["pre", "post"])
+def test_a_transformer_without_attention_has_no_idle_parameters(norm_order):
+    """What no query is made of is not normalised for it."""
+    model = without_attention(norm_order=norm_order)
+
+    @quick_jit
+    def gradient(params):
+        loss = build_objective({"nll": {}})
+        return jax.grad(lambda params: loss(model.apply(params, batch()), batch())[0])(params)
+
+    for path, leaf in jax.tree.leaves_with_path(gradient(drawn(model))):
+        assert np.abs(leaf).max() > 1e-6, jax.tree_util.keystr(path)

@@ -100,9 +100,14 @@ def test_what_only_an_lstm_reads_is_refused():
         typed(find_config("language_model"), {"initialization": {"forget_bias": 1.0}}, "model")
 
 
-@pytest.mark.parametrize("field", [{"alignment_layer": 0}, {"alignment_head": 0}])
-def test_fields_that_would_change_nothing_are_rejected(field):
-    with pytest.raises(ConfigError, match=f"decoder.{next(iter(field))}: expected none in a lang"):
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [({"alignment_layer": 0}, "none"), ({"alignment_head": 0}, "none"),
+     ({"name": "gnmt"}, "'transformer'")],
+)  # fmt: skip
+def test_fields_that_would_change_nothing_are_rejected(field, expected):
+    message = f"decoder.{next(iter(field))}: expected {expected} in a lang"
+    with pytest.raises(ConfigError, match=message):
         typed(find_config("language_model"), {"decoder": field}, "config.model")
 
 

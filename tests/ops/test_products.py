@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.ops.products import multiply_rows
+from attention_jax.ops.products import add_bias, multiply_rows
 
 
 @pytest.mark.parametrize("axes", [(), (3,), (3, 2), (2, 3, 2), (0, 3)])
@@ -38,3 +38,18 @@ def test_a_product_of_the_gradient_has_two_dimensions():
 
 def test_vectors_without_depth_give_zeros():
     assert multiply_rows(jnp.ones((3, 2, 0)), jnp.ones((0, 4))).tolist() == [[[0] * 4] * 2] * 3
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 2)])
+def test_the_same_is_added_to_all_vectors(shape, numpy_rng):
+    vectors, bias = numpy_rng.normal(size=(4, 3, 2)), numpy_rng.normal(size=shape)
+    found = add_bias(jnp.asarray(vectors, jnp.float32), jnp.asarray(bias, jnp.float32))
+    np.testing.assert_allclose(found, vectors + bias, rtol=1e-6)
+
+
+def test_the_gradient_of_a_bias_is_summed_in_float32():
+    """In bfloat16, 256 + 1 = 256."""
+    vectors, bias = jnp.zeros((64, 32, 2), jnp.bfloat16), jnp.ones(2, jnp.bfloat16)
+    total = jax.jit(jax.grad(lambda bias: add_bias(vectors, bias).astype(jnp.float32).sum()))
+    assert add_bias(vectors, bias).dtype == total(bias).dtype == jnp.bfloat16
+    assert total(bias).tolist() == [64 * 32] * 2

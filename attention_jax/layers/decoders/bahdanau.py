@@ -33,6 +33,7 @@ from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State
 
@@ -128,7 +129,7 @@ class BahdanauDecoder(RecurrentDecoder):
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the gates."""
         cell = CELLS[self.config.cell]
-        return cell.split(embedded @ params["cell"]["input"] + params["cell"]["bias"])
+        return cell.split(add_bias(embedded @ params["cell"]["input"], params["cell"]["bias"]))
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates

@@ -26,6 +26,7 @@ from attention_jax.layers.dropout import dropout_factors, fold
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import project
 from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State
 
@@ -108,7 +109,7 @@ class ConditionalGru(RecurrentDecoder):
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the first half-step."""
         cell = CELLS[self.config.cell]
-        return cell.split(embedded @ params["first"]["input"] + params["first"]["bias"])
+        return cell.split(add_bias(embedded @ params["first"]["input"], params["first"]["bias"]))
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
@@ -119,7 +120,9 @@ class ConditionalGru(RecurrentDecoder):
         half = cell.step(params["first"], state["carry"], inputs, keep_first)
         attention, attention_state = self.attend(params, half["hidden"], memory, state)
         second = params["second"]
-        gates = cell.split(project(attention.context, second.get("input")) + second["bias"])
+        gates = cell.split(
+            add_bias(project(attention.context, second.get("input")), second["bias"])
+        )
         carry = cell.step(second, half, gates, keep_second)
         outputs = {"attention": attention, "state": carry["hidden"]}
         new = {"carry": carry, "position": counted(state), "attention": attention_state}

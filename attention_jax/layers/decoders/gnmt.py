@@ -40,6 +40,7 @@ from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import time_major
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
@@ -160,8 +161,9 @@ class GnmtDecoder(RecurrentDecoder):
 
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the bottom layer."""
-        cell = CELLS[self.config.cell]
-        return cell.split(embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"])
+        weights = params["layer_0"]
+        inputs = add_bias(embedded @ weights["input"], weights["bias"])
+        return CELLS[self.config.cell].split(inputs)
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
@@ -244,8 +246,8 @@ class GnmtDecoder(RecurrentDecoder):
 
     def _gates(self, weights: Params, below: Array, context: Array) -> Gates:
         """Projects what a layer above the bottom is given, for one step or for all."""
-        told = project(context, weights.get("context"))
-        return CELLS[self.config.cell].split(below @ weights["input"] + told + weights["bias"])
+        told = below @ weights["input"] + project(context, weights.get("context"))
+        return CELLS[self.config.cell].split(add_bias(told, weights["bias"]))
 
     def _update(
         self, constants: tuple[Params, Array | None], carry: State, gates: Gates

@@ -32,6 +32,7 @@ from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
@@ -162,8 +163,9 @@ class LuongDecoder(RecurrentDecoder):
 
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the lowest layer."""
-        cell = CELLS[self.config.cell]
-        return cell.split(embedded @ params["layer_0"]["input"] + params["layer_0"]["bias"])
+        weights = params["layer_0"]
+        inputs = add_bias(embedded @ weights["input"], weights["bias"])
+        return CELLS[self.config.cell].split(inputs)
 
     def advance(
         self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
@@ -227,8 +229,8 @@ class LuongDecoder(RecurrentDecoder):
             keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
             below = output
             if layer:
-                product = scale(below, keep_input) @ weights["input"] + weights["bias"]
-                gates = cell.split(product)
+                product = scale(below, keep_input) @ weights["input"]
+                gates = cell.split(add_bias(product, weights["bias"]))
             new[name] = cell.step(weights, state[name], gates, keep_hidden)
             output = new[name]["hidden"]
             if layer and config.residual:

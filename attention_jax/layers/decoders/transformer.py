@@ -124,10 +124,10 @@ class TransformerDecoder(SequenceDecoder):
                 "feed_forward_norm": transformer.norm_parameters(config, depth),
             }
             if self.mechanism is not None:
-                tree[f"layer_{layer}"] |= {
-                    "attention": self.mechanism.parameters,
-                    "attention_norm": transformer.norm_parameters(config, depth),
-                }
+                tree[f"layer_{layer}"]["attention"] = self.mechanism.parameters
+                if self.mechanism.parts.reads_query or config.norm_order == "post":
+                    norm = transformer.norm_parameters(config, depth)
+                    tree[f"layer_{layer}"]["attention_norm"] = norm
         return {**tree, **transformer.final_norm_parameters(config, depth)}
 
     def start(
@@ -273,7 +273,7 @@ class TransformerDecoder(SequenceDecoder):
             return transformer.feed_forward(config, weights, vectors, fold(rng, 2), train), None
 
         def add(name: str, function: Any, stream: Array, key: Array | None) -> tuple[Array, Any]:
-            norm = params[f"{name}_norm"]
+            norm = params.get(f"{name}_norm")
             return transformer.sublayer(config, norm, stream, function, key, train)
 
         output, after = None, {}

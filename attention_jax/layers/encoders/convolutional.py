@@ -25,6 +25,7 @@ from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.convolutions import convolve
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Params
 
 PAPER = "Gehring, Auli, Grangier and Dauphin (2017), A convolutional encoder model, section 3.2"
@@ -131,7 +132,7 @@ def _matrix(rows: int, columns: int, width: int = 1) -> dict[str, Parameter]:
 
 
 def _project(params: Params, values: Array) -> Array:
-    return values @ params["kernel"] + params["bias"]
+    return add_bias(values @ params["kernel"], params["bias"])
 
 
 def _layer(params: Params, values: Array, mask: Array) -> Array:

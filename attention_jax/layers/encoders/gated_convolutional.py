@@ -24,6 +24,7 @@ from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.convolutions import convolve, gated_linear_unit
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Params
 
 PAPER = "Gehring et al. (2017), Convolutional sequence to sequence learning, sections 3.1 to 3.4"
@@ -38,7 +39,7 @@ class Config:
     Attributes:
       name: The encoder.
       hidden_dim: Depth of the layers (512 in the paper).
-      num_layers: How many layers are stacked (20 in the paper, for English to French).
+      num_layers: How many layers are stacked (20 in the paper, for English to Romanian).
       kernel_width: How many neighbouring places a layer sees (3 in the paper), an odd number.
       positions: What is added to tokens: `learned` positions as in the paper, `sinusoidal` ones,
         or `none`.
@@ -102,7 +103,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
         """Runs the stack."""
         config = self.config
         embedded = add_positions(config.positions, params, embedded, mask)
-        hidden = embedded @ params["input"]["kernel"] + params["input"]["bias"]
+        hidden = add_bias(embedded @ params["input"]["kernel"], params["input"]["bias"])
         for layer in range(config.num_layers):
             weights = params[f"layer_{layer}"]
             factors = dropout_factors(
@@ -110,6 +111,6 @@ class GatedConvolutionalEncoder(SequenceEncoder):
             )
             product = convolve(scale(hidden, factors), weights["kernel"], weights["bias"], mask)
             hidden = (gated_linear_unit(product) + hidden) * math.sqrt(0.5)
-        keys = hidden @ params["output"]["kernel"] + params["output"]["bias"]
+        keys = add_bias(hidden @ params["output"]["kernel"], params["output"]["bias"])
         keys = zero_padding(keys, mask)
         return Encoded(keys, mask, values=keys + embedded)

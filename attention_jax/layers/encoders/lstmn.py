@@ -19,6 +19,7 @@ from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, Sequence
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Params
 
 PAPER = "Cheng, Dong and Lapata (2016), section 3.1, eq. 5-10"
@@ -119,7 +120,7 @@ class LstmnEncoder(SequenceEncoder):
                 )
                 hidden, carries[reading] = run_lstmn(
                     weights,
-                    layer_input @ weights["input"] + weights["bias"],
+                    add_bias(layer_input @ weights["input"], weights["bias"]),
                     layer_input @ weights["query_kernel"],
                     mask,
                     reverse=reading == "backward",

@@ -14,6 +14,7 @@ from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, run_cell
 from attention_jax.types import Array, Params
 
@@ -149,7 +150,8 @@ class RecurrentEncoder(SequenceEncoder):
                 )
                 # Projected time-major: the narrow input is transposed instead of the wide gates.
                 by_time = jnp.swapaxes(layer_input, 0, 1)
-                projected = jnp.swapaxes(by_time @ weights["input"] + weights["bias"], 0, 1)
+                projected = add_bias(by_time @ weights["input"], weights["bias"])
+                projected = jnp.swapaxes(projected, 0, 1)
                 hidden, final = run_cell(
                     cell, weights, projected, mask, reverse=reading == "backward", keep=keep
                 )

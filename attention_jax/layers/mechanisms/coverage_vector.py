@@ -11,6 +11,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
@@ -56,7 +57,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
-    return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"] + params["bias"])
+    keys = add_bias(memory.keys @ params["key_kernel"], params["bias"])
+    return dataclasses.replace(memory, keys=keys)
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

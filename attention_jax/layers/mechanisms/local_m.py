@@ -36,7 +36,7 @@ class Config:
     """
 
     name: str = setting("local_m")
-    half_width: int = setting(10, at_least=0)
+    half_width: int = setting(10, at_least=1)
     score: Any = setting({"name": "luong_general"}, named=find_config)
     num_heads: int = setting(1, at_least=1)
 

@@ -29,7 +29,7 @@ from attention_jax.layers.refinement import (
     typed_refinements,
 )
 from attention_jax.ops.attend import keep_memory
-from attention_jax.ops.products import multiply_rows
+from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
@@ -179,7 +179,8 @@ def _with_projections(
 
     def project(params: Params, name: str, vectors: Array) -> Array:
         projected = multiply_rows(vectors, params[f"{name}_projection"])
-        return projected + params[f"{name}_bias"] if f"{name}_bias" in parameters else projected
+        bias = f"{name}_bias"
+        return add_bias(projected, params[bias]) if bias in parameters else projected
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         return dataclasses.replace(
@@ -216,4 +217,4 @@ def _join(params: Params, contexts: Array) -> Array:
     num_heads, depth, width = kernel.shape
     side_by_side = contexts.reshape(*contexts.shape[:-2], num_heads * depth)
     joined = multiply_rows(side_by_side, kernel.reshape(num_heads * depth, width))
-    return joined + params["output_bias"] if "output_bias" in params else joined
+    return add_bias(joined, params["output_bias"]) if "output_bias" in params else joined

@@ -46,7 +46,9 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
     context_dim = None if is_visible else 0
     spec = AttentionSpec(_score, prepare=prepare)
-    return MechanismParts(spec, {}, is_alignment=False, context_dim=context_dim)
+    return MechanismParts(
+        spec, {}, is_alignment=False, reads_query=False, context_dim=context_dim
+    )
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

@@ -16,6 +16,8 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.precision import for_sums
+from attention_jax.ops.products import add_bias
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.trackers import coverage, previous_weights
@@ -89,8 +91,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     ) -> Array:
         query, keys = query @ params["query_kernel"], memory.keys
         if config.position:
-            place = query_position(positions).astype(query.dtype)
-            query = query + place[..., None] * params["position_kernel"][0]
+            place = query_position(positions)[..., None]
+            query = add_bias(query, place * for_sums(params["position_kernel"][0]))
         for name in names:
             features = neighbourhood(state[name], config.reach).astype(keys.dtype)
             keys = keys + features @ params[f"{name}_kernel"]

@@ -25,8 +25,9 @@ class Config:
     """Linear biases.
 
     Attributes:
-      steepness: The last of n heads has the slope 2^-steepness, the others lie evenly between
-        that and 1 in their exponents (8 in the paper).
+      steepness: The last of n heads, where n is a power of two, has the slope 2^-steepness, the
+        others lie evenly between that and 1 in their exponents (8 in the paper); of other numbers
+        see `ops.positions.alibi_slopes`.
     """
 
     steepness: float = setting(8.0, above=0.0)

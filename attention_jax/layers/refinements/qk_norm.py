@@ -1,7 +1,7 @@
 """Normalised queries and keys: scores stay bounded however large the activations grow.
 
   rms:  scores[t, s] = score(rms_norm(query[t]), rms_norm(keys[s])), with learned gains
-  l2:   scores[t, s] = g cos(query[t], keys[s])
+  l2:   scores[t, s] = g cos(query[t], keys[s]), with a factor g for each head
 
 `l2` is for dot products only, and takes the place of what else they are multiplied by.
 """
@@ -17,10 +17,12 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, product_scale
 from attention_jax.ops.normalization import rms_norm
+from attention_jax.ops.precision import for_sums
 from attention_jax.types import Array, Memory, Params
 
 PAPER = (
-    "Henry et al. (2020), section 3 (l2); Dehghani et al. (2023), section 2.1, for learned gains"
+    "Henry et al. (2020), section 3 (l2); Dehghani et al. (2023), section 2.1, with layer "
+    "normalisation in place of rms"
 )
 ORDER = 10
 TELLS_KEY_BIAS = True
@@ -31,7 +33,8 @@ class Config:
     """Normalised queries and keys.
 
     Attributes:
-      norm: `rms`, with a gain for every channel, or `l2`, with one learned factor g.
+      norm: `rms`, with a gain for every channel, or `l2`, with one learned factor g
+        for each head.
       length: Of `l2`: g starts at log2(length^2 - length), for sequences of that length.
     """
 
@@ -70,7 +73,8 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         query = spec.prepare_query(params, query, positions)
         if is_rms:
             return rms_norm(query, params["query_scale"])
-        return _unit(query) * (factor * params["query_scale"]).astype(query.dtype)
+        unit, scale = for_sums(_unit(query)), for_sums(params["query_scale"])
+        return (unit * (factor * scale)).astype(query.dtype)
 
     return parts._replace(
         spec=dataclasses.replace(spec, prepare=prepare, prepare_query=prepare_query),

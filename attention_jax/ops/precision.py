@@ -1,0 +1,17 @@
+"""In which precision numbers are added up."""
+
+import jax.numpy as jnp
+
+from attention_jax.types import Array
+
+
+def for_sums(array: Array) -> Array:
+    """Returns floats shorter than float32 as float32, and others as they are.
+
+    A sum of bfloat16 stands still once it is some hundred times as large as what is added, at 256
+    where that is one. What many rows share, such as a bias, is made longer by this before it meets
+    them: its gradient is then a sum of float32, too.
+    """
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
