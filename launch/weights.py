@@ -34,11 +34,15 @@ def main() -> None:
     from attention_jax.training.checkpoints.origin import hash_files
     from attention_jax.training.checkpoints.weights import save_weights
     from attention_jax.training.config import to_plain
+    from attention_jax.training.updates.averaging import describe_evaluated
 
-    run = load_run(workdir, step=cli.value("step"))
+    step = cli.value("step")
+    run = load_run(workdir, step=step)
     vocabularies = hash_files(run.directory.vocabularies)
     save_weights(run.params, output, to_plain(run.config), vocabularies)
-    print(f"step {run.step} of {workdir} is in {output}")
+    averaging = run.config.training.averaging
+    what = describe_evaluated(averaging, run.step, is_one_checkpoint=step is not None)
+    print(f"{what} of {workdir} is in {output}")
 
 
 if __name__ == "__main__":

@@ -3,22 +3,28 @@
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 Weights = Float[np.ndarray, "T S"]
 
 
-def normalized_entropy(weights: Weights) -> Float[np.ndarray, "T"]:
-    """Computes -sum_s a_ts log a_ts / log S for each step: 0 is hard, 1 uniform.
+def normalized_entropy(
+    weights: Weights, reach: Int[np.ndarray, "T"] | None = None
+) -> Float[np.ndarray, "T"]:
+    """Computes -sum_s a_ts log a_ts / log R_t for each step: 0 is hard, 1 uniform.
 
-    With a single source position it is 0.
+    Args:
+      weights: What each step attends to.
+      reach: R, how many positions each step may attend to; all if None.
+
+    Returns:
+      One number for each step, 0 where it has no choice.
     """
     weights = np.asarray(weights, np.float64)
-    if weights.shape[1] < 2:
-        return np.zeros(len(weights))
+    reach = np.full(len(weights), weights.shape[1]) if reach is None else reach
     logarithms = np.log(np.where(weights > 0, weights, 1.0))
     # Adding 0 turns the -0.0 of a hard row into 0.0.
-    return -(weights * logarithms).sum(axis=1) / np.log(weights.shape[1]) + 0.0
+    return -(weights * logarithms).sum(axis=1) / np.log(np.maximum(reach, 2)) + 0.0
 
 
 def monotonicity(weights: Weights, tolerance: float = 1e-6) -> float:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attention_jax.evaluation.attention_statistics import monotonicity, normalized_entropy
 
 Heads = Float[np.ndarray, "H _ _"]
+Reach = Int[np.ndarray, "H _"]  # how many positions each row of a head may attend to
 OFFSETS = (-1, 0, 1)
 
 
@@ -37,16 +38,19 @@ def offset_mass(weights: Float[np.ndarray, "T S"], offset: int) -> float:
     return float(diagonal.mean()) if diagonal.size else float("nan")
 
 
-def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
+def head_statistics(
+    sentences: Sequence[Heads], reaches: Sequence[Reach] | None = None
+) -> list[dict[str, float]]:
     """Averages statistics of each head over sentences.
 
     Args:
       sentences: Weights without padding.
+      reaches: Where not every row may attend to all positions, to how many it may.
 
     Returns:
-      For each head `entropy` (normalised by log S), `monotonicity`, `diagonality`, and
-      `positional`: the largest mean weight at one distance (-1, 0, +1), which is `offset`, over
-      the sentences that have steps at that distance.
+      For each head `entropy` (normalised, over rows that have a choice), `monotonicity`,
+      `diagonality`, and `positional`: the largest mean weight at one distance (-1, 0, +1), which is
+      `offset`, over the sentences that have steps at that distance.
       Empty without sentences.
     """
     if not sentences:
@@ -54,12 +58,13 @@ def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
     found = []
     for head in range(sentences[0].shape[0]):
         matrices = [heads[head] for heads in sentences]
+        reach = None if reaches is None else [rows[head] for rows in reaches]
         masses = [_mean([offset_mass(weights, offset) for weights in matrices])
                   for offset in OFFSETS]  # fmt: skip
         best = int(np.argmax(masses))
         found.append(
             {
-                "entropy": float(np.concatenate([normalized_entropy(w) for w in matrices]).mean()),
+                "entropy": mean_entropy(matrices, reach),
                 "monotonicity": float(np.mean([monotonicity(w) for w in matrices])),
                 "diagonality": float(np.mean([diagonality(w) for w in matrices])),
                 "positional": float(masses[best]),
@@ -67,6 +72,25 @@ def head_statistics(sentences: Sequence[Heads]) -> list[dict[str, float]]:
             }
         )
     return found
+
+
+def mean_entropy(
+    matrices: Sequence[np.ndarray], reaches: Sequence[np.ndarray] | None
+) -> float:
+    """Averages normalised entropies over the rows that have a choice; 0 where none has.
+
+    Args:
+      matrices: Weights `T S` of one head, without padding.
+      reaches: How many positions each row may attend to; all if None.
+    """
+    if reaches is None:
+        reaches = [np.full(len(weights), weights.shape[1]) for weights in matrices]
+    entropies = [
+        normalized_entropy(weights, reach)[reach > 1]
+        for weights, reach in zip(matrices, reaches, strict=True)
+    ]
+    found = np.concatenate(entropies)
+    return float(found.mean()) if found.size else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

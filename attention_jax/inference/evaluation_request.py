@@ -14,7 +14,7 @@ from attention_jax.inference.comparison import (
 )
 from attention_jax.inference.evaluate import Evaluation, Outputs, format_results
 from attention_jax.inference.gold_links import GoldComparison, GoldFiles, compare_with_gold
-from attention_jax.inference.heads import Head, analyse_heads, check_heads, write_heads
+from attention_jax.inference.heads import Head, analyse_heads, check_heads, read_heads, write_heads
 from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.inference.trained import TrainedRun
@@ -126,7 +126,7 @@ def evaluate_as_asked(
             compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
             more |= dropped_word_scores(task.split("train"), split.sources, compared)
         evaluation.write(outputs, more)
-        heads = _heads(run, split, gold) if request.heads else []
+        heads = _heads(run, split, gold) if request.heads else read_heads(run, split)
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
             printed += _compare(run, opponents, task.kind, outputs, others)

@@ -44,10 +44,16 @@ def cross_heads(params: Params, number: int) -> list[tuple[str, int]]:
     return [(layer, head) for layer in layers for head in range(number // len(layers))]
 
 
+def layer_number(layer: str) -> int | None:
+    """Returns which layer of its stack a module is in, by its path; None where it is in none."""
+    found = re.search(r"(?:^|/)layer_(\d+)(?:/|$)", layer)
+    return int(found[1]) if found else None
+
+
 def head_name(layer: str, number: int) -> str:
     """Returns what a head is called where its side is known, such as `layer 0 head 1`."""
-    found = re.search(r"(?:^|/)layer_(\d+)(?:/|$)", layer)
-    return f"layer {found[1]} head {number}" if found else f"head {number}"
+    place = layer_number(layer)
+    return f"head {number}" if place is None else f"layer {place} head {number}"
 
 
 def cross_head_names(params: Params, number: int) -> list[str]:

@@ -3,6 +3,7 @@
 Layers and heads are counted from 0 wherever they are named, as in configs.
 """
 
+import csv
 import dataclasses
 from collections.abc import Mapping, Sequence
 
@@ -70,10 +71,10 @@ def analyse_heads(run: TrainedRun, split: Split, gold: GoldComparison | None = N
     """
     cross = _cross_attention(run, split, gold) if _has_cross_heads(run, split) else {}
     measured = dict(cross)
-    for layer, weights in self_attention(run, split).items():
-        found = head_statistics(weights)
+    for layer, attended in self_attention(run, split).items():
+        found = head_statistics(*zip(*attended, strict=True))
         measured |= {(layer, head): values for head, values in enumerate(found)}
-    for place, loss in losses_without(run, split, list(cross)):
+    for place, loss in losses_without(run, split, list(measured)):
         measured.setdefault(place, {})["nll_without"] = loss
     return [Head(*place, values) for place, values in measured.items()]
 
@@ -86,7 +87,7 @@ def write_heads(run: TrainedRun, split: Split, heads: Sequence[Head]) -> None:
         values = (f"{head.values[name]:.4f}" if name in head.values else "" for name in columns)
         rows.append((head.layer, str(head.number), *values))
     directory = run.directory
-    directory.write_table(directory.path / f"heads.{split.name}.tsv", rows)
+    directory.write_table(directory.heads(split.name), rows)
     if not directory.writes:
         return
     from attention_jax.plotting.figure import save_figure
@@ -95,6 +96,23 @@ def write_heads(run: TrainedRun, split: Split, heads: Sequence[Head]) -> None:
     shown = {name: _grid(heads, name) for name in columns if name != "offset"}
     with directory.plot(f"heads.{split.name}.png") as path:
         save_figure(head_grid(shown), path)
+
+
+def read_heads(run: TrainedRun, split: Split) -> list[Head]:
+    """Returns what `write_heads` has written of a split, to its digits; nothing if it has not."""
+    table = run.directory.heads(split.name)
+    try:
+        lines = table.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    return [
+        Head(
+            row.pop("layer"),
+            int(row.pop("head")),
+            {name: float(text) for name, text in row.items() if text},
+        )
+        for row in csv.DictReader(lines, delimiter="\t")
+    ]
 
 
 def _has_cross_heads(run: TrainedRun, split: Split) -> bool:

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from attention_jax.data.tasks import Split
-from attention_jax.evaluation.attention_statistics import normalized_entropy
+from attention_jax.evaluation.head_statistics import mean_entropy
 from attention_jax.inference.heads import Head
-from attention_jax.inference.self_attention import self_attention
+from attention_jax.inference.self_attention import Attended, self_attention
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.inference.viewing import MOST_SHOWN
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
@@ -41,7 +39,7 @@ def write_self_attention_viewers(
     for side in dict.fromkeys(_side(head) for head in shown):
         members = [head for head in shown if _side(head) == side]
         views = {
-            head.name: [_picture(weights[head.number]) for weights in found[head.layer]]
+            head.name: [_picture(attended, head.number) for attended in found[head.layer]]
             for head in members
         }
         with writing(path := run.directory.viewer(split.name, side)):
@@ -58,8 +56,9 @@ def _side(head: Head) -> str:
     return head.layer.split("/")[-3]
 
 
-def _picture(weights: np.ndarray) -> ViewedAttention:
-    return ViewedAttention(weights, scores={"entropy": float(normalized_entropy(weights).mean())})
+def _picture(attended: Attended, head: int) -> ViewedAttention:
+    weights, reach = attended.weights[head], attended.reach[head]
+    return ViewedAttention(weights, scores={"entropy": mean_entropy([weights], [reach])})
 
 
 def _sentences(run: TrainedRun, split: Split, side: str) -> list[ViewerSentence]:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.data.tasks import Split
-from attention_jax.inference.head_names import modules
+from attention_jax.inference.head_names import layer_number, modules
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.layers.attention import Mechanism
 from attention_jax.objectives import Objective
@@ -22,43 +22,55 @@ _OUTPUT = "output_kernel"
 
 @dataclasses.dataclass(frozen=True)
 class _Silenced(Mechanism):
-    """A mechanism of heads that split depths, one of which reads nothing.
+    """A mechanism of heads that split depths, one of which reads nothing in one layer.
 
     Attributes:
       head: Which one.
+      layer: In which of the layers that share the mechanism.
+      num_layers: How many they are; a model calls it for one after the other.
+      calls: How often it was called while models were traced, as its length.
     """
 
     head: int = 0
+    layer: int = 0
+    num_layers: int = 1
+    calls: list[None] = dataclasses.field(default_factory=list, compare=False)
 
     def attend(self, *arguments: Any, **keywords: Any) -> tuple[AttentionOutput, Any]:
         output, state = super().attend(*arguments, **keywords)
+        self.calls.append(None)
+        if (len(self.calls) - 1) % self.num_layers != self.layer:
+            return output, state
         parts = jnp.split(output.context, self.num_heads, axis=-1)
         parts[self.head] = jnp.zeros_like(parts[self.head])
         return dataclasses.replace(output, context=jnp.concatenate(parts, axis=-1)), state
 
 
 def losses_without(
-    run: TrainedRun, split: Split, cross: Sequence[Place]
+    run: TrainedRun, split: Split, places: Sequence[Place]
 ) -> Iterator[tuple[Place, float]]:
     """Yields each head and by how much the negative log-likelihood of a token grows without it.
 
     Args:
       run: A run with heads; of both directions it is the forward model's.
       split: What the loss is measured on.
-      cross: The heads that attend to the source. Where they split depths instead of having outputs
-        of their own they are silenced in a decoder with a single attention only.
+      places: All heads. Those that split depths, instead of having outputs of their own, are
+        silenced where their mechanism is called.
     """
     batches = batches_of_process(split, run.config, run.strategy)
     measure = _measurement(run, run.model)
     whole = measure(run.params, batches)["nll"]
+    known = set()
     for path in modules(run.params):
         kernel = functools.reduce(lambda tree, name: tree[name], path, run.params).get(_OUTPUT)
         for head in range(0 if kernel is None else kernel.shape[0]):
             without = _without_output(run.params, (*path, _OUTPUT), head)
-            yield ("/".join(path), head), measure(without, batches)["nll"] - whole
-    for place in cross if _splits_depths(run.model, len(cross)) else ():
-        measure = _measurement(run, _without_context(run.model, place[1]))
-        yield place, measure(run.params, batches)["nll"] - whole
+            known.add(place := ("/".join(path), head))
+            yield place, measure(without, batches)["nll"] - whole
+    for place in places:
+        model = None if place in known else _without_context(run.model, *place)
+        if model is not None:
+            yield place, _measurement(run, model)(run.params, batches)["nll"] - whole
 
 
 def _measurement(run: TrainedRun, model: Model) -> Callable[..., dict[str, float]]:
@@ -75,20 +87,29 @@ def _without_output(params: Params, names: Sequence[str], head: int) -> Any:
     return {**params, first: silent}
 
 
-def _splits_depths(model: Any, number: int) -> bool:
-    """Tells whether these are all the heads of a decoder, none with an output of its own."""
-    if isinstance(model, BidirectionalModel):
-        model = model.forward
-    mechanism = getattr(model.decoder, "mechanism", None)
-    if number < 2 or mechanism is None:
-        return False
-    return mechanism.num_heads == number and mechanism.parts.heads is None
+def _without_context(model: Any, layer: str, head: int) -> Any:
+    """Returns a model of the same parameters that gets zeros from a head, where heads split depths.
 
+    Args:
+      model: The model.
+      layer: The path of the head's module.
+      head: Its number there.
 
-def _without_context(model: Any, head: int) -> Any:
-    """Returns a model of the same parameters whose decoder gets zeros from a head."""
+    Returns:
+      The model, or None where heads do not split depths.
+    """
     if isinstance(model, BidirectionalModel):
-        return dataclasses.replace(model, forward=_without_context(model.forward, head))
-    silenced = _Silenced(**vars(model.decoder.mechanism), head=head)
-    decoder = dataclasses.replace(model.decoder, mechanism=silenced)
-    return dataclasses.replace(model, decoder=decoder)
+        forward = _without_context(model.forward, layer, head)
+        return forward and dataclasses.replace(model, forward=forward)
+    is_encoder = "encoder" in layer.split("/")
+    part, field = "encoder" if is_encoder else "decoder", "mechanism"
+    if not is_encoder and layer.endswith("self_attention"):
+        field = "past"
+    side = getattr(model, part)
+    mechanism = getattr(side, field)
+    if mechanism.num_heads < 2 or mechanism.parts.heads is not None:
+        return None
+    number = layer_number(layer)
+    layers = {} if number is None else {"layer": number, "num_layers": side.config.num_layers}
+    silenced = _Silenced(**vars(mechanism), head=head, **layers)
+    return dataclasses.replace(model, **{part: dataclasses.replace(side, **{field: silenced})})

@@ -89,7 +89,7 @@ def cross_entropy(
       float32, in nats.
 
     Source: Szegedy et al. 2016, section 7, for smoothing over the vocabulary, as in Vaswani et
-    al. 2017, section 5.4; the other form is that of tensor2tensor and OpenNMT.
+    al. 2017, section 5.4; the other form is that of tensor2tensor. OpenNMT leaves out padding, too.
     """
     size = logits.shape[-1]
     peak, floor = _smoothed_target(size, label_smoothing, smoothing_over)

@@ -1,6 +1,6 @@
 """Numbers of every head, as one grid of layers and heads for each measure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -36,15 +36,22 @@ def head_grid(measures: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
         for row, values in enumerate(layers.values()):
             table[row, : len(values)] = values
         axes.imshow(table, cmap="Blues", aspect="auto", vmin=np.nanmin(table) - 1e-9)
+        shown = _in_digits(np.nanmax(table) - np.nanmin(table))
         middle = (np.nanmin(table) + np.nanmax(table)) / 2
         for (row, column), value in np.ndenumerate(table):
             if not np.isnan(value):
                 colour = "white" if value > middle else INK
                 style = {**text_style(7), "color": colour}
-                axes.text(column, row, f"{value:.2f}", ha="center", va="center", **style)
+                axes.text(column, row, shown(value), ha="center", va="center", **style)
         axes.set_title(name, loc="left", **text_style(10))
         axes.set_yticks(range(len(layers)), list(layers), **text_style(8))
         axes.set_xticks(range(columns), range(columns), **text_style(8))
         axes.tick_params(length=0)
     grids[-1].set_xlabel("head", **text_style(9))
     return figure
+
+
+def _in_digits(span: float) -> Callable[[float], str]:
+    """Returns how numbers are written that differ by so much, so that one sees that they do."""
+    digits = 2 if span <= 0 else int(np.clip(np.ceil(1 - np.log10(span)), 2, 4))
+    return lambda value: f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.00

@@ -68,6 +68,8 @@ def train(
         state, done = checkpoint.state, checkpoint.step
         watch = Watch(**checkpoint.host).resumed(settings)
         parts.batches.restore(checkpoint.data)
+        if done < parts.total_steps and not _counts(done, False, watch, settings):
+            checkpointer.make_interim(done)  # the end of a shorter training
     began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
 

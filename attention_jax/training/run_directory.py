@@ -63,6 +63,10 @@ class RunDirectory:
         """Returns the page that shows the attention of a split's outputs, or within one side."""
         return self.path / ".".join(["viewer", split, *filter(None, [side]), "html"])
 
+    def heads(self, split: str) -> pathlib.Path:
+        """Returns the table of what was measured of every head."""
+        return self.path / f"heads.{split}.tsv"
+
     def comparison(self, split: str) -> pathlib.Path:
         """Returns the file that says how a split's outputs differ from another run's."""
         return self.path / f"comparison.{split}.json"
@@ -150,8 +154,16 @@ class RunDirectory:
         self._write(self.run, {**(read_json(self.run) or {}), **facts})
 
     def add_results(self, split: str, metrics: Mapping[str, Any]) -> None:
-        """Puts the metrics of a split into `results.json`, in place of its older ones."""
-        self._write(self.results, {**(read_json(self.results) or {}), split: dict(metrics)})
+        """Puts the metrics of a split into `results.json`, in place of its older ones.
+
+        Files that only some evaluations write go where they are of another `step`.
+        """
+        known = read_json(self.results) or {}
+        if known.get(split, {}).get("step") != metrics.get("step") and self.writes:
+            for path in self._seldom_written(split):
+                with writing(path):
+                    path.unlink(missing_ok=True)
+        self._write(self.results, {**known, split: dict(metrics)})
 
     def write_lines(self, path: pathlib.Path, lines: Iterable[str]) -> None:
         """Writes lines of text to one of the run's files."""
@@ -172,6 +184,11 @@ class RunDirectory:
         """Yields a path to draw to; what is drawn there is then moved to `plots/`."""
         with writing(self.plots / name), replacing(self.plots / name) as path:
             yield path
+
+    def _seldom_written(self, split: str) -> list[pathlib.Path]:
+        pages = [self.viewer(split, side) for side in ("encoder", "decoder")]
+        plot = self.plots / f"heads.{split}.png"
+        return [self.comparison(split), self.heads(split), plot, *pages]
 
     def _write(self, path: pathlib.Path, value: Any) -> None:
         if self.writes:

@@ -37,6 +37,17 @@ def test_sentences_without_a_step_at_a_distance_do_not_count():
     assert (found["offset"], found["positional"]) == (0.0, 1.0)
 
 
+def test_attention_is_even_where_it_is_so_over_what_can_be_reached():
+    rows = np.arange(1, 6)
+    even = np.tril(np.ones((5, 5))) / rows[:, None]
+    hard, last = np.eye(5), np.tile(np.arange(5) == 0, (5, 1)).astype(float)
+    reach = np.tile(rows, (3, 1))
+    found = head_statistics([np.stack([even, hard, last])], [reach])
+    assert [head["entropy"] for head in found] == pytest.approx([1, 0, 0])
+    (alone,) = head_statistics([np.ones((1, 1, 1))], [np.ones((1, 1), int)])
+    assert alone["entropy"] == 0
+
+
 def test_heads_are_told_apart():
     here, before = np.eye(4), np.eye(4, k=-1) + np.eye(4)[:, :1] * np.eye(4)[:1].T
     first, second = head_statistics([np.stack([here, before])] * 2)

@@ -21,6 +21,7 @@ from attention_jax.inference.heads import (
     _cross_attention,
     analyse_heads,
     check_heads,
+    read_heads,
     write_heads,
 )
 from attention_jax.inference.run import run_experiment
@@ -110,6 +111,9 @@ def test_every_head_is_measured(run):
         heads[5].values["nll_without"], abs=1e-4
     )
     assert (run.directory.plots / "heads.test.png").read_bytes().startswith(b"\x89PNG")
+    for head, again in zip(heads, read_heads(run, split), strict=True):
+        assert (again.layer, again.number) == (head.layer, head.number)
+        assert again.values == pytest.approx(head.values, abs=1e-4)
 
 
 def test_self_attention_is_that_of_the_positions(run):
@@ -124,11 +128,12 @@ def test_self_attention_is_that_of_the_positions(run):
     for head in range(2):
         query, key = (stream @ weights[f"{name}_projection"][head] for name in ("query", "key"))
         expected = jax.nn.softmax(query @ key.T / np.sqrt(query.shape[-1]))
-        np.testing.assert_allclose(
-            found["encoder/layer_0/self_attention"][0][head], expected, rtol=1e-4, atol=1e-5
-        )
+        found_there = found["encoder/layer_0/self_attention"][0]
+        np.testing.assert_allclose(found_there.weights[head], expected, rtol=1e-4, atol=1e-5)
+        assert found_there.reach[head].tolist() == [len(ids)] * len(ids)
     for layer in (0, 1):
-        (causal,) = found[f"decoder/layer_{layer}/self_attention"]
+        ((causal, reach),) = found[f"decoder/layer_{layer}/self_attention"]
+        assert reach.tolist() == [list(range(1, causal.shape[1] + 1))] * 2
         np.testing.assert_allclose(causal.sum(-1), 1, rtol=1e-5)
         assert not np.triu(causal, 1).any() and causal[:, 1:, 0].any()
 
@@ -150,7 +155,7 @@ def test_self_attention_has_a_page_for_each_side(run):
             assert sentence["target"][-1] == "</s>"
             read = ["<s>", *sentence["target"][:-1]] if begins else sentence["target"]
             assert sentence["source"] == read
-            expected = found[shown.layer][index][1]
+            expected = found[shown.layer][index].weights[1]
             np.testing.assert_allclose(view_weights(sentence, 3), expected, atol=0.003)
 
 
@@ -247,6 +252,69 @@ def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_pa
         without = {**run.params, "decoder": {**decoder, "combine": combine}}
         lost = measure(without, batches)["nll"] - measure(run.params, batches)["nll"]
         assert head.values["nll_without"] == pytest.approx(lost, abs=2e-6) and abs(lost) > 2e-5
+
+
+def test_heads_that_split_depths_are_silenced_in_every_layer(tmp_path):
+    """They are heads with projections, each of which copies a part of what it is given."""
+    config = vaswani2017.get_config("smoke")
+    for name in ("encoder", "decoder"):
+        config.model[name].norm_order = "pre"
+    config.model.attention = {"name": "scaled_dot", "num_heads": 2}
+    run, task = untrained(from_config_dict(config), tmp_path / "splitting")
+    config.model.attention = {"name": "multi_head", "num_heads": 2, "head_dim": 16}
+    config.seed = 1
+    projecting, _ = untrained(from_config_dict(config), tmp_path / "projecting")
+    parts = jnp.eye(32).reshape(32, 2, 16).transpose(1, 0, 2)
+    copies = {f"{name}_projection": parts for name in ("query", "key", "value")}
+    copies["output_kernel"] = parts.transpose(0, 2, 1)
+    params = jax.tree.map(jnp.asarray, run.params)
+    places = {"encoder": ["self_attention"], "decoder": ["self_attention", "attention"]}
+    for side, kinds in places.items():
+        for layer in ("layer_0", "layer_1"):
+            params[side][layer] |= dict.fromkeys(kinds, copies)
+    assert jax.tree.structure(params) == jax.tree.structure(projecting.params)
+    params = jax.tree.map(lambda one, like: jax.device_put(one, like.sharding), params,
+                          projecting.params)  # fmt: skip
+
+    split = task.split("test").select(range(20))
+    expected = analyse_heads(dataclasses.replace(projecting, params=params), split)
+    found = {(head.layer, head.number): head.values for head in analyse_heads(run, split)}
+    assert len(found) == len(expected) == 12
+    for head in expected:
+        assert found[head.layer, head.number] == pytest.approx(head.values, abs=2e-5)
+        assert abs(head.values["nll_without"]) > 1e-4
+
+
+def test_windows_reach_as_far_as_they_do(tmp_path):
+    config = vaswani2017.get_config("smoke")
+    config.model.attention.refinements = {"sliding_window": {"size": 2}}
+    run, task = untrained(from_config_dict(config), tmp_path / "run")
+    found = self_attention(run, task.split("test").select([0]))
+    ((weights, reach),) = found["encoder/layer_1/self_attention"]
+    assert reach.tolist() == (weights > 0).sum(-1).tolist()
+    assert reach[0, :3].tolist() == [2, 3, 3]
+    ((_, reach),) = found["decoder/layer_0/self_attention"]
+    assert reach[0, :3].tolist() == [1, 2, 2]
+
+
+def test_what_was_found_of_heads_goes_when_the_run_has_gone_on(tmp_path):
+    config = vaswani2017.get_config("smoke")
+    config.search = {"method": "greedy"}
+    run, task = untrained(from_config_dict(config), tmp_path / "run")
+    asked = EvaluationRequest(split=("test",), heads=True)
+    evaluate_as_asked(run, task, asked)
+    page = run.directory.viewer("test")
+    about = page_data(page)["about"]
+    kept = [run.directory.heads("test"), run.directory.viewer("test", "encoder")]
+    asked = dataclasses.replace(asked, heads=False)
+    evaluate_as_asked(run, task, asked)
+    assert all(path.exists() for path in kept)
+    again = page_data(page)["about"]
+    assert any(about) and [*map(bool, again)] == [*map(bool, about)]
+    for now, then in zip(again, about, strict=True):
+        assert now == pytest.approx(then, abs=1e-4)
+    evaluate_as_asked(dataclasses.replace(run, step=run.step + 1), task, asked)
+    assert not any(path.exists() for path in kept)
 
 
 def test_a_model_without_heads_is_refused(tmp_path):

@@ -13,6 +13,16 @@ def test_every_value_is_drawn_where_its_head_is():
     assert upper.get_title("left") == "aer" and len(lower.texts) == 2
 
 
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [([0.0, 55.25], ["0.00", "55.25"]), ([-0.0007, 0.0019], ["-0.0007", "0.0019"]),
+     ([-0.001, 0.5], ["0.00", "0.50"]), ([0.1, 0.16], ["0.100", "0.160"])],
+)  # fmt: skip
+def test_numbers_have_the_digits_in_which_they_differ(values, shown):
+    (axes,) = head_grid({"nll_without": {"a": values}}).axes
+    assert [text.get_text() for text in axes.texts] == shown
+
+
 def test_one_value_can_be_drawn():
     assert head_grid({"aer": {"a": [1.0]}}).axes
 

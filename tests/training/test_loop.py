@@ -254,6 +254,20 @@ def test_average_of_checkpoints_does_not_depend_on_interruptions(tmp_path):
     assert _steps(tmp_path / "cut", "train") == [4, 6]
 
 
+def test_average_of_checkpoints_does_not_depend_on_an_earlier_end(tmp_path):
+    config = tiny_config(
+        num_steps=9, checkpoint_every_steps=3, evaluate_every_steps=0, keep_latest=3,
+        averaging={"name": "checkpoints", "count": 3},
+    )  # fmt: skip
+    run_experiment(config, tmp_path / "once")
+    shorter = dataclasses.replace(config.training, num_steps=5)
+    run_experiment(dataclasses.replace(config, training=shorter), tmp_path / "twice")
+    run_experiment(config, tmp_path / "twice")
+    assert Checkpointer(tmp_path / "twice" / "checkpoints").steps() == [3, 6, 9]
+    once, twice = (load_run(tmp_path / name).params for name in ("once", "twice"))
+    jax.tree.map(np.testing.assert_array_equal, twice, once)
+
+
 def test_average_of_checkpoints_does_not_depend_on_which_validate_best(tmp_path):
     config = tiny_config(
         num_steps=7, checkpoint_every_steps=3, evaluate_every_steps=0, keep_latest=3,

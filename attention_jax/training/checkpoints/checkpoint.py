@@ -28,6 +28,7 @@ from attention_jax.training.checkpoints.save_cost import SaveCost
 
 _COMMITTED = "commit_success.txt"
 _INTERIM = "interim.txt"
+_BESIDE = "beside those that count\n"
 _TIMES = "_CHECKPOINT_METADATA"  # changed once more while a step is committed; never read
 _ITEMS = ("state", "data", "config", "host")
 _ASIDE = ".damaged"
@@ -125,7 +126,8 @@ class Checkpointer:
           host: The trainer's own state, plain JSON.
           metric: Validation metric of this step, if it has one; decides which steps are best.
           interim: Whether it is beside the others: one that only an interruption asked for, or, of
-            a run that averages its newest, one that only validated best.
+            a run that averages its newest, one that only validated best. So is the end of a
+            training that goes on; see `make_interim`.
 
         Raises:
           CheckpointError: If this or the previous save failed.
@@ -149,6 +151,12 @@ class Checkpointer:
             )
         self._saving = step
         self.cost.add(time.monotonic() - started)
+
+    def make_interim(self, step: int) -> None:
+        """Counts a step that is there as an interim one from now on; see `save`."""
+        if processes.is_first() and not self._read_only:
+            with _one_line(f"checkpoint step {step} in {self.directory} could not be marked"):
+                self._path(step, _INTERIM).write_text(_BESIDE)
 
     def wait(self) -> None:
         """Waits for the save under way and checks that it arrived.
@@ -304,7 +312,7 @@ class Checkpointer:
         if processes.is_first():
             for step in set(self._folders()) - set(self.steps()):
                 if step in self._interim:
-                    self._path(step, _INTERIM).write_text("beside those that count\n")
+                    self._path(step, _INTERIM).write_text(_BESIDE)
                 manifest.write_manifest(self._path(step), except_for=(_TIMES,))
 
     def _mention_unfinished(self, newer_than: int) -> None:

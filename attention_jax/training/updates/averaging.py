@@ -41,8 +41,9 @@ class CheckpointAverage:
     """Evaluates the mean of the parameters in the newest checkpoints, once training is over.
 
     They are those of every `training.checkpoint_every_steps`, and the last. One that only an
-    interruption asked for, or that only validated best, is none of them, so that the mean depends
-    on neither; nor is a damaged one, in whose place an older one is taken if it was kept.
+    interruption asked for, that only validated best, or at which a training ended that was then
+    made longer, is none of them, so that the mean depends on none of this; nor is a damaged one, in
+    whose place an older one is taken if it was kept.
 
     Validations while training measure the last parameters, not the mean. So `training.metric`, and
     what is called best by it, says nothing about the mean, and `training.patience`, which would end
@@ -134,3 +135,19 @@ def evaluation_params(
         mean = mean_of(itertools.islice(checkpoints, config.count))
         return params if mean is None else mean
     return params
+
+
+def describe_evaluated(config: Averaging, step: int, *, is_one_checkpoint: bool) -> str:
+    """Says which parameters evaluation uses.
+
+    Args:
+      config: Which averaging.
+      step: The update after which they were saved, or the last of them.
+      is_one_checkpoint: Whether one checkpoint was asked for, in place of what is best.
+    """
+    if isinstance(config, MovingAverage):
+        return f"the moving average at step {step}"
+    if isinstance(config, CheckpointAverage) and not is_one_checkpoint:
+        count = config.count
+        return f"the mean of the newest checkpoints, at most {count}, up to step {step},"
+    return f"step {step}"

@@ -1,6 +1,7 @@
 """Parameters in safetensors files: there and back, mistakes, and the same logits in PyTorch."""
 
 import dataclasses
+import functools
 import json
 import math
 import struct
@@ -27,18 +28,24 @@ B, S, T, V, D, HEADS, WIDTH, LAYERS = 2, 5, 4, 13, 8, 2, 12, 2
 STACK = {"num_layers": LAYERS, "feed_forward_dim": WIDTH}
 
 
-def transformer():
+def transformer(**changes):
+    stack = {**STACK, **changes}
     fields = {
         "source_embedding_dim": D,
         "target_embedding_dim": D,
-        "encoder": {"name": "self_attention", **STACK},
-        "decoder": {"name": "transformer", **STACK},
+        "encoder": {"name": "self_attention", **stack},
+        "decoder": {"name": "transformer", **stack},
         "attention": {
             "name": "multi_head", "num_heads": HEADS, "head_dim": D // HEADS, "use_bias": True
         },
         "tie_embeddings": "all",
     }  # fmt: skip
-    model = build_model(typed(find_config("encoder_decoder"), fields, "config.model"), V, V)
+    return moved_from_start("encoder_decoder", fields)
+
+
+def moved_from_start(name, fields):
+    """Builds a model whose parameters are all different."""
+    model = build_model(typed(find_config(name), fields, "config.model"), V, V)
     leaves, tree = jax.tree.flatten(model.init(jax.random.key(0)))
     rng = np.random.default_rng(0)
     moved = [leaf + 0.2 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves]
@@ -172,12 +179,24 @@ def test_parameters_of_other_vocabularies_are_refused(tmp_path):
 
 
 # ---- In PyTorch ----------------------------------------------------------------------------------
-def test_pytorch_gives_the_same_logits(tmp_path):
-    torch = pytest.importorskip("torch", reason="the bench extra (torch) is not installed")
-    model, params = transformer()
-    save_weights(params, tmp_path / "weights.safetensors")
-    with safe_open(tmp_path / "weights.safetensors", framework="np") as file:
-        tensors = {name: torch.from_numpy(file.get_tensor(name)) for name in file.keys()}
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="the bench extra (torch) is not installed")
+
+
+def tensors_of(torch, params, path):
+    """Takes parameters through a file."""
+    save_weights(params, path)
+    with safe_open(path, framework="np") as file:
+        return {name: torch.from_numpy(file.get_tensor(name)) for name in file.keys()}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"norm_order": "pre", "activation": "gelu", "positions": "learned"}]
+)
+def test_pytorch_gives_the_same_logits(changes, torch, tmp_path):
+    model, params = transformer(**changes)
+    tensors = tensors_of(torch, params, tmp_path / "weights.safetensors")
     rng = np.random.default_rng(1)
     source, target = (rng.integers(4, V, (B, size)) for size in (S, T))
     lengths = np.array([S, 3])
@@ -187,35 +206,50 @@ def test_pytorch_gives_the_same_logits(tmp_path):
     }  # fmt: skip
     expected = jax.jit(model.apply)(params, batch).logits
     with torch.no_grad():
-        found = torch_logits(torch, tensors, source, lengths, target)
+        found = torch_logits(torch, tensors, source, lengths, target, changes)
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def torch_logits(torch, tensors, source, lengths, target):
+def torch_logits(torch, tensors, source, lengths, target, changes):
     """The same Transformer, of PyTorch's own layers."""
-    options = dict(dropout=0.0, layer_norm_eps=1e-6, batch_first=True)
+    is_pre = changes.get("norm_order") == "pre"
+    options = dict(dropout=0.0, layer_norm_eps=1e-6, batch_first=True, norm_first=is_pre)
+    if changes.get("activation") == "gelu":
+        # No module: the copies that a stack makes of its layer would lose it.
+        gelu = torch.nn.functional.gelu
+        options["activation"] = functools.partial(gelu, approximate="tanh")
+    ends = [torch.nn.LayerNorm(D, 1e-6) if is_pre else None for _ in range(2)]
     layer = torch.nn.TransformerEncoderLayer(D, HEADS, WIDTH, **options)
-    encoder = torch.nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
+    encoder = torch.nn.TransformerEncoder(layer, LAYERS, ends[0], enable_nested_tensor=False)
     layer = torch.nn.TransformerDecoderLayer(D, HEADS, WIDTH, **options)
-    decoder = torch.nn.TransformerDecoder(layer, LAYERS)
-    for number in range(LAYERS):
-        fill_layer(torch, encoder.layers[number], tensors, f"encoder.layer_{number}.")
-        fill_layer(torch, decoder.layers[number], tensors, f"decoder.layer_{number}.")
+    decoder = torch.nn.TransformerDecoder(layer, LAYERS, ends[1])
+    for side, stack, end in zip(("encoder", "decoder"), (encoder, decoder), ends, strict=True):
+        for number in range(LAYERS):
+            fill_layer(torch, stack.layers[number], tensors, f"{side}.layer_{number}.")
+        if is_pre:
+            fill_norm(end, tensors, f"{side}.norm.")
     table = tensors["target_embedding"]
     before = np.concatenate([np.ones((B, 1), np.int64), target[:, :-1]], 1)
     padding = torch.from_numpy(np.arange(S) >= lengths[:, None])
     causal = torch.triu(torch.ones(T, T, dtype=torch.bool), 1)
-    memory = encoder(placed(torch, table, source), src_key_padding_mask=padding)
+    placed_source = placed(torch, tensors, source, "encoder.")
+    memory = encoder(placed_source, src_key_padding_mask=padding)
     features = decoder(
-        placed(torch, table, before), memory, tgt_mask=causal, memory_key_padding_mask=padding
-    )
+        placed(torch, tensors, before, "decoder."), memory, tgt_mask=causal,
+        memory_key_padding_mask=padding,
+    )  # fmt: skip
     return (features @ table.T + tensors["output_bias"]).numpy()
 
 
-def placed(torch, table, tokens):
-    angle = np.arange(tokens.shape[1])[:, None] / 10000 ** (2 * (np.arange(D) // 2) / D)
-    codes = np.where(np.arange(D) % 2, np.cos(angle), np.sin(angle)).astype(np.float32)
-    return table[torch.from_numpy(tokens)] * math.sqrt(D) + torch.from_numpy(codes)
+def placed(torch, tensors, tokens, prefix):
+    length = tokens.shape[1]
+    codes = tensors.get(f"{prefix}positions")
+    if codes is None:
+        angle = np.arange(length)[:, None] / 10000 ** (2 * (np.arange(D) // 2) / D)
+        waves = np.where(np.arange(D) % 2, np.cos(angle), np.sin(angle))
+        codes = torch.from_numpy(waves.astype(np.float32))
+    embedded = tensors["target_embedding"][torch.from_numpy(tokens)]
+    return embedded * math.sqrt(D) + codes[:length]
 
 
 def fill_layer(torch, layer, tensors, prefix):
@@ -228,12 +262,15 @@ def fill_layer(torch, layer, tensors, prefix):
     for theirs, ours in attentions.items():
         fill_heads(torch, getattr(layer, theirs), tensors, f"{prefix}{ours}.")
     for theirs, ours in norms.items():
-        norm = getattr(layer, theirs)
-        norm.weight.copy_(tensors[f"{prefix}{ours}.scale"])
-        norm.bias.copy_(tensors[f"{prefix}{ours}.bias"])
+        fill_norm(getattr(layer, theirs), tensors, f"{prefix}{ours}.")
     for theirs, ours in {"linear1": "hidden", "linear2": "output"}.items():
         getattr(layer, theirs).weight.copy_(tensors[f"{prefix}feed_forward.{ours}"].T)
         getattr(layer, theirs).bias.copy_(tensors[f"{prefix}feed_forward.{ours}_bias"])
+
+
+def fill_norm(norm, tensors, prefix):
+    norm.weight.copy_(tensors[f"{prefix}scale"])
+    norm.bias.copy_(tensors[f"{prefix}bias"])
 
 
 def fill_heads(torch, attention, tensors, prefix):
@@ -248,3 +285,63 @@ def fill_heads(torch, attention, tensors, prefix):
     attention.in_proj_bias.copy_(torch.cat(biases))
     attention.out_proj.weight.copy_(tensors[f"{prefix}output_kernel"].reshape(D, D).T)
     attention.out_proj.bias.copy_(tensors[f"{prefix}output_bias"])
+
+
+def test_pytorch_gives_the_same_logits_of_a_language_model(torch, tmp_path):
+    """One with what later papers added: gates, RMS norms, groups of heads, rotary positions."""
+    attention = {"name": "multi_head", "num_heads": 4, "num_memory_heads": 2, "head_dim": 6}
+    fields = {
+        "embedding_dim": D,
+        "attention": {**attention, "refinements": {"rope": {}}},
+        "decoder": {
+            "name": "transformer", **STACK, "activation": "swiglu", "norm": "rms",
+            "norm_order": "pre", "positions": "none", "scales_embeddings": False,
+        },
+        "tie_embeddings": False,
+    }  # fmt: skip
+    model, params = moved_from_start("language_model", fields)
+    tensors = tensors_of(torch, params, tmp_path / "weights.safetensors")
+    target = np.random.default_rng(1).integers(4, V, (B, T))
+    batch = {"target": jnp.asarray(target), "target_mask": jnp.ones((B, T), bool)}
+    expected = jax.jit(model.apply)(params, batch).logits
+    before = np.concatenate([np.ones((B, 1), np.int64), target[:, :-1]], 1)
+    found = torch_language_logits(torch, tensors, before).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def torch_language_logits(torch, tensors, tokens):
+    functional = torch.nn.functional
+
+    def normalized(stream, name):
+        return functional.rms_norm(stream, (D,), tensors[f"decoder.{name}.scale"], 1e-6)
+
+    stream = tensors["embedding"][torch.from_numpy(tokens)]
+    for number in range(LAYERS):
+        layer = f"layer_{number}"
+        weights = {
+            name.removeprefix(f"decoder.{layer}."): tensor for name, tensor in tensors.items()
+        }
+        inputs = normalized(stream, f"{layer}.self_norm")[:, None]
+        query, key, value = (
+            inputs @ weights[f"self_attention.{name}_projection"]
+            for name in ("query", "key", "value")
+        )
+        heads = functional.scaled_dot_product_attention(
+            rotated(torch, query), rotated(torch, key), value, is_causal=True, enable_gqa=True
+        )
+        stream = stream + (heads @ weights["self_attention.output_kernel"]).sum(1)
+        inputs = normalized(stream, f"{layer}.feed_forward_norm")
+        hidden = inputs @ weights["feed_forward.hidden"] + weights["feed_forward.hidden_bias"]
+        hidden = functional.silu(hidden) * (inputs @ weights["feed_forward.gate"])
+        stream = stream + hidden @ weights["feed_forward.output"]
+        stream = stream + weights["feed_forward.output_bias"]
+    return normalized(stream, "norm") @ tensors["output"].T + tensors["output_bias"]
+
+
+def rotated(torch, heads):
+    """Turns pairs of neighbours of `B H T D` by angles that grow with the position."""
+    depth = heads.shape[-1]
+    speeds = 10000.0 ** (-torch.arange(0, depth, 2) / depth)
+    turns = torch.polar(torch.ones(()), torch.arange(heads.shape[-2])[:, None] * speeds)
+    pairs = torch.view_as_complex(heads.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * turns).flatten(-2)

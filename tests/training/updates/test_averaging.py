@@ -12,6 +12,7 @@ from attention_jax.training.updates.averaging import (
     CheckpointAverage,
     MovingAverage,
     NoAveraging,
+    describe_evaluated,
     evaluation_params,
     lookup,
     mean_of,
@@ -133,3 +134,20 @@ def test_lookup_lists_the_names():
     with pytest.raises(KeyError) as caught:
         lookup("emma")
     assert caught.value.args[0] == ["checkpoints", "ema", "none"]
+
+
+@pytest.mark.parametrize(
+    ("config", "is_one_checkpoint", "expected"),
+    [
+        (NoAveraging(), False, "step 7"),
+        (MovingAverage(), True, "the moving average at step 7"),
+        (CheckpointAverage(count=3), True, "step 7"),
+    ],
+)
+def test_what_is_evaluated_is_described(config, is_one_checkpoint, expected):
+    assert describe_evaluated(config, 7, is_one_checkpoint=is_one_checkpoint) == expected
+
+
+def test_means_of_checkpoints_are_described():
+    found = describe_evaluated(CheckpointAverage(count=3), 7, is_one_checkpoint=False)
+    assert found == "the mean of the newest checkpoints, at most 3, up to step 7,"
