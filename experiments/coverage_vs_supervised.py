@@ -260,7 +260,7 @@ def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
     rows = []
     for name in found:
         of_cell = [run for run in runs if run.cell.partition("_")[2] == name]
-        results = [run.results()["test"] for run in of_cell]
+        results = [run.scores() for run in of_cell]
         rows.append([
             VARIANTS[name].label, VARIANTS[name].source,
             f"{of_cell[0].facts()['num_parameters']:,}",

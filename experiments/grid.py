@@ -213,11 +213,31 @@ class Run:
 
     def results(self) -> dict[str, dict[str, float]]:
         """Returns the metrics of each split, from the record."""
-        return read_json(self.record / "results.json")
+        return self._read("results.json")
+
+    def scores(self) -> dict[str, float]:
+        """Returns the metrics of the test split, from the record.
+
+        Raises:
+          RunDirectoryError: If it has none.
+        """
+        results = self.results()
+        if "test" not in results:
+            raise RunDirectoryError(
+                f"{self.record / 'results.json'}: expected results of the test split, found "
+                f"{', '.join(results) or 'none'}"
+            )
+        return results["test"]
 
     def facts(self) -> dict[str, Any]:
         """Returns how the run was made, from the record."""
-        return read_json(self.record / "run.json")
+        return self._read("run.json")
+
+    def _read(self, name: str) -> Any:
+        found = read_json(self.record / name)
+        if found is None:
+            raise RunDirectoryError(f"{self.record}: expected a record, found no {name} in it")
+        return found
 
 
 def _override(values: ConfigDict, path: str, value: Any) -> None:

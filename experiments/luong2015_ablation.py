@@ -245,7 +245,7 @@ def _main_table(
     rows = []
     for name in (name for name in names if name in found):
         system = known[name]
-        perplexities = [run.results()["test"]["perplexity"] for run in runs if run.cell == name]
+        perplexities = [run.scores()["perplexity"] for run in runs if run.cell == name]
         measured = [
             tables.with_deviation(seeds.seed_mean([run[measure] for run in found[name]]))
             if all(measure in run for run in found[name])

@@ -14,8 +14,20 @@ def keep_record(run: Path, record: Path) -> None:
     """Copies the record of a run.
 
     Raises:
-      UserError: If the run is not finished, was not evaluated on its test split, or its record
-        cannot be read or written.
+      UserError: As `require_finished`, or if the record cannot be written.
+    """
+    require_finished(run)
+    with writing(record):
+        record.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copyfile(run / name, record / name)
+
+
+def require_finished(run: Path) -> None:
+    """Makes sure that a run has what belongs into a record.
+
+    Raises:
+      UserError: If it is not finished, was not evaluated on its test split, or cannot be read.
     """
     missing = [name for name in FILES if not (run / name).is_file()]
     if missing:
@@ -24,10 +36,6 @@ def keep_record(run: Path, record: Path) -> None:
         raise UserError(f"--run: expected a finished run, found one that has not ended in {run}")
     if "test" not in read_json(run / "results.json"):
         raise UserError(f"--run: expected results of the test split, found none in {run}")
-    with writing(record):
-        record.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            shutil.copyfile(run / name, record / name)
 
 
 def read_record(record: Path) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def _series(layout: Layout, scores: Mapping[str, Score]) -> Series:
 
 
 def _perplexity(runs: Sequence[Run], cell: str) -> Score:
-    values = [run.results()["test"]["perplexity"] for run in runs if run.cell == cell]
+    values = [run.scores()["perplexity"] for run in runs if run.cell == cell]
     return Score(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0)
 
 

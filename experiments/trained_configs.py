@@ -8,10 +8,11 @@ from typing import Any
 from absl import flags
 
 from attention_jax.errors import UserError
+from attention_jax.training.config import changed_fields, from_config_dict, to_plain
 from attention_jax.training.files import write_text
 from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import read_json
-from experiments.records import keep_record, read_record
+from experiments.records import keep_record, read_record, require_finished
 from experiments.tables import NOTHING, table
 from launch import cli
 
@@ -55,7 +56,10 @@ def define_flags(argv: list[str]) -> list[str]:
 def main() -> None:
     """Keeps the records of the runs that are named, and writes the report of all."""
     for run in map(Path, flags.FLAGS.run):
-        keep_record(run, RECORDS / config_name(run))
+        name = config_name(run)
+        require_finished(run)
+        require_plain(run, name)
+        keep_record(run, RECORDS / name)
     folders = sorted(path for path in RECORDS.glob("*") if path.is_dir())
     records = {path.name: read_record(path) for path in folders}
     if not records:
@@ -77,6 +81,28 @@ def config_name(run: Path) -> str:
     if found is None:
         raise UserError(f"{run}: expected a run of a file in configs, found {made['command']!r}")
     return "-".join(part for part in found.groups() if part)
+
+
+def require_plain(run: Path, name: str) -> None:
+    """Makes sure that a finished run, or its record, is of a config as it is now.
+
+    Args:
+      run: The directory.
+      name: That of the config; see `config_name`.
+
+    Raises:
+      UserError: If more than the seed has been changed.
+    """
+    module, _, argument = name.partition("-")
+    location = f"configs/{module}.py" + (f":{argument}" if argument else "")
+    now = to_plain(from_config_dict(cli.load_config(location)))
+    made = to_plain(from_config_dict(read_json(run / "config.json")))
+    changed = changed_fields(made, {**now, "seed": made["seed"]})
+    if changed:
+        differences = (f"{path} {old!r}, there {new!r}" for path, (old, new) in changed.items())
+        raise UserError(
+            f"{run}: expected a run of {location} as it is, found {'; '.join(differences)}"
+        )
 
 
 def report(records: Mapping[str, Mapping[str, Any]]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attention_jax.errors import RunDirectoryError
 from attention_jax.plotting.curves import Curve, curves_by_metric, read_metrics
 from experiments.grid import Run
 
@@ -20,9 +21,10 @@ def sentences_per_second(run: Run) -> float:
     return _median(run, "steps_per_second") * run.resolved()["data"]["batch_size"]
 
 
-def _median(run: Run, metric: str) -> float:
-    _, values = curves_by_metric(read_metrics(run.record / METRICS))[metric]["train"]
-    return float(np.median(values))
+def seconds_computed(run: Run) -> float:
+    """Returns how long a run computed, in all processes that worked on it."""
+    _, seconds = _curve(run, "seconds/compute", "train")
+    return float(np.sum(seconds))
 
 
 def mean_curve(runs: Sequence[Run], metric: str, split: str) -> Curve:
@@ -31,10 +33,25 @@ def mean_curve(runs: Sequence[Run], metric: str, split: str) -> Curve:
     Raises:
       ValueError: If they have logged it at different steps.
     """
-    curves = [
-        curves_by_metric(read_metrics(run.record / METRICS))[metric][split] for run in runs
-    ]
+    curves = [_curve(run, metric, split) for run in runs]
     steps = curves[0][0]
     if any(not np.array_equal(steps, each) for each, _ in curves):
         raise ValueError(f"{metric}: expected runs that logged it at the same steps")
     return steps, np.mean([values for _, values in curves], axis=0)
+
+
+def _median(run: Run, metric: str) -> float:
+    _, values = _curve(run, metric, "train")
+    return float(np.median(values))
+
+
+def _curve(run: Run, metric: str, split: str) -> Curve:
+    path = run.record / METRICS
+    try:
+        curves = curves_by_metric(read_metrics(path))
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+    found = curves.get(metric, {}).get(split)
+    if found is None:
+        raise RunDirectoryError(f"{path}: expected {metric!r} of the {split} split, found none")
+    return found

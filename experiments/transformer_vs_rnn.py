@@ -14,7 +14,7 @@ from attention_jax.plotting.system_curves import system_curves
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
-from experiments.training_curves import METRICS, mean_curve, sentences_per_second
+from experiments.training_curves import METRICS, mean_curve, seconds_computed, sentences_per_second
 
 NAME = "transformer_vs_rnn"
 USAGE = """
@@ -104,19 +104,13 @@ def _costs(found: measure_tables.Found, runs: Sequence[Run]) -> str:
         members = [run for run in runs if run.cell == cell]
         facts = members[0].facts()
         rows.append([
-            LABELS[cell], f"{np.mean([run.results()['test']['chrf'] for run in members]):.1f}",
+            LABELS[cell], f"{np.mean([run.scores()['chrf'] for run in members]):.1f}",
             f"{facts['num_parameters']:,}", _updates(members[0]),
             f"{np.mean([sentences_per_second(run) for run in members]):,.0f}",
-            _minutes([run.facts().get("time_use", {}).get("compute") for run in members]),
+            f"{np.mean([seconds_computed(run) for run in members]) / 60:.0f}",
         ])  # fmt: skip
     headings = ["system", "chrF ↑", "parameters", "training", "sentences/s ↑", "minutes ↓"]
     return tables.table(headings, rows)
-
-
-def _minutes(seconds: Sequence[float | None]) -> str:
-    """Writes how long training computed, where the runs say so."""
-    known = [each / 60 for each in seconds if each is not None]
-    return f"{np.mean(known):.0f}" if known else tables.NOTHING
 
 
 def _updates(run: Run) -> str:

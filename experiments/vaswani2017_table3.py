@@ -220,7 +220,7 @@ def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
 
 
 def _spread(runs: Sequence[Run], metric: str) -> str:
-    return tables.spread([run.results()["test"].get(metric) for run in runs])
+    return tables.spread([run.scores().get(metric) for run in runs])
 
 
 def _last_fall(runs: Sequence[Run]) -> str:

@@ -74,7 +74,9 @@ def train(
     started = began - watch.seconds
 
     meter, settled = _meter(settings, state), settled_step(config)
-    with RunLog(directory, settings, parts, step=done, profiled=profiled) as log:
+    with RunLog(
+        directory, settings, parts, step=done, time_use=watch.time_use, profiled=profiled
+    ) as log:
         _record(config, directory, held)
         log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
@@ -101,7 +103,9 @@ def train(
             is_due = last or _is_due(step, watch, settings)
             if is_due or told_to_stop:
                 log.training(meter.flush(end=last or watch.stopped))
-                watch = dataclasses.replace(watch, seconds=time.monotonic() - started)
+                watch = dataclasses.replace(
+                    watch, seconds=time.monotonic() - started, time_use=log.time_use()
+                )
                 log.timed(
                     "save", checkpointer.save, step, state,
                     data=parts.batches.state(), config=origin(config, directory), metric=metric,

@@ -102,7 +102,7 @@ def test_keep_makes_a_record_that_finishes_the_run(tmp_path):
     assert run.is_finished() and not other.is_finished()
     assert run.status() == "finished"
     assert run.results() == {"test": {"bleu": 12.5}}
-    assert run.facts()["finished"] == "now"
+    assert run.scores() == {"bleu": 12.5} and run.facts()["finished"] == "now"
     assert sorted(path.name for path in run.record.iterdir()) == sorted(
         [*grids.RECORD, "extra.txt"]
     )
@@ -143,6 +143,19 @@ def test_is_finished_refuses_the_record_of_another_config(tmp_path):
     changed = make_runs(tmp_path, overrides={"training.num_steps": 8})[0]
     with pytest.raises(RunDirectoryError, match="training.num_steps 7, now 8"):
         changed.is_finished()
+
+
+def test_damaged_records_are_one_line(tmp_path):
+    run, *_ = make_runs(tmp_path)
+    fill(run)
+    run.keep()
+    (run.record / "results.json").write_text('{"validation": {}}')
+    with pytest.raises(RunDirectoryError, match="expected results of the test split, found valid"):
+        run.scores()
+    for name, read in (("results.json", run.scores), ("run.json", run.facts)):
+        (run.record / name).unlink()
+        with pytest.raises(RunDirectoryError, match=f"expected a record, found no {name} in it"):
+            read()
 
 
 def test_is_finished_takes_fields_that_the_record_does_not_know_at_their_defaults(tmp_path):

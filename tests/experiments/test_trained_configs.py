@@ -12,7 +12,7 @@ import pytest
 from attention_jax.errors import RunDirectoryError, UserError
 from experiments import trained_configs
 from experiments.records import FILES, keep_record, read_record
-from experiments.trained_configs import REPORT, config_name, report
+from experiments.trained_configs import REPORT, config_name, report, require_plain
 
 
 @pytest.fixture
@@ -40,6 +40,24 @@ def test_report_says_what_the_records_say(repository):
 def test_config_is_named_with_its_argument(run, config, name):
     rename_config(run, config)
     assert config_name(run) == name
+
+
+def test_records_are_of_the_configs_as_they_are(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+    for record in (repository / "docs/results/configs").iterdir():
+        require_plain(record, record.name)
+
+
+def test_a_run_with_changes_is_refused(run, repository, monkeypatch):
+    monkeypatch.chdir(repository)
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "seed": 7}))
+    require_plain(run, "quickstart")
+    config["training"]["num_steps"] = 3
+    (run / "config.json").write_text(json.dumps(config))
+    expected = "expected a run of configs/quickstart.py as it is, found training.num_steps 3, there"
+    with pytest.raises(UserError, match=expected):
+        require_plain(run, "quickstart")
 
 
 def test_config_of_somebody_else_is_refused(run):

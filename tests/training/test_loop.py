@@ -80,6 +80,14 @@ def test_metrics_say_what_time_and_memory_went_into(plain_run):
     assert use["compute"] >= line["seconds/compute"]
 
 
+def test_time_is_that_of_all_processes_of_a_run(plain_run, tmp_path):
+    shutil.copytree(plain_run, tmp_path / "run")
+    before = _facts(plain_run)["time_use"]
+    run_experiment(tiny_config(), tmp_path / "run")  # which finds nothing left to train
+    after = _facts(tmp_path / "run")["time_use"]
+    assert all(after[part] >= 0.9 * before[part] for part in ("compute", "data", "evaluation"))
+
+
 def test_profiled_steps_leave_a_trace_and_the_same_parameters(plain_run, tmp_path):
     config = tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0,
                          evaluation={"splits": ()})  # fmt: skip

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Self
 
 from attention_jax.errors import ConfigError
@@ -64,6 +65,7 @@ class Watch:
       waited: Validations since it last improved.
       stopped: Whether training has ended early.
       seconds: Time spent training, in all processes that worked on the run one after another.
+      time_use: What it went into, by part, in seconds.
     """
 
     best: float | None = None
@@ -71,6 +73,7 @@ class Watch:
     waited: int = 0
     stopped: bool = False
     seconds: float = 0.0
+    time_use: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def resumed(self, config: TrainingConfig) -> Self:
         """Returns what to remember where training goes on, perhaps with other patience."""

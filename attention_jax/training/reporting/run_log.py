@@ -33,6 +33,7 @@ class RunLog:
         parts: Assembly,
         *,
         step: int,
+        time_use: Mapping[str, float] | None = None,
         profiled: ProfileSteps | None = None,
     ):
         """Continues the files of the run after `step`.
@@ -42,6 +43,7 @@ class RunLog:
           config: Its `writers`, `metric` and `log_every_steps` count.
           parts: The training.
           step: Updates made so far.
+          time_use: What the time before went into; see `TimeUse`.
           profiled: The steps of which the profiler writes a trace, if any.
 
         Raises:
@@ -51,7 +53,7 @@ class RunLog:
         self._parts = parts
         self._config = config
         self._step = step
-        self._time_use = TimeUse()
+        self._time_use = TimeUse(time_use)
         self._progress = Progress(parts.total_steps, step=step, silent=not first)
         self._profile = Profile(
             profiled if first else None, directory.profile, parts.total_steps, self.say
@@ -112,9 +114,13 @@ class RunLog:
         with self._profile.step(step, state):
             return train_step(state, *arguments)
 
+    def time_use(self) -> dict[str, float]:
+        """Returns the seconds by part until now, those of earlier processes among them."""
+        return self._time_use.total()
+
     def closing(self) -> dict[str, float]:
         """Says what the time went into; returns the seconds by part."""
-        seconds = self._time_use.total()
+        seconds = self.time_use()
         whole = format_seconds(sum(seconds.values()))
         self.say(f"trained for {whole}: {format_shares(seconds)}")
         return seconds

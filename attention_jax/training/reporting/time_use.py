@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 COMPUTE, DATA, SAVE, EVALUATION = "compute", "data", "save", "evaluation"
 _PARTS = (COMPUTE, DATA, SAVE, EVALUATION)
@@ -18,11 +18,15 @@ class TimeUse:
     device waits for data.
     """
 
-    def __init__(self):
-        """Starts the clock."""
+    def __init__(self, spent: Mapping[str, float] | None = None):
+        """Starts the clock.
+
+        Args:
+          spent: Seconds of every part before, in processes that have ended.
+        """
         self._mark = time.monotonic()
         self._since_mark = dict.fromkeys(_PARTS, 0.0)
-        self._before_mark = dict.fromkeys(_PARTS, 0.0)
+        self._before_mark = {**dict.fromkeys(_PARTS, 0.0), **(spent or {})}
 
     @contextlib.contextmanager
     def of(self, part: str) -> Iterator[None]:
@@ -36,17 +40,20 @@ class TimeUse:
     def take(self) -> dict[str, float]:
         """Returns the seconds of every part since the last call; they add up to the time passed."""
         now = time.monotonic()
-        seconds, self._since_mark = self._since_mark, dict.fromkeys(_PARTS, 0.0)
-        seconds[COMPUTE] = max(0.0, now - self._mark - sum(seconds.values()))
-        self._mark = now
-        for part, value in seconds.items():
-            self._before_mark[part] += value
+        seconds, self._before_mark = self._since(now), self._until(now)
+        self._since_mark, self._mark = dict.fromkeys(_PARTS, 0.0), now
         return seconds
 
     def total(self) -> dict[str, float]:
-        """Returns the seconds of every part since the clock was started."""
-        self.take()
-        return dict(self._before_mark)
+        """Returns the seconds of every part, what was spent before among them."""
+        return self._until(time.monotonic())
+
+    def _since(self, now: float) -> dict[str, float]:
+        other = sum(self._since_mark.values())
+        return {**self._since_mark, COMPUTE: max(0.0, now - self._mark - other)}
+
+    def _until(self, now: float) -> dict[str, float]:
+        return {part: self._before_mark[part] + value for part, value in self._since(now).items()}
 
 
 def format_shares(seconds: dict[str, float]) -> str:

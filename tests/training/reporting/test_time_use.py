@@ -29,6 +29,15 @@ def test_parts_add_up_to_the_time_that_passed(clock):
     assert use.total() == {"compute": 21.5, "data": 4.0, "save": 10.0, "evaluation": 4.0}
 
 
+def test_time_of_earlier_processes_counts(clock):
+    use = TimeUse({"compute": 10.0, "save": 1.0})
+    clock[0] += 2.0
+    assert use.take()["compute"] == 2.0
+    clock[0] += 3.0
+    assert use.total() == {"compute": 15.0, "data": 0.0, "save": 1.0, "evaluation": 0.0}
+    assert use.take() == {"compute": 3.0, "data": 0.0, "save": 0.0, "evaluation": 0.0}
+
+
 def test_time_before_a_failure_counts(clock):
     use = TimeUse()
     with pytest.raises(KeyError), use.of("data"):
