@@ -11,20 +11,25 @@ Weights = Float[np.ndarray, "T S"]
 def normalized_entropy(
     weights: Weights, reach: Int[np.ndarray, "T"] | None = None
 ) -> Float[np.ndarray, "T"]:
-    """Computes -sum_s a_ts log a_ts / log R_t for each step: 0 is hard, 1 uniform.
+    """Computes -sum_s p_ts log p_ts / log R_t for each step: 0 is hard, 1 uniform.
+
+    p_ts = a_ts / sum_s a_ts, of weights that need not add up to one: beside an attention sink, or
+    under the Gaussian of local attention.
 
     Args:
-      weights: What each step attends to.
+      weights: a, what each step attends to.
       reach: R, how many positions each step may attend to; all if None.
 
     Returns:
-      One number for each step, 0 where it has no choice.
+      One number for each step, 0 where it has no choice or attends to nothing.
     """
     weights = np.asarray(weights, np.float64)
     reach = np.full(len(weights), weights.shape[1]) if reach is None else reach
-    logarithms = np.log(np.where(weights > 0, weights, 1.0))
+    total = weights.sum(axis=1, keepdims=True)
+    shares = weights / np.where(total > 0, total, 1.0)
+    logarithms = np.log(np.where(shares > 0, shares, 1.0))
     # Adding 0 turns the -0.0 of a hard row into 0.0.
-    return -(weights * logarithms).sum(axis=1) / np.log(np.maximum(reach, 2)) + 0.0
+    return -(shares * logarithms).sum(axis=1) / np.log(np.maximum(reach, 2)) + 0.0
 
 
 def monotonicity(weights: Weights, tolerance: float = 1e-6) -> float:
@@ -50,7 +55,8 @@ def attention_statistics(matrices: Iterable[np.ndarray]) -> dict[str, float]:
       matrices: `T S` for each sentence without padding, EOS last on both sides.
 
     Returns:
-      `attention_entropy`, the mean over all target tokens of the entropy normalised by log S;
+      `attention_entropy`, the mean over target tokens that attend to something of the entropy
+      normalised by log S;
       `attention_monotonicity`, over all pairs of consecutive tokens; `attention_eos_mass`, the
       mean weight on the source's EOS while a token other than EOS is produced. Monotonicity is
       of the positions without EOS. Empty without sentences.
@@ -60,7 +66,7 @@ def attention_statistics(matrices: Iterable[np.ndarray]) -> dict[str, float]:
     rising, pairs = 0.0, 0
     for weights in matrices:
         weights = np.asarray(weights, np.float64)
-        entropies.extend(normalized_entropy(weights))
+        entropies.extend(normalized_entropy(weights)[weights.any(axis=1)])
         masses.extend(weights[:-1, -1])
         words = weights[:-1, :-1]
         steps = int((words.sum(axis=1) > 0).sum()) - 1

@@ -48,7 +48,7 @@ def head_statistics(
       reaches: Where not every row may attend to all positions, to how many it may.
 
     Returns:
-      For each head `entropy` (normalised, over rows that have a choice), `monotonicity`,
+      For each head `entropy` (normalised, see `mean_entropy`), `monotonicity`,
       `diagonality`, and `positional`: the largest mean weight at one distance (-1, 0, +1), which is
       `offset`, over the sentences that have steps at that distance.
       Empty without sentences.
@@ -77,7 +77,7 @@ def head_statistics(
 def mean_entropy(
     matrices: Sequence[np.ndarray], reaches: Sequence[np.ndarray] | None
 ) -> float:
-    """Averages normalised entropies over the rows that have a choice; 0 where none has.
+    """Averages normalised entropies over rows that have a choice and weight; 0 where none has.
 
     Args:
       matrices: Weights `T S` of one head, without padding.
@@ -86,7 +86,7 @@ def mean_entropy(
     if reaches is None:
         reaches = [np.full(len(weights), weights.shape[1]) for weights in matrices]
     entropies = [
-        normalized_entropy(weights, reach)[reach > 1]
+        normalized_entropy(weights, reach)[(reach > 1) & weights.any(axis=1)]
         for weights, reach in zip(matrices, reaches, strict=True)
     ]
     found = np.concatenate(entropies)

@@ -59,10 +59,12 @@ class Config:
                 f"{self.decoder.name!r}"
             )
         for name in ("alignment_layer", "alignment_head", "self_attention"):
-            if getattr(self.decoder, name) is not None:
+            value = getattr(self.decoder, name)
+            if value is not None:
+                found = mechanism.described(value) if name == "self_attention" else value
                 raise ValueError(
                     f"decoder.{name}: expected none in a language model, which has one attention, "
-                    f"found {getattr(self.decoder, name)}"
+                    f"found {found}"
                 )
         if self.initialization.forget_bias:
             raise ValueError(

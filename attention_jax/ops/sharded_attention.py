@@ -143,7 +143,13 @@ def _check(spec: AttentionSpec, params: Params, query: Array, memory: Memory) ->
         raise ValueError(
             "spec: expected a softmax over all slots, without window, trackers and aux arrays"
         )
-    if spec.average is not average_values or _reads_places(spec, params, query, memory):
+    try:
+        reads_places = _reads_places(spec, params, query, memory)
+    except NameError:  # as JAX calls an axis that is not there
+        raise ValueError(
+            "spec: expected a score of query and key alone, found one that asks which head it is of"
+        ) from None
+    if spec.average is not average_values or reads_places:
         raise ValueError(
             "spec: expected a score of query and key alone, found one that depends on where a slot "
             "stands; a device knows its own slots' places only from the first of them"
@@ -165,5 +171,7 @@ def _reads_places(spec: AttentionSpec, params: Params, query: Array, memory: Mem
             jnp.repeat(value, _PROBED_SLOTS, axis=0),
             jnp.ones(_PROBED_SLOTS, bool),
         )
-        scores = spec.score(tried, draw(2, query.shape[-1]), slots, {}, jnp.arange(2))
+        positions = jnp.arange(2)
+        asking = spec.prepare_query(tried, draw(2, query.shape[-1]), positions)
+        scores = spec.score(tried, asking, slots, {}, positions)
         return float(jnp.ptp(scores, axis=-1).max()) > 1e-4 * float(jnp.abs(scores).max())

@@ -15,6 +15,8 @@ def test_normalized_entropy_of_hard_and_uniform_rows():
     np.testing.assert_allclose(normalized_entropy(weights), [0, 1, 0.5], atol=1e-12)
     assert not np.signbit(normalized_entropy(weights)[0])
     np.testing.assert_array_equal(normalized_entropy(np.ones((2, 1))), [0, 0])
+    weights = np.array([[0.1, 0.1], [0.02, 0], [0, 0]])  # beside a sink
+    np.testing.assert_allclose(normalized_entropy(weights), [1, 0, 0], atol=1e-12)
     weights = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]])
     found = normalized_entropy(weights, np.array([1, 2, 3]))
     np.testing.assert_allclose(found, [0, 1, 1.5 * np.log(2) / np.log(3)])

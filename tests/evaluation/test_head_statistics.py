@@ -44,6 +44,9 @@ def test_attention_is_even_where_it_is_so_over_what_can_be_reached():
     reach = np.tile(rows, (3, 1))
     found = head_statistics([np.stack([even, hard, last])], [reach])
     assert [head["entropy"] for head in found] == pytest.approx([1, 0, 0])
+    even[2] = 0.0  # a row that attends to nothing says nothing
+    (found,) = head_statistics([even[None]], [rows[None]])
+    assert found["entropy"] == pytest.approx(1)
     (alone,) = head_statistics([np.ones((1, 1, 1))], [np.ones((1, 1), int)])
     assert alone["entropy"] == 0
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters, check_bridge
+from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.encoders.recurrent import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 
@@ -53,6 +54,22 @@ def test_projecting_bridges(bridge, layers, sources):
         for entry in ("hidden", "cell"):
             expected = through(params[f"layer_{layer}_{entry}"], summary)
             np.testing.assert_allclose(found[layer][entry], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_means_are_of_the_values_where_keys_are_others():
+    """As convolutional encoders have them, which end with no state."""
+    rng = np.random.default_rng(0)
+    keys, values = (jnp.asarray(rng.normal(size=(B, S, 2 * D)), jnp.float32) for _ in range(2))
+    lengths = np.array([4, 2])
+    mask = jnp.arange(S) < lengths[:, None]
+    values = values * mask[..., None]
+    encoded, mean = Encoded(keys, mask, values=values), np.asarray(values).sum(1) / lengths[:, None]
+    np.testing.assert_allclose(encoded.summary, mean, rtol=1e-5, atol=1e-6)
+    tree = bridge_parameters("mean", build(Encoder("lstm", D), 2), "gru", 5, 1)
+    params = draw(tree, jax.random.key(1), Initialization("uniform", scale=1.0))
+    ((found,),) = (carry.values() for carry in bridge_carries("mean", params, encoded, "gru", 5, 1))
+    expected = through(params["layer_0_hidden"], mean)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_copy_takes_the_final_states():

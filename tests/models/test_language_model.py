@@ -103,10 +103,11 @@ def test_what_only_an_lstm_reads_is_refused():
 @pytest.mark.parametrize(
     ("field", "expected"),
     [({"alignment_layer": 0}, "none"), ({"alignment_head": 0}, "none"),
-     ({"name": "gnmt"}, "'transformer'")],
+     ({"name": "gnmt"}, "'transformer'"),
+     ({"self_attention": {"name": "multi_head"}}, "none .* found 'multi_head' over 'scaled_dot'$")],
 )  # fmt: skip
 def test_fields_that_would_change_nothing_are_rejected(field, expected):
-    message = f"decoder.{next(iter(field))}: expected {expected} in a lang"
+    message = f"decoder.{next(iter(field))}: expected {expected}"
     with pytest.raises(ConfigError, match=message):
         typed(find_config("language_model"), {"decoder": field}, "config.model")
 

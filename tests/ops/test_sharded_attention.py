@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh
 
+from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.ops.attend import AttentionSpec, attend, make_memory
 from attention_jax.ops.normalizers import sparsemax_normalizer
 from attention_jax.ops.positions import slot_offsets
@@ -160,6 +162,30 @@ def test_scores_of_places_are_refused(score, shapes, is_compiled):
 
     with pytest.raises(ValueError, match="depends on where a slot stands"):
         (jax.jit(split) if is_compiled else split)(params)
+
+
+def head_of(**fields):
+    """One head of a model, whose depth is not the model's."""
+    mechanism = Mechanism.build(Config(num_heads=1, head_dim=4, **fields), D, D, D, place="self")
+    params = {name: jnp.ones(one.shape) for name, one in mechanism.parts.parameters.items()}
+    return mechanism.parts.spec, params
+
+
+def test_heads_that_project_their_queries_are_taken():
+    spec, params = head_of()
+    source = jax.random.normal(jax.random.key(0), (1, S, D))
+    memory = make_memory(spec, params, source, source, jnp.ones((1, S), bool))
+    found = attend_sharded(spec, params, source[:, :T], memory, mesh_of((1,)))
+    expected, _ = attend(spec, params, source[:, :T], memory)
+    np.testing.assert_allclose(found.context, expected.context, rtol=1e-5, atol=1e-6)
+
+
+def test_scores_that_ask_which_head_they_are_of_are_refused():
+    spec, params = head_of(refinements={"alibi": {}})
+    source = jnp.ones((1, S, D))
+    memory = make_memory(spec, params, source, source, jnp.ones((1, S), bool))
+    with pytest.raises(ValueError, match="found one that asks which head it is of"):
+        attend_sharded(spec, params, source[:, :T], memory, mesh_of((1,)))
 
 
 def test_averages_that_read_places_are_refused():

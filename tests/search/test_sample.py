@@ -95,3 +95,5 @@ def test_keep_nucleus_keeps_the_fewest_that_reach_p():
     kept = np.isfinite(keep_nucleus(logits, 0.74))
     np.testing.assert_array_equal(kept, [[0, 1, 0, 1], [1, 1, 1, 1]])
     assert np.isfinite(keep_nucleus(logits, 1e-6)).sum() == 2
+    halves = jnp.log(jnp.array([[0.5, 0.25, 0.25]]))  # the first alone reaches a half
+    np.testing.assert_array_equal(np.isfinite(keep_nucleus(halves, 0.5)), [[1, 0, 0]])

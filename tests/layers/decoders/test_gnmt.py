@@ -1,6 +1,7 @@
 """GNMT's decoder against its equations in NumPy, and what its recurrence is left with."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.decoder import DecoderSizes
-from attention_jax.layers.decoders.gnmt import Config, build
+from attention_jax.layers.decoders.gnmt import Config, GnmtDecoder, build
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
 from attention_jax.layers.mechanism import find_config
@@ -175,6 +176,56 @@ def _inner(part):
 
 def _is_jaxpr(value):
     return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_layer_by_layer_drops_what_step_by_step_does(variant):
+    decoder, rng = decoder_of(variant, dropout=0.4, recurrent_dropout=0.3), jax.random.key(3)
+    params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
+
+    @quick_jit
+    def decode(params, encoded, embedded):
+        memory, state = decoder.start(params, encoded, T)
+        arguments = (params, memory, state, embedded)
+        by_layer = decoder.run(*arguments, rng=rng, train=True)
+        by_step = super(GnmtDecoder, decoder).run(*arguments, rng=rng, train=True)
+        return by_layer, by_step, decoder.run(*arguments)[0]
+
+    by_layer, by_step, whole = decode(params, encoded(), inputs()[2])
+    for one, other in zip(*map(jax.tree.leaves, (by_layer, by_step)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(by_layer[0], whole, atol=1e-2)
+
+
+def test_every_layer_drops_units_of_its_own():
+    """The words are dropped before the decoder, and the hidden state of every layer."""
+    decoder = decoder_of(dropout=0.5, recurrent_dropout=0.5)
+    (words, *factors), *upper = decoder.dropout(jax.random.key(0), 16, jnp.float32, True)
+    assert words is None and len(upper) == LAYERS - 1
+    drawn = [np.asarray(each) for each in [*factors, *itertools.chain(*upper)]]
+    assert len(drawn) == 2 * LAYERS - 1
+    assert not any(np.array_equal(a, b) for a, b in itertools.combinations(drawn, 2))
+
+
+def test_a_step_that_is_told_nothing_has_attended_to_nothing():
+    config = Config(hidden_dim=D, num_layers=2, variant="gnmt")
+    sizes = DecoderSizes(E, build_encoder(ENCODER, 3))
+    decoder = build(config, sizes, find_config("linguistic_coverage")())
+    params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
+
+    @quick_jit
+    def attended(params, encoded, embedded):
+        memory, state = decoder.start(params, encoded, T)
+        states = [state["attention"]]
+        for step in range(2):
+            inputs = decoder.inputs(params, embedded[:, step])
+            state, _ = decoder.advance(params, memory, None, state, inputs)
+            states.append(state["attention"])
+        return states
+
+    start, first, second = map(jax.tree.leaves, attended(params, encoded(), inputs()[2]))
+    jax.tree.map(np.testing.assert_array_equal, first, start)
+    assert any(not np.array_equal(a, b) for a, b in zip(second, first, strict=True))
 
 
 def test_residuals_without_a_third_layer_are_rejected():

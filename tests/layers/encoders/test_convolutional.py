@@ -86,6 +86,27 @@ def test_gated_convolutional_gates_and_scales():
     assert_encoded(encoded, keys, keys + words)
 
 
+def test_gated_convolutional_drops_what_is_convolved_and_not_what_is_added():
+    """With convolutions of zeros, of which the gates let nothing through, the rest remains."""
+    fields = {"hidden_dim": 5, "num_layers": 2, "positions": "none", "dropout": 0.5}
+    encoder = find_encoder("gated_convolutional").build(
+        find_encoder("gated_convolutional").Config(**fields), D
+    )
+    params = draw(encoder.parameters, jax.random.key(1), Initialization("uniform", scale=0.7))
+    words, mask = jax.random.normal(jax.random.key(2), (1, S, D)), jnp.ones((1, S), bool)
+
+    @quick_jit
+    def keys(params):
+        dropped = encoder.encode(params, words, mask, rng=jax.random.key(3), train=True)
+        return dropped.annotations, encoder.encode(params, words, mask).annotations
+
+    dropped, whole = keys(params)
+    assert not np.allclose(dropped, whole, atol=1e-3)
+    zeros = {name: jax.tree.map(jnp.zeros_like, params[name]) for name in ("layer_0", "layer_1")}
+    dropped, whole = keys({**params, **zeros})
+    np.testing.assert_allclose(dropped, whole, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("layers", "reach"), [(1, 1), (3, 3)])
 def test_a_layer_of_three_sees_one_place_more_on_each_side(layers, reach):
     config = find_encoder("convolutional").Config(

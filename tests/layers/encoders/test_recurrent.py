@@ -106,12 +106,13 @@ def test_bidirectional_is_both_readings_side_by_side():
         )
 
 
-def test_residual_adds_a_layers_input():
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_residual_adds_a_layers_input_whole(dropout):
     """With a second layer of zeros, which returns zeros, the first layer's output remains."""
-    config = Encoder("gru", D, 2, "forward", residual=True)
+    config = Encoder("gru", D, 2, "forward", residual=True, dropout=dropout)
     params, (embedded, mask) = parameters_of(config), source()
     params["layer_1_forward"] = jax.tree.map(jnp.zeros_like, params["layer_1_forward"])
-    found = compiled(config)(params, embedded, mask)
+    found = compiled(config, True)(params, embedded, mask, rng=jax.random.key(3))
     single = compiled(Encoder("gru", D, 1, "forward"))(
         {"layer_0_forward": params["layer_0_forward"]}, embedded, mask
     )
