@@ -14,7 +14,7 @@ Command:  python -m launch.train --config=configs/bahdanau2015.py:multi30k \
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
 Expected: docs/results/configs.md for multi30k and tatoeba; the paper's own corpus is WMT'14
           (26.75 BLEU for sentences of up to 50 words)
-Time:     about half an hour on two CPU cores for multi30k, an hour on one for tatoeba
+Time:     about twenty minutes on one CPU core for multi30k, an hour for tatoeba
 """
 
 from ml_collections import ConfigDict

@@ -170,8 +170,8 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "",
         "AER: forced decoding of the references, the most attended source word of each target "
         "word, against the hand-made links of 100 test sentences. Tokens/s: target tokens of "
-        "training, the median over a run, on the machine named below; runs that share its cores "
-        "slow one another down.",
+        "training, the median over a run, on the hardware named below; runs that share a "
+        "machine slow one another down.",
         "",
     ]
 

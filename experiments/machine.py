@@ -3,8 +3,9 @@
 import os
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from attention_jax.training.provenance import processor, usable_cpus
 
 _CPU = "cpu"  # what JAX calls any processor
 
@@ -12,8 +13,8 @@ _CPU = "cpu"  # what JAX calls any processor
 def hardware() -> dict[str, Any]:
     """Describes the machine."""
     return {
-        "cpu": _cpu_name(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
+        "cpu": processor(),
+        "cores": usable_cpus() or 0,
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": platform.system(),
         "python": platform.python_version(),
@@ -29,12 +30,3 @@ def named(hardware: Mapping[str, Any], device: str = _CPU) -> str:
     """
     processor = f"{hardware['cpu']}, {hardware['cores']} cores"
     return processor if device == _CPU else f"{device} beside {processor}"
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

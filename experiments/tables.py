@@ -108,7 +108,8 @@ def provenance(runs: Sequence[Run]) -> str:
 def _hardware(facts: Mapping[str, Any]) -> str:
     devices = facts.get("devices", [])
     names = ", ".join(f"{devices.count(name)} x {name}" for name in dict.fromkeys(devices))
-    return f"{names} ({facts.get('cpus')} CPU cores, {facts.get('machine')})"
+    processor = facts.get("processor") or facts.get("machine")
+    return f"{names} ({facts.get('cpus')} CPU cores, {processor})"
 
 
 def _signature(facts: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ def describe_run(*, seed: int) -> dict[str, Any]:
             "devices": [device.device_kind for device in jax.devices()],
             "processes": jax.process_count(),
             "cpus": usable_cpus(),
+            "processor": processor(),
             "machine": platform.machine(),
             "system": platform.system(),
         },
@@ -45,6 +46,16 @@ def usable_cpus() -> int | None:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
+
+
+def processor() -> str:
+    """Returns what the machine's processor calls itself."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def now() -> str:

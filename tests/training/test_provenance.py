@@ -48,7 +48,8 @@ def test_a_process_bound_to_one_core_says_one():
     os.sched_setaffinity(0, {min(before)})
     try:
         assert usable_cpus() == 1
-        assert describe_run(seed=0)["hardware"]["cpus"] == 1
+        hardware = describe_run(seed=0)["hardware"]
+        assert hardware["cpus"] == 1 and hardware["processor"]
     finally:
         os.sched_setaffinity(0, before)
     assert usable_cpus() == len(before)

@@ -9,8 +9,8 @@
   gnmt      the same, but zeros at the first step  c_t
   gnmt_v2   attend(h^1_t)                          c_{t-1}, zeros at the first step
 
-`gnmt` and `gnmt_v2` are the two architectures of tensorflow/nmt. With the former two, the query for
-y_t has not seen y_{t-1}. What one calls an alignment there is that of the step which read it.
+`gnmt` and `gnmt_v2` are the two architectures of tensorflow/nmt. With `paper` and `gnmt` the query
+for y_t has not seen y_{t-1}. Alignments are, in every variant, of the step that writes a word.
 
 Nothing above the bottom layer is needed to attend. Known targets are therefore decoded layer by
 layer: only the bottom one recurs together with the attention, each of the others by itself, with

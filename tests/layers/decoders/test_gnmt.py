@@ -203,7 +203,7 @@ def test_every_layer_drops_units_of_its_own():
     (words, *factors), *upper = decoder.dropout(jax.random.key(0), 16, jnp.float32, True)
     assert words is None and len(upper) == LAYERS - 1
     drawn = [np.asarray(each) for each in [*factors, *itertools.chain(*upper)]]
-    assert len(drawn) == 2 * LAYERS - 1
+    assert [each.shape for each in drawn] == [(16, D)] * (2 * LAYERS - 1)
     assert not any(np.array_equal(a, b) for a, b in itertools.combinations(drawn, 2))
 
 
