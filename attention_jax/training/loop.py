@@ -31,7 +31,7 @@ from attention_jax.training.sharding.fits import check_fits
 from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.updates.averaging import CheckpointAverage
 from attention_jax.training.updates.state import TrainState
-from attention_jax.types import Params
+from attention_jax.types import Array, Params
 
 
 def train(
@@ -59,17 +59,7 @@ def train(
     parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
     _begin(parts, directory)
 
-    # ---- Start, or resume from the newest good checkpoint; where there are some, one must be -----
-    checkpoint = checkpointer.restore(parts.like)
-    if checkpoint is None:
-        state, done, watch = parts.start(init_rng), 0, Watch()
-    else:
-        _check_continues(checkpointer, checkpoint, config, directory, parts.total_steps)
-        state, done = checkpoint.state, checkpoint.step
-        watch = Watch(**checkpoint.host).resumed(settings)
-        parts.batches.restore(checkpoint.data)
-        if done < parts.total_steps and not _counts(done, False, watch, settings):
-            checkpointer.make_interim(done)  # the end of a shorter training
+    state, done, watch = _start(parts, checkpointer, config, directory, init_rng)
     began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
 
@@ -147,6 +137,31 @@ def _record(config: ExperimentConfig, directory: RunDirectory, held: Mapping[str
     """Writes what is trained, now that nothing is refused any more."""
     directory.write_config(to_plain(config))
     directory.add_to_run(finished=None, sharding=held)
+
+
+def _start(
+    parts: Assembly,
+    checkpointer: Checkpointer,
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    rng: Array,
+) -> tuple[TrainState, int, Watch]:
+    """Starts, or resumes from the newest good checkpoint; where there are some, one must be.
+
+    Returns:
+      (state, updates made, what is remembered).
+    """
+    checkpoint = checkpointer.restore(parts.like)
+    if checkpoint is None:
+        return parts.start(rng), 0, Watch()
+    _check_continues(checkpointer, checkpoint, config, directory, parts.total_steps)
+    watch = Watch(**checkpoint.host).resumed(config.training)
+    parts.batches.restore(checkpoint.data)
+    if checkpoint.step < parts.total_steps and not _counts(
+        checkpoint.step, False, watch, config.training
+    ):
+        checkpointer.make_interim(checkpoint.step)  # the end of a shorter training
+    return checkpoint.state, checkpoint.step, watch
 
 
 def _check_continues(
