@@ -11,7 +11,7 @@ Command:  python -m experiments.vaswani2017_table3 --jobs=2    (all runs, then t
           python -m launch.train --config=configs/vaswani2017_table3.py:multi30k \
               --workdir=runs/table3    (one run: the base)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
-Expected: see docs/results/vaswani2017_table3.md once the grid was run
+Expected: docs/results/vaswani2017_table3.md
 Time:     about ten minutes a run on one CPU core
 """
 
