@@ -99,20 +99,23 @@ def write_heads(run: TrainedRun, split: Split, heads: Sequence[Head]) -> None:
 
 
 def read_heads(run: TrainedRun, split: Split) -> list[Head]:
-    """Returns what `write_heads` has written of a split, to its digits; nothing if it has not."""
+    """Returns what `write_heads` has written of a split, to its digits.
+
+    Nothing if it has not, or if somebody has changed the table since: it can be written again.
+    """
     table = run.directory.heads(split.name)
     try:
         lines = table.read_text(encoding="utf-8").splitlines()
-    except OSError:
+        return [
+            Head(
+                row.pop("layer"),
+                int(row.pop("head")),
+                {name: float(text) for name, text in row.items() if text},
+            )
+            for row in csv.DictReader(lines, delimiter="\t")
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [
-        Head(
-            row.pop("layer"),
-            int(row.pop("head")),
-            {name: float(text) for name, text in row.items() if text},
-        )
-        for row in csv.DictReader(lines, delimiter="\t")
-    ]
 
 
 def _has_cross_heads(run: TrainedRun, split: Split) -> bool:

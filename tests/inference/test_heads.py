@@ -114,6 +114,11 @@ def test_every_head_is_measured(run):
     for head, again in zip(heads, read_heads(run, split), strict=True):
         assert (again.layer, again.number) == (head.layer, head.number)
         assert again.values == pytest.approx(head.values, abs=1e-4)
+    table = run.directory.heads(split.name)
+    for damaged in ("layer\thead\taer\nencoder/layer_0", "layer\nencoder/layer_0", "\xff"):
+        table.write_text(damaged, encoding="latin-1")
+        assert read_heads(run, split) == []
+    table.unlink()
 
 
 def test_self_attention_is_that_of_the_positions(run):
