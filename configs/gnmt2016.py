@@ -80,7 +80,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "initialization": {"name": "default", "forget_bias": 1.0},
     }
     config.objectives = {"nll": {"label_smoothing": 0.1}}
-    config.optimizer = {"name": "adam", "learning_rate": 1e-3, "clip_norm": 5.0}
+    config.optimizer = {"name": "adam", "learning_rate": 4e-3, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 400, "final_fraction": 0.02}
     config.training = {
         "num_epochs": 10.0,
@@ -118,7 +118,7 @@ def _paper(config: ConfigDict) -> ConfigDict:
     _set_dropout(model, 0.0)
     model.initialization = {"name": "uniform", "scale": 0.04}
     config.objectives = {"nll": {}}
-    config.optimizer.learning_rate = 2e-4
+    config.optimizer = {"name": "adam", "learning_rate": 2e-4, "clip_norm": 5.0}
     config.schedule = {"name": "constant"}
     config.training = {
         "num_steps": 60_000,
