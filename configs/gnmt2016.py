@@ -33,10 +33,12 @@ compiled for Tatoeba's sentences, 128 x 49 x 48 (jax 0.10.2).
 
 Command:  python -m launch.train --config=configs/gnmt2016.py:multi30k --workdir=runs/gnmt2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke or paper
-Expected: not trained yet on multi30k; the paper's own corpora are WMT'14 (38.95 BLEU for English
-          to French and 24.61 to German with 32,000 wordpieces, before reinforcement)
-Time:     not measured; luong2015.py, which has half the layers, takes about half an hour on two CPU
-          cores for multi30k
+Expected: multi30k 25.7 BLEU, see docs/results/configs.md, ten points below bahdanau2015.py's single
+          layer: attention stays on few of a source's words (four fifths of them are given less
+          than half a target word's weight), and the validation loss is lowest after two thirds of
+          the training. The paper's own corpora are WMT'14 (38.95 BLEU for English to French and
+          24.61 to German with 32,000 wordpieces, before reinforcement)
+Time:     an hour on one CPU core for multi30k
 """
 
 from ml_collections import ConfigDict
@@ -62,7 +64,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
             "direction": "bidirectional",
             "bidirectional_layers": 1,
             "residual": True,
-            "dropout": 0.2,
+            "dropout": 0.1,
         },
         "attention": {"name": "bahdanau", "attention_dim": 256},
         "decoder": {
@@ -73,14 +75,15 @@ def get_config(argument: str | None = None) -> ConfigDict:
             "variant": "paper",
             "bridge": "copy_backward",
             "residual": True,
-            "dropout": 0.2,
+            "dropout": 0.1,
         },
         "embedding_dropout": 0.2,
         "output_dropout": 0.2,
         "initialization": {"name": "default", "forget_bias": 1.0},
     }
     config.objectives = {"nll": {"label_smoothing": 0.1}}
-    config.optimizer = {"name": "adam", "learning_rate": 4e-3, "clip_norm": 1.0}
+    # A high rate: with the usual 1e-3 so deep a stack is still learning where to look at the end.
+    config.optimizer = {"name": "adam", "learning_rate": 6e-3, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 400, "final_fraction": 0.02}
     config.training = {
         "num_epochs": 10.0,
