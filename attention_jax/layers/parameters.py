@@ -4,7 +4,8 @@ A role is one of
 
   kernel            an input or output matrix
   recurrent         square matrices side by side, from a hidden state to its gates
-  embedding         one row for each symbol
+  word_embedding    one row for each word, read by an encoder or decoder
+  embedding         one row for each symbol, else: an output, a position, a distance
   attention_kernel  a matrix inside an attention score
   attention_vector  the vector that ends an additive score
   coverage_kernel   a matrix inside an attention score, of what has been attended to; nearly zero at
@@ -49,17 +50,24 @@ class Initialization:
         embeddings of variance 1 / depth, as for the Transformer) or `uniform` (Sutskever 2014
         with 0.08, Luong 2015 with 0.1; GNMT with 0.04).
       scale: Of `uniform`, half the width of the interval.
+      embedding_scale: Of `default`, the standard deviation of word embeddings, and of an output
+        that is tied to them. What words are told apart by grows fainter with every recurrent
+        layer: a stack of them wants more, such as 1.
       forget_bias: What the forget gates of LSTMs start from.
     """
 
     name: str = setting("default", choices=("default", "bahdanau2015", "xavier", "uniform"))
     scale: float = setting(0.1, above=0.0)
+    embedding_scale: float = setting(0.1, above=0.0)
     forget_bias: float = setting(0.0)
 
     def __post_init__(self) -> None:
         """Rejects a scale that would change nothing."""
-        if self.name != "uniform" and self.scale != 0.1:
-            raise ValueError(f"scale: expected only with the name 'uniform', found {self.scale}")
+        for field, name in (("scale", "uniform"), ("embedding_scale", "default")):
+            if self.name != name and getattr(self, field) != 0.1:
+                raise ValueError(
+                    f"{field}: expected only with the name {name!r}, found {getattr(self, field)}"
+                )
 
     def initializer(self, role: str) -> Initializer:
         """Returns the function (rng, shape) -> array for a role."""
@@ -71,6 +79,10 @@ class Initialization:
             return self._forget_bias
         if self.name == "uniform":
             return self._uniform
+        if role == "word_embedding":
+            if self.name == "default":
+                return _normal(self.embedding_scale)
+            role = "embedding"
         return _TABLES[self.name][role]
 
     def _uniform(self, rng: Array, shape: tuple[int, ...]) -> Array:

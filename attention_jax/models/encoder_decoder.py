@@ -256,12 +256,12 @@ class EncoderDecoderModule(nn.Module):
         config, size = self.config, self.target_vocabulary_size
         features, depth = self.writing.feature_dim, config.target_embedding_dim
         tables = {
-            "target_embedding": Parameter((size, depth), "embedding"),
+            "target_embedding": Parameter((size, depth), "word_embedding"),
             "output_bias": Parameter((size,), "bias"),
         }
         if config.tie_embeddings != "all":
             shape = (self.source_vocabulary_size, config.source_embedding_dim)
-            tables["source_embedding"] = Parameter(shape, "embedding")
+            tables["source_embedding"] = Parameter(shape, "word_embedding")
         if config.tie_embeddings == "none":
             tables["output"] = Parameter((size, features), "embedding")
         elif features != depth:

@@ -160,7 +160,7 @@ class LanguageModelModule(nn.Module):
         self.decoder = Decoder(self.writing, config.initialization)
         shape = (size, config.embedding_dim)
         tables = {
-            "embedding": Parameter(shape, "embedding"),
+            "embedding": Parameter(shape, "word_embedding"),
             "output_bias": Parameter((size,), "bias"),
         }
         if not config.tie_embeddings:

@@ -15,6 +15,7 @@ from attention_jax.layers.parameters import Initialization, Parameter, declare, 
 ROLES = (
     "kernel",
     "recurrent",
+    "word_embedding",
     "embedding",
     "attention_kernel",
     "attention_vector",
@@ -33,9 +34,9 @@ def start(initialization, role, shape=(40, 160)):
 @pytest.mark.parametrize(
     ("name", "deviations"),
     [
-        ("default", (40**-0.5, 40**-0.5, 0.1, 40**-0.5, 160**-0.5, 0, 0, 0.01)),
-        ("bahdanau2015", (0.01, 40**-0.5, 0.01, 0.001, 0, 0, 0, 0.001)),
-        ("uniform", (0.1 / 3**0.5,) * 8),
+        ("default", (40**-0.5, 40**-0.5, 0.1, 0.1, 40**-0.5, 160**-0.5, 0, 0, 0.01)),
+        ("bahdanau2015", (0.01, 40**-0.5, 0.01, 0.01, 0.001, 0, 0, 0, 0.001)),
+        ("uniform", (0.1 / 3**0.5,) * 9),
     ],
 )
 def test_roles_start_with_their_deviation(name, deviations):
@@ -115,9 +116,19 @@ def test_forget_bias_opens_the_forget_gate_only():
     assert uniform[5:10].min() > 1.8 and np.abs(np.delete(uniform, range(5, 10))).max() <= 0.1
 
 
-def test_scale_belongs_to_uniform():
-    with pytest.raises(ValueError, match="scale: expected only with the name 'uniform'"):
-        Initialization(scale=0.5)
+@pytest.mark.parametrize(("field", "owner"), [("scale", "uniform"), ("embedding_scale", "default")])
+def test_a_scale_belongs_to_one_initialization(field, owner):
+    for name in set(INITIALIZATIONS) - {owner}:
+        with pytest.raises(ValueError, match=f"^{field}: expected only with the name '{owner}'"):
+            Initialization(name, **{field: 0.5})
+    assert getattr(Initialization(owner, **{field: 0.5}), field) == 0.5
+
+
+def test_embedding_scale_is_of_word_embeddings_alone():
+    for role in ROLES:
+        one, other = (start(Initialization(embedding_scale=scale), role) for scale in (0.1, 0.5))
+        expected = 5 * one if role == "word_embedding" else one
+        np.testing.assert_allclose(other, expected, rtol=1e-6)
 
 
 def test_draw_gives_every_parameter_a_key_of_its_own():

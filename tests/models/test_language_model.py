@@ -89,6 +89,18 @@ def test_tied_embeddings_have_one_table():
     assert set(own) - set(tied) == {"output"} and own["output"].shape == (V, 6)
 
 
+def test_embedding_scale_is_of_what_reads_words():
+    started_with = started.__wrapped__  # a cache cannot be asked for a group of fields
+    one, other = (
+        started_with(tie_embeddings=False, initialization={"embedding_scale": scale})[0].init(
+            jax.random.key(2)
+        )
+        for scale in (0.1, 0.5)
+    )
+    np.testing.assert_allclose(5 * one.pop("embedding"), other.pop("embedding"), rtol=1e-6)
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
 def test_a_mechanism_that_does_not_serve_is_refused_without_advice_that_is_refused_too():
     fields = {"attention": {"name": "local_p"}}
     with pytest.raises(ConfigError, match="attention.name: .* 'local_p' .* still being written$"):

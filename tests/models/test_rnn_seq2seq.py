@@ -194,7 +194,8 @@ CHANGES = [
     {"tie_embeddings": "target"},
     {"tie_embeddings": "all"},
     {"initialization": {"name": "uniform", "scale": 0.4}},
-    {"initialization": {"name": "default", "scale": 0.1}},
+    {"initialization": {"name": "default"}},
+    {"initialization": {"name": "default", "embedding_scale": 0.3}},
     {"encoder": {"cell": "lstm"}, "initialization": {"forget_bias": 1.0}},
     {"fertility_dim": 3},
     {"dtype": "bfloat16"},
@@ -230,7 +231,7 @@ def before_change(changes):
 def test_every_field_changes_something(change):
     """The last field changed means other parameters, other initial values, or other logits."""
     group, value = list(change.items())[-1]
-    if isinstance(value, dict) and "name" not in value and len(value) > 1:
+    if isinstance(value, dict) and len(value) > 1:
         before = {group: dict(list(value.items())[:-1])}
     else:
         before = {key: change[key] for key in list(change)[:-1]}
@@ -341,6 +342,17 @@ def test_bahdanau2015_starts_uniform_and_moves_the_vector_first():
     attention = gradients["decoder"]["attention"]
     assert not attention["query_kernel"].any() and not attention["key_kernel"].any()
     assert np.abs(attention["vector"]).max() > 0
+
+
+def test_embedding_scale_is_of_what_reads_words():
+    one, other = (
+        build(initialization={"name": "default", "embedding_scale": scale}).init(jax.random.key(2))
+        for scale in (0.1, 0.5)
+    )
+    for table in ("source_embedding", "target_embedding"):
+        assert np.std(one[table]) > 0
+        one[table] = 5 * one[table]
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6), one, other)
 
 
 def test_fertility_is_predicted_from_the_annotations():
