@@ -28,6 +28,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
 
+_MOST_MAPS = 20_000
 _CACHE = "ATTENTION_JAX_TEST_CACHE"
 _CACHE_VARIABLES = (
     "XDG_CACHE_HOME", "MPLCONFIGDIR", "SACREBLEU", "TFDS_DATA_DIR", "PYTHONPYCACHEPREFIX",
@@ -48,6 +49,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first, so that no worker is left with one when the others are done."""
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_memory_maps():
+    """Forgets what was compiled before its thousands of maps are more than Linux grants a process.
+
+    Of those, 65,530 by default, the whole suite in one process needs more, and XLA ends with a
+    segmentation fault.
+    """
+    yield
+    maps = Path("/proc/self/maps")
+    if "jax" in sys.modules and maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPS:
+        sys.modules["jax"].clear_caches()
 
 
 def _remove_cache() -> None:
