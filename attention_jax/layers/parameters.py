@@ -51,8 +51,8 @@ class Initialization:
         with 0.08, Luong 2015 with 0.1; GNMT with 0.04).
       scale: Of `uniform`, half the width of the interval.
       embedding_scale: Of `default`, the standard deviation of word embeddings, and of an output
-        that is tied to them. What words are told apart by grows fainter with every recurrent
-        layer: a stack of them wants more, such as 1.
+        that is tied to them. With 0.1, GNMT's stack of LSTMs does not learn to attend in the small;
+        with 1 it does.
       forget_bias: What the forget gates of LSTMs start from.
     """
 
