@@ -100,7 +100,8 @@ class TranslationConfig(DataConfig):
         place of new ones: those that `training.initial_weights` belong to. They are of the kind
         that `subwords` says, joint or not, and of the size that they have. None if empty.
       alignment: Where links between the words of the training text come from.
-      lowercase: Sources, targets and references in lower case.
+      lowercase: Sources, targets and references in lower case; what is held out is, too, so that
+        sources which differ in case are in one split.
       bleu_tokenizer: How BLEU splits outputs and references into words: sacrebleu's `13a`, as is
         usual for European languages, `intl`, `zh` for Chinese, or `char` for other languages
         without spaces.
@@ -179,11 +180,12 @@ class ParallelConfig(TranslationConfig):
       validation_source: As above, for validation; without files, pairs are held out.
       validation_target: As above.
       validation_table: As above.
-      validation_pairs: Pairs to hold out where validation has no files.
+      validation_pairs: Pairs to hold out where validation has no files, at most a tenth of the
+        text. Lines that are often repeated stay in training; see `held_out_sources`.
       test_source: As above, for the test split.
       test_target: As above.
       test_table: As above.
-      test_pairs: Pairs to hold out where the test split has no files.
+      test_pairs: As above, where the test split has no files.
     """
 
     name: str = setting("parallel", choices=("parallel",))

@@ -79,8 +79,11 @@ def _builder_module(data_config: DataConfig):
 
 def _builder_config(builder, data_config: DataConfig):
     match data_config:
-        case Multi30kConfig() | TatoebaConfig():
+        case Multi30kConfig():
             return f"{data_config.source_language}-{data_config.target_language}"
+        case TatoebaConfig():
+            languages = f"{data_config.source_language}-{data_config.target_language}"
+            return f"{languages}-lowercase" if data_config.lowercase else languages
         case ParallelConfig():
             return builder.parallel_text(
                 _corpus(builder, data_config, "train"),
@@ -88,6 +91,7 @@ def _builder_config(builder, data_config: DataConfig):
                 test=_corpus(builder, data_config, "test"),
                 validation_pairs=data_config.validation_pairs,
                 test_pairs=data_config.test_pairs,
+                lowercase=data_config.lowercase,
             )
     return None
 

@@ -155,6 +155,24 @@ def test_lowercase_lowers_sources_targets_and_references(parallel, tmp_path):
     assert prepare_text("Dog", CmudictConfig()) == "dog"
 
 
+@pytest.mark.parametrize("kind", ["bpe", "words", "characters"])
+def test_no_source_is_in_two_splits_once_it_is_lowered(tmp_path, kind):
+    forms = (str.lower, str.upper, str.title)
+    path = tmp_path / "train.tsv"
+    path.write_text(
+        "".join(f"{forms[n % 3](f'some words {n // 3}')}\tZiel {n}\n" for n in range(600))
+    )
+    config = ParallelConfig(
+        train_table=str(path), lowercase=True, subwords=SubwordsConfig(kind, 1000)
+    )
+    task = build_task(config, tmp_path / "vocab")
+    tokens = [  # ids would be those of unknown ones
+        {tuple(task.source_vocabulary.surfaces(source)) for source in split.sources}
+        for split in task.splits.values()
+    ]
+    assert all(not first & second for first, second in itertools.combinations(tokens, 2))
+
+
 def test_max_train_examples_takes_nested_samples(parallel, tmp_path):
     def sample(size):
         config = dataclasses.replace(parallel, max_train_examples=size)
@@ -194,7 +212,7 @@ def test_fingerprint_follows_the_texts(parallel, tmp_path):
     fingerprint = build_task(parallel, tmp_path / "a").fingerprint
     same = dataclasses.replace(parallel, batch_size=7, num_buckets=3)
     assert build_task(same, tmp_path / "a").fingerprint == fingerprint
-    for change in ({"lowercase": True}, {"max_train_examples": 30}, {"test_pairs": 2}):
+    for change in ({"lowercase": True}, {"max_train_examples": 30}, {"min_train_source_words": 5}):
         other = build_task(dataclasses.replace(parallel, **change), tmp_path / str(change))
         assert other.fingerprint != fingerprint
 

@@ -67,6 +67,41 @@ def test_pairs_of_a_source_line_are_held_out_together(write):
     assert not sources[1] & sources[2]
 
 
+@pytest.mark.parametrize(("line", "total"), [("No.", 1000), ("OK.", 10_000)])
+def test_a_line_that_is_repeated_three_hundred_times_is_trained_on(write, line, total):
+    lines = [line if number < 300 else f"en {number}" for number in range(total)]
+    table = write("table", [f"{source}\tde {number}" for number, source in enumerate(lines)])
+    splits = builder.read_splits(builder.parallel_text(builder.Corpus(table)))
+    sizes = {name: len(pairs) for name, pairs in splits.items()}
+    held_out = total // 10
+    assert sizes["validation"] == held_out
+    assert sizes["test"] == (total - held_out) // 10
+    assert sum(sizes.values()) == total
+    assert sum(source == line for source, _ in splits["train"]) == 300
+
+
+def _differing(number):
+    """Every line in four forms, which lower case and tokens do not tell apart."""
+    word = f"Word{number // 4}"
+    forms = f"the {word} x", f"The {word} x", f"THE {word.upper()}\u00a0X", f"the  {word}\u2581x"
+    return forms[number % 4]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_sources_are_held_out_with_what_they_will_be_equal_to(write, lowercase):
+    table = write("table", [f"{_differing(number)}\tde {number}" for number in range(400)])
+    corpus = builder.Corpus(table)
+    splits = builder.read_splits(builder.parallel_text(corpus, lowercase=lowercase))
+    form = (lambda text: text.lower()) if lowercase else str
+    sources = [
+        {" ".join(form(source).replace("\u2581", " ").split()) for source, _ in pairs}
+        for pairs in splits.values()
+    ]
+    assert not sources[0] & sources[1] and not sources[0] & sources[2]
+    assert not sources[1] & sources[2]
+    assert len(splits["validation"]) == 40
+
+
 def test_too_few_source_lines_are_an_error(write):
     table = write("table", [f"same\tde {number}" for number in range(50)])
     with pytest.raises(DataError, match="hold some out for validation, found 1"):
@@ -144,6 +179,7 @@ def test_the_name_follows_the_content(write):
     assert builder.parallel_text(_train(write)).name == name
     assert builder.parallel_text(_train(write), test_pairs=7).name != name
     assert builder.parallel_text(_train(write), validation_pairs=7).name != name
+    assert builder.parallel_text(_train(write), lowercase=True).name != name
     train = _train(write)
     write("train.de", _numbered(99, "de") + ["changed"])
     assert builder.parallel_text(train).name != name

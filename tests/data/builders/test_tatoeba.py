@@ -63,3 +63,16 @@ def test_real_archive_gives_every_translation_as_reference(real_data):
     references = dict(itertools.chain.from_iterable(examples.values()))
     assert {"Hallo!", "Grüß Gott!"} <= set(references["Hi."])
     assert sum(len(accepted) for accepted in references.values()) > 168_000
+
+
+def test_real_archive_in_lower_case_shares_no_sentence(real_data):
+    examples = load_examples(builder.Builder, "de-en-lowercase")
+    sides = [
+        [{example.source for example in split} for split in examples.values()],
+        [{each for example in split for each in example.references} for split in examples.values()],
+    ]
+    for sentences in sides:
+        for first, second in itertools.combinations(sentences, 2):
+            assert not first & second
+    references = dict(itertools.chain.from_iterable(examples.values()))
+    assert all(source == source.lower() for source in references)

@@ -1,5 +1,6 @@
 """parallel: the user's own text, as two files or one table."""
 
+import collections
 import dataclasses
 import hashlib
 
@@ -7,7 +8,7 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 from attention_jax.data.builders.blocks import Example, block_features, to_blocks
-from attention_jax.data.builders.splitting import fraction
+from attention_jax.data.builders.splitting import held_out_sources, normal_form
 from attention_jax.data.lines import MAX_LINE_CHARACTERS, read_lines, read_pairs
 from attention_jax.errors import DataError
 
@@ -49,20 +50,34 @@ class Corpus:
 
 @dataclasses.dataclass
 class ParallelText(tfds.core.BuilderConfig):
-    """The corpora of the splits; a missing one is held out from the training pairs."""
+    """The corpora of the splits; a missing one is held out from the training pairs.
+
+    Attributes:
+      train: Training pairs.
+      validation: Validation pairs, if they have files.
+      test: Likewise.
+      validation_pairs: How many to hold out where they have none.
+      test_pairs: Likewise.
+      lowercase: Whether texts will be put in lower case, so that sources which differ in case are
+        held out together.
+    """
 
     train: Corpus = Corpus("")
     validation: Corpus | None = None
     test: Corpus | None = None
     validation_pairs: int = 1000
     test_pairs: int = 1000
+    lowercase: bool = False
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Pairs of lines; every pair is an example in every split."""
 
-    VERSION = tfds.core.Version("1.0.0")
-    RELEASE_NOTES = {"1.0.0": "Two files or one table."}
+    VERSION = tfds.core.Version("1.1.0")
+    RELEASE_NOTES = {
+        "1.1.0": "Lines that are often repeated are not held out.",
+        "1.0.0": "Two files or one table.",
+    }
 
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(features=block_features(), disable_shuffling=True)
@@ -88,7 +103,9 @@ def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
         ("test", config.test, config.test_pairs),
     ):
         if corpus is None:
-            heldout[name], train = hold_out(train, name, count, config.train.source)
+            heldout[name], train = hold_out(
+                train, name, count, config.train.source, lowercase=config.lowercase
+            )
         else:
             heldout[name] = checked_pairs(corpus)
     return {"train": train, **heldout}
@@ -149,11 +166,17 @@ def checked_pairs(corpus: Corpus) -> list[Pair]:
     return pairs
 
 
-def hold_out(pairs: list[Pair], name: str, count: int, where: str) -> tuple[list[Pair], list[Pair]]:
-    """Takes about `count` pairs out, all pairs of a source line together.
+def hold_out(
+    pairs: list[Pair], name: str, count: int, where: str, *, lowercase: bool = False
+) -> tuple[list[Pair], list[Pair]]:
+    """Takes `count` pairs out, all pairs of a source line together; see `held_out_sources`.
 
-    The source lines with the smallest hashes are taken, whatever the order of the file. At most a
-    tenth of the pairs is taken.
+    Args:
+      pairs: The pairs.
+      name: The split that they are held out for.
+      count: How many; at most a tenth of the pairs is taken.
+      where: What messages call the text.
+      lowercase: Whether sources that differ in case are the same line.
 
     Returns:
       (held out, left over), both in the file's order.
@@ -162,23 +185,18 @@ def hold_out(pairs: list[Pair], name: str, count: int, where: str) -> tuple[list
       DataError: If there are too few different source lines to hold any out.
     """
     count = min(count, int(len(pairs) * _MAX_HELD_OUT_FRACTION) or 1)
-    occurrences: dict[str, int] = {}
-    for source, _ in pairs:
-        occurrences[source] = occurrences.get(source, 0) + 1
-    taken: set[str] = set()
-    total = 0
-    for source in sorted(occurrences, key=lambda source: fraction(f"{name}\t{source}")):
-        if total >= count:
-            break
-        taken.add(source)
-        total += occurrences[source]
-    left = [pair for pair in pairs if pair[0] not in taken]
-    if not left:
+    keys = [normal_form(source, lowercase=lowercase) for source, _ in pairs]
+    occurrences = collections.Counter(keys)
+    taken = held_out_sources(occurrences, name, count)
+    if len(taken) == len(occurrences):
         raise DataError(
             f"{where}: expected enough different source lines to hold some out for {name}, "
             f"found {len(occurrences)}; give {name} files of their own"
         )
-    return [pair for pair in pairs if pair[0] in taken], left
+    held_out, left = [], []
+    for key, pair in zip(keys, pairs, strict=True):
+        (held_out if key in taken else left).append(pair)
+    return held_out, left
 
 
 def parallel_text(train: Corpus, **fields) -> ParallelText:
@@ -192,7 +210,8 @@ def parallel_text(train: Corpus, **fields) -> ParallelText:
       DataError: If a file cannot be read.
     """
     config = ParallelText(name="unnamed", train=train, **fields)
-    digest = hashlib.sha256(f"{config.validation_pairs} {config.test_pairs}".encode())
+    sizes = f"{config.validation_pairs} {config.test_pairs}{' lower case' * config.lowercase}"
+    digest = hashlib.sha256(sizes.encode())
     for corpus in (config.train, config.validation, config.test):
         for path in (corpus.source, corpus.target) if corpus else ("", ""):
             digest.update(path.encode() + b"\0" + _content_digest(path))

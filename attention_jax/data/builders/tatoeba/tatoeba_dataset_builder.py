@@ -23,9 +23,16 @@ TEST_FRACTION = 0.02
 
 @dataclasses.dataclass
 class Direction(tfds.core.BuilderConfig):
-    """Which of the two languages is the source; the name is `source-target`."""
+    """Which of the two languages is the source; the name is `source-target`.
+
+    Attributes:
+      source_language: The one.
+      lowercase: Whether sentences are put in lower case, before they are split and gathered; the
+        name then ends in `-lowercase`.
+    """
 
     source_language: str = "en"
+    lowercase: bool = False
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
@@ -34,8 +41,9 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     VERSION = tfds.core.Version("1.0.0")
     RELEASE_NOTES = {"1.0.0": "The pairs of 2018-05-13."}
     BUILDER_CONFIGS = [
-        Direction(name="en-de", source_language="en"),
-        Direction(name="de-en", source_language="de"),
+        Direction(name=name + suffix, source_language=name[:2], lowercase=bool(suffix))
+        for suffix in ("", "-lowercase")
+        for name in ("en-de", "de-en")
     ]
 
     def _info(self) -> tfds.core.DatasetInfo:
@@ -47,7 +55,10 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
     def _split_generators(self, dl_manager):
         digest = storage.recorded_digests(__file__)[ARCHIVE]
-        splits = split_pairs(read_pairs(storage.obtain(f"tatoeba_deu/{ARCHIVE}", ADDRESS, digest)))
+        pairs = read_pairs(storage.obtain(f"tatoeba_deu/{ARCHIVE}", ADDRESS, digest))
+        if self.builder_config.lowercase:
+            pairs = [(english.lower(), german.lower()) for english, german in pairs]
+        splits = split_pairs(pairs)
         return {name: self._generate_examples(pairs) for name, pairs in splits.items()}
 
     def _generate_examples(self, pairs):
