@@ -98,7 +98,7 @@ def workdir_of(command: Sequence[str]) -> pathlib.Path | None:
     for argument, following in zip(command, [*command[1:], ""], strict=True):
         if argument in ("--workdir", "-workdir"):
             found = following
-        elif match := re.fullmatch(r"--?workdir=(.+)", argument):
+        elif match := re.fullmatch(r"--?workdir=(.+)", argument, re.DOTALL):
             found = match[1]
     return pathlib.Path(found).expanduser().absolute() if found else None
 
@@ -116,7 +116,7 @@ def split(arguments: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str
     options: dict[str, str] = {}
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
-        match = re.fullmatch(r"--(\w+)=(.*)", rest.pop(0))
+        match = re.fullmatch(r"--(\w+)=(.*)", rest.pop(0), re.DOTALL)
         if match is None or match[1] not in known:
             names = ", ".join(f"--{name}=VALUE" for name in known)
             raise ValueError(f"expected one of {names} or a command, found {arguments[0]!r}")

@@ -139,7 +139,7 @@ def load_config(location: str) -> ConfigDict:
     Raises:
       ConfigError: If there is no such file, or it fails.
     """
-    path, _, argument = location.partition(":")
+    path, argument = _file_and_argument(location)
     file = pathlib.Path(path)
     if not file.is_file():
         raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
@@ -163,6 +163,16 @@ def load_config(location: str) -> ConfigDict:
     if not isinstance(values, ConfigDict):
         raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
     return values
+
+
+def _file_and_argument(location: str) -> tuple[str, str]:
+    """Divides `FILE:ARGUMENT` at the first colon that a file's name comes before."""
+    parts = location.split(":")
+    for number in range(1, len(parts) + 1):
+        path = ":".join(parts[:number])
+        if pathlib.Path(path).is_file():
+            return path, ":".join(parts[number:])
+    return parts[0], ":".join(parts[1:])
 
 
 def require(name: str) -> str:

@@ -13,6 +13,7 @@ from absl import logging
 from attention_jax.data import storage
 from attention_jax.data.builders.blocks import Example, from_blocks
 from attention_jax.errors import DataError
+from attention_jax.paths import plainly_named
 
 SPLITS = ("train", "validation", "test")
 
@@ -31,14 +32,15 @@ def load_examples(builder_class: type, config: Any = None) -> dict[str, list[Exa
       DataError: If the data cannot be had, prepared or read.
     """
     root = storage.cache_root() / "datasets"
-    with storage.exclusive(root / "locks" / builder_class.name):
-        # A builder looks for prepared data when it is made, so not before the lock is held.
-        with _quiet():
-            builder = _builder(builder_class, root, config)
-        folder = Path(builder.data_dir)
-        if not folder.exists():
-            _prepare(builder, folder)
-    return {name: _read(builder, folder, name) for name in SPLITS}
+    with plainly_named(root) as plain:
+        with storage.exclusive(root / "locks" / builder_class.name):
+            # A builder looks for prepared data when it is made, so not before the lock is held.
+            with _quiet():
+                builder = _builder(builder_class, plain, root, config)
+            folder = root / Path(builder.data_dir).relative_to(plain)
+            if not folder.exists():
+                _prepare(builder, folder)
+        return {name: _read(builder, folder, name) for name in SPLITS}
 
 
 def _prepare(builder: tfds.core.DatasetBuilder, folder: Path) -> None:
@@ -69,10 +71,12 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
-def _builder(builder_class: type, root: Path, config: Any) -> tfds.core.DatasetBuilder:
+def _builder(
+    builder_class: type, plain: Path, root: Path, config: Any
+) -> tfds.core.DatasetBuilder:
     """Makes a builder, which reads the description of what has been prepared."""
     try:
-        return builder_class(data_dir=str(root), config=config, file_format="array_record")
+        return builder_class(data_dir=str(plain), config=config, file_format="array_record")
     except (DataError, OSError):
         raise
     except Exception as error:  # of the parser of descriptions

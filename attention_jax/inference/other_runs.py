@@ -1,6 +1,7 @@
 """Another run beside the one that is evaluated: an opponent, or one of the opposite direction."""
 
 import dataclasses
+import pathlib
 from collections.abc import Iterable, Sequence
 
 from attention_jax.data.tasks import Split, Task
@@ -34,7 +35,7 @@ class OtherRun:
         """
         try:
             path, _, step = place.rpartition("@")
-            is_step = bool(path) and step.isdecimal()
+            is_step = bool(path) and step.isdecimal() and not pathlib.Path(place).is_dir()
             step = int(step) if is_step else None
             run = load_run(path if is_step else place, step=step)
             if not getattr(run.model, "reads_source", True):

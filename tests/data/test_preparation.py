@@ -58,6 +58,15 @@ def test_load_examples_reads_back_what_was_prepared(cache, monkeypatch):
     assert {name: len(split) for name, split in first.items()} == smoke.SIZES
 
 
+@pytest.mark.parametrize("name", ["**", "a\\b[1]*?{0}\n", "a\udce9"])
+def test_the_cache_may_have_any_name(cache, monkeypatch, name):
+    monkeypatch.setenv("ATTENTION_JAX_CACHE", str(cache / name))
+    first = load_examples(smoke.Builder)
+    monkeypatch.setattr(smoke, "spelled", None)
+    assert load_examples(smoke.Builder) == first
+    assert os.listdir(cache) == [name] and (cache / name / FOLDER).is_dir()
+
+
 def test_load_examples_survives_a_kill_while_preparing(cache):
     killed = _start("die")
     output = killed.communicate(timeout=120)

@@ -24,6 +24,15 @@ def test_missing_config_is_named(launch, tmp_path):
     assert result.error.startswith("--config: expected a file such as")
 
 
+def test_a_config_file_may_have_a_colon_in_its_name(tmp_path):
+    code = "from ml_collections import ConfigDict\n\ndef get_config(arg='none'):\n"
+    (tmp_path / "a:b").mkdir()
+    (tmp_path / "a:b" / "c:d.py").write_text(f"{code}    return ConfigDict({{'arg': arg}})\n")
+    location = str(tmp_path / "a:b" / "c:d.py")
+    assert cli.load_config(location).arg == "none"
+    assert cli.load_config(f"{location}:x:y").arg == "x:y"
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [

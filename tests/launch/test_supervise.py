@@ -1,6 +1,7 @@
 """A supervisor starts what was cut off again, as long as it gets on."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from launch import supervisor
+from launch import children, supervisor
 
 # The program has no JAX in its own process; here other tests may have started it.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
@@ -134,3 +135,8 @@ def test_mistakes_are_one_line(repository, arguments, message):
         env={**os.environ, "PYTHON": sys.executable},
     )  # fmt: skip
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_run_directory_may_have_a_line_break_in_its_name():
+    assert children.workdir_of(["train", "--workdir=/a\nb"]) == pathlib.Path("/a\nb")
+    assert children.split(["--logs=a\nb", "train"], ["logs"]) == ({"logs": "a\nb"}, ["train"])

@@ -22,6 +22,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from attention_jax.errors import CheckpointError
+from attention_jax.paths import plainly_named
 from attention_jax.training import processes
 from attention_jax.training.checkpoints import manifest, retention
 from attention_jax.training.checkpoints.save_cost import SaveCost
@@ -91,6 +92,7 @@ class Checkpointer:
         self._read_only = read_only
         self._report = report
         self._manager: ocp.CheckpointManager | None = None
+        self._plain_name = contextlib.ExitStack()
         self._saving: int | None = None
         self._interim: set[int] = set()
         self.cost = SaveCost()
@@ -255,6 +257,7 @@ class Checkpointer:
                 with contextlib.suppress(Exception):
                     self._manager.close()
                 self._manager = None
+            self._plain_name.close()
 
     def _folders(self) -> list[int]:
         if not self.directory.is_dir():
@@ -304,7 +307,8 @@ class Checkpointer:
             async_options=ocp.AsyncOptions(post_finalization_callback=self._write_manifest),
         )
         with _one_line(failure):
-            self._manager = ocp.CheckpointManager(self.directory, options=options)
+            plain = self._plain_name.enter_context(plainly_named(self.directory))
+            self._manager = ocp.CheckpointManager(plain, options=options)
         return self._manager
 
     def _write_manifest(self) -> None:
@@ -358,15 +362,18 @@ class Checkpointer:
 
     def _load(self, step: int, like: Any) -> Checkpoint:
         names = _by_name(like)
-        with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader:
+        with (
+            plainly_named(self._path(step)) as path,
+            ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader,
+        ):
             try:
-                saved = ocp.StandardCheckpointHandler().metadata(self._path(step, "state")).tree
+                saved = ocp.StandardCheckpointHandler().metadata(path / "state").tree
             except Exception as error:
                 raise _Unreadable(_first_line(error)) from None
             _compare(step, expected=names, found=saved)
             try:
                 restored = reader.restore(
-                    self._path(step),
+                    path,
                     args=ocp.args.Composite(
                         state=ocp.args.StandardRestore(names),
                         data=ocp.args.JsonRestore(),

@@ -86,6 +86,24 @@ def test_restore_returns_none_in_a_new_directory(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("name", ["job[5]", "a*b", "**", "a\\b", "{0}?\n", "a\udce9"])
+def test_a_directory_may_have_any_name(tmp_path, name):
+    """To the library below some names are patterns; a sibling fits the second."""
+    shutil.copytree(saved_once(tmp_path / "a-b"), tmp_path / "axb")
+    directory = saved_once(tmp_path / name)
+    found = Checkpointer(directory).restore(_like(_state()))
+    assert found.step == 1
+    _assert_equal(found.state, _state(1))
+    assert sorted(os.listdir(directory)) == ["1"]
+
+
+def saved_once(folder: pathlib.Path) -> pathlib.Path:
+    """Saves a step below a folder and returns where."""
+    with Checkpointer(folder / "checkpoints") as checkpointer:
+        _save(checkpointer, 1)
+    return checkpointer.directory
+
+
 def test_restore_raises_for_a_step_that_is_not_there(tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint of step 3"):
         Checkpointer(tmp_path).restore(_like(_state()), step=3)

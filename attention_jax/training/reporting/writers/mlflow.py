@@ -5,11 +5,13 @@ with `mlflow ui --backend-store-uri=sqlite:///RUN/mlflow.db`. A training that is
 the same run.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from attention_jax.paths import plainly_named
 from attention_jax.training.reporting.writers import FAILED, FINISHED, INTERRUPTED, Opening
 
 PACKAGE = "mlflow"
@@ -35,9 +37,13 @@ class MLflow:
     def __init__(self, opening: Opening):
         from mlflow.tracking import MlflowClient
 
-        own = f"sqlite:///{opening.directory / 'mlflow.db'}"
-        self.place = os.environ.get("MLFLOW_TRACKING_URI", own)
-        self._client = MlflowClient(tracking_uri=self.place)
+        address = os.environ.get("MLFLOW_TRACKING_URI")
+        self.place = address or f"sqlite:///{opening.directory / 'mlflow.db'}"
+        self._plain_name = contextlib.ExitStack()
+        if not address:  # in which a question mark would begin options
+            directory = self._plain_name.enter_context(plainly_named(opening.directory))
+            address = f"sqlite:///{directory / 'mlflow.db'}"
+        self._client = MlflowClient(tracking_uri=address)
         if opening.run_id is None:
             self.run_id = self._create(opening)
         else:
@@ -52,7 +58,8 @@ class MLflow:
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def close(self, ending: str) -> None:
-        self._client.set_terminated(self.run_id, _STATUS[ending])
+        with self._plain_name:
+            self._client.set_terminated(self.run_id, _STATUS[ending])
 
     def _create(self, opening: Opening) -> str:
         from mlflow.entities import Param

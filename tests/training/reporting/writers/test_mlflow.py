@@ -64,6 +64,16 @@ def fake(install, monkeypatch):
     install("mlflow.entities", Metric=Metric, Param=Param)
 
 
+def test_no_sign_of_a_name_is_one_of_the_database_address(fake, opening, tmp_path):
+    (tmp_path / "a?b#[1]").mkdir()
+    run = dataclasses.replace(opening(), directory=tmp_path / "a?b#[1]")
+    writer = mlflow.open_writer(run)
+    assert writer.place == f"sqlite:///{run.directory}/mlflow.db"
+    scheme, database = FakeClient.last.uri.split(":///")
+    assert scheme == "sqlite" and not set(database) & set("?#[]")
+    writer.close(FINISHED)
+
+
 def test_a_run_is_told_config_steps_and_values(fake, opening, tmp_path):
     writer = mlflow.open_writer(opening())
     writer.write(5, "train", {"loss": 1.5})

@@ -1,0 +1,57 @@
+"""Paths as plain names, for libraries to which the signs of some names mean something.
+
+To the library below the checkpoints a directory `job[5]` is a pattern, and the backslash of another
+one separates names; so it is with TFDS and with addresses of databases. They are given a symbolic
+link to the directory instead.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from attention_jax.errors import UserError
+
+# Not below /gs, /s3 and the like, which they take for addresses of object stores.
+_PLAIN = re.compile(r"(?!/(gs|s3|az|hf)(/|\Z))[A-Za-z0-9/._=+-]*")
+_USUAL = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+@contextlib.contextmanager
+def plainly_named(directory: str | os.PathLike) -> Iterator[Path]:
+    """Yields a name of a directory that is letters, digits and `/._=+-`: its own, or a link's.
+
+    The link is made in the directory of temporary files, for this process alone, and removed after
+    the block. The directory need not exist yet.
+
+    Args:
+      directory: Any directory.
+
+    Raises:
+      UserError: If a link is needed and none can be made.
+    """
+    path = Path(directory).absolute()
+    if _PLAIN.fullmatch(str(path)):
+        yield path
+        return
+    folder = _private_folder(path)
+    try:
+        link = folder / "directory"
+        link.symlink_to(path, target_is_directory=True)
+        yield link
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _private_folder(path: Path) -> Path:
+    for place in (tempfile.gettempdir(), *_USUAL):
+        if _PLAIN.fullmatch(place):
+            with contextlib.suppress(OSError):
+                return Path(tempfile.mkdtemp(prefix="attention_jax_", dir=place))
+    raise UserError(
+        f"{path}: a name with other signs than letters, digits and /._=+- needs a directory for "
+        "temporary files in which a link can be made, found none (TMPDIR)"
+    )

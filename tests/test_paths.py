@@ -1,0 +1,46 @@
+"""Names of directories that mean something to libraries are hidden from them."""
+
+import os
+
+import pytest
+
+from attention_jax import paths
+from attention_jax.errors import UserError
+from attention_jax.paths import plainly_named
+
+# Patterns, templates and addresses to one library or another; and what is not UTF-8.
+NAMES = ("job[5]", "a*?b", "**", "{0}", "a\\b", "a b", "a\nb", "it's", 'a"b', "ü你", "a\udce9")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_with_signs_is_reached_by_a_plain_one(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with plainly_named(tmp_path / name) as plain:
+        (plain / "file").write_text("here")
+        link = str(plain)
+    assert (tmp_path / name / "file").read_text() == "here"
+    assert link.isascii() and not set(link) & set("[]*?{}\\ \n'\"")
+    assert not os.path.lexists(link) and not os.path.exists(os.path.dirname(link))
+
+
+def test_a_plain_name_is_kept(tmp_path):
+    with plainly_named(tmp_path / "run_1-2.x=3") as plain:
+        assert plain == tmp_path / "run_1-2.x=3"
+
+
+def test_what_looks_like_an_object_store_is_reached_by_another_name():
+    with plainly_named("/s3/bucket/run") as plain:
+        assert not str(plain).startswith("/s3/") and os.readlink(plain) == "/s3/bucket/run"
+    with plainly_named("/s3x/run") as plain:
+        assert str(plain) == "/s3x/run"
+
+
+def test_the_directory_of_the_link_has_a_plain_name_too(tmp_path, monkeypatch):
+    (tmp_path / "t[m]p").mkdir()
+    monkeypatch.setattr(paths.tempfile, "tempdir", str(tmp_path / "t[m]p"))
+    with plainly_named(tmp_path / "a b") as plain:
+        assert "t[m]p" not in str(plain)
+    monkeypatch.setattr(paths, "_USUAL", ())
+    with pytest.raises(UserError, match="a b: a name with other signs .*TMPDIR"):
+        with plainly_named(tmp_path / "a b"):
+            pass
