@@ -13,6 +13,7 @@ import numpy as np
 from absl import flags
 from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
+from attention_jax.commands import cli
 from attention_jax.configuration import typed
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.layers.attention import Mechanism
@@ -32,7 +33,6 @@ from attention_jax.training.run_directory import read_json
 from experiments.machine import hardware, named
 from experiments.speed.harness import Conditions, wait_until_quiet
 from experiments.tables import table
-from launch import cli
 
 USAGE = """
 Tests the claim of Vaswani et al. (2017, section 3.2.1) that dot-product attention is much faster

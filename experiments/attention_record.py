@@ -7,6 +7,7 @@ import numpy as np
 from absl import flags
 from jaxtyping import Float
 
+from attention_jax.commands import cli
 from attention_jax.data.config import DataConfig
 from attention_jax.data.storage import data_root
 from attention_jax.data.tasks import Split
@@ -41,7 +42,6 @@ from attention_jax.training.loop import count_parameters
 from attention_jax.training.run_directory import read_json
 from experiments import disagreement, measure_tables, sentence_measures
 from experiments.grid import Grid, Run
-from launch import cli
 
 USAGE = """
 Measures the attention and the translations of a trained run, sentence by sentence.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.data.tasks import Split, Texts
 from attention_jax.errors import UserError
 from attention_jax.inference.dropped_words import dropped_word_counts
@@ -18,7 +19,6 @@ from attention_jax.training.files import write_text
 from attention_jax.training.run_directory import read_json
 from experiments import attention_record, measure_tables, tables
 from experiments.sentence_measures import SentenceMeasure
-from launch import cli
 
 USAGE = """
 Compares trained and evaluated runs on the same data, with significance against the first one.

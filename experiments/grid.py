@@ -17,11 +17,11 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from attention_jax.commands import additions, cli
 from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.training.config import changed_fields, from_config_dict, template, to_plain
 from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory, read_json, writing
-from launch import additions, cli
 
 RECORD = ("config.json", "run.json", "results.json")
 _BLOCK = 4096  # bytes, which a full disk has no room for

@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.data.tasks import Split
 from attention_jax.inference.evaluate import Evaluation
 from attention_jax.inference.trained import TrainedRun, load_run, task_of
 from attention_jax.training.loop import count_parameters
 from experiments import sentence_bleu
 from experiments.sentence_bleu import SentenceBleu
-from launch import cli
 
 USAGE = """
 Evaluates a trained run on longer inputs: test sentences joined by twos, threes and fours.

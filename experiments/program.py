@@ -6,11 +6,11 @@ from pathlib import Path
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.training.run_directory import writing
 from experiments.grid import Grid, Run
 from experiments.runner import run_all
-from launch import cli
 
 OPTIONS = """
   --jobs=N          runs at a time, which share the cores (1)

@@ -6,6 +6,7 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.inference.evaluate import format_results
 from attention_jax.inference.pictures import draw_translations
@@ -15,7 +16,6 @@ from attention_jax.training.files import write_text
 from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import RunDirectory
 from experiments.records import keep_record, read_record
-from launch import cli
 
 USAGE = """
 Writes the part of the README that reports the main example, from the record of its run, and draws

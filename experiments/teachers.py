@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from attention_jax.commands import cli
 from attention_jax.data.alignment.aligners import align
 from attention_jax.data.tasks import Split, build_task
 from attention_jax.data.text.words import words_of_text
@@ -17,7 +18,6 @@ from attention_jax.training.run_directory import writing
 from experiments import attention_record, program
 from experiments import coverage_vs_supervised as experiment
 from experiments.grid import Run
-from launch import cli
 
 USAGE = """
 Measures the aligners that supervise attention on the test pairs that have gold links.

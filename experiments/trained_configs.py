@@ -7,6 +7,7 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.training.config import changed_fields, from_config_dict, to_plain
 from attention_jax.training.files import write_text
@@ -14,7 +15,6 @@ from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import read_json
 from experiments.records import keep_record, read_record, require_finished
 from experiments.tables import NOTHING, table
-from launch import cli
 
 USAGE = """
 Writes docs/results/configs.md: what the configs of this repository reach on their test sets.

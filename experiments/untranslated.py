@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+from attention_jax.commands import cli
 from attention_jax.data.tasks import Texts, build_task
 from attention_jax.errors import UserError
 from attention_jax.inference.dropped_words import dropped_word_counts
@@ -11,7 +12,6 @@ from attention_jax.training.run_directory import writing
 from experiments import coverage_vs_supervised as experiment
 from experiments import disagreement, program, untranslated_counts
 from experiments.grid import Run
-from launch import cli
 
 USAGE = """
 Measures the content words of the test sources that no word of an output is linked to. One aligner

@@ -91,6 +91,26 @@ def data_root() -> Path:
     return directory
 
 
+@pytest.fixture(scope="session")
+def launch():
+    """Runs a program: `launch("train", "--workdir=x", ...) -> Result`."""
+    from tests.programs import Commands
+
+    commands = Commands()
+    yield commands
+    commands.close()
+
+
+@pytest.fixture(scope="session")
+def trained() -> Path:
+    """The directory of a trained run; not to be changed."""
+    from tests.runs import smoke_run
+
+    directory, result = smoke_run()
+    assert result.returncode == 0, result.stderr
+    return directory
+
+
 @pytest.fixture
 def rng():
     """A JAX random key."""

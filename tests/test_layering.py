@@ -28,9 +28,10 @@ LAYERS = {
     "attention_jax.training": 4,
     "attention_jax.plotting": 4,
     "attention_jax.inference": 5,
-    "configs": 6,
-    "experiments": 6,
-    "launch": 6,
+    "attention_jax.commands": 6,
+    "configs": 7,
+    "experiments": 7,
+    "launch": 7,
 }
 INDEPENDENT = 3  # packages of this layer do not import one another
 MAY_USE_FLAX = ("attention_jax.layers", "attention_jax.models")
@@ -39,7 +40,8 @@ PURE_LIBRARIES = {"jax", "jaxtyping", "numpy"}
 IMPURE_MODULES = {"io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "urllib"}
 
 FILE_LINES = 500
-MAIN_LINES = 60
+MAIN_LINES = 70
+OF_MAINS = ("attention_jax.commands", "launch")
 FUNCTION_LINES = 80
 
 
@@ -118,8 +120,16 @@ def test_repository_is_read(repository):
             "attention_jax.ops.a.f: 81 lines, at most 80 allowed",
         ),
         (
-            {"launch/a.py": "def main():\n    pass\n" + "x = 1\n" * 59},
-            "launch.a: 61 lines, at most 60 allowed in a file with a main",
+            {"launch/a.py": "def main():\n    pass\n" + "x = 1\n" * 69},
+            "launch.a: 71 lines, at most 70 allowed in a file with a main",
+        ),
+        (
+            {"attention_jax/commands/a.py": "def main():\n    pass\n" + "x = 1\n" * 69},
+            "attention_jax.commands.a: 71 lines, at most 70 allowed in a file with a main",
+        ),
+        (
+            {"attention_jax/commands/a.py": "from configs import b", "configs/b.py": ""},
+            "attention_jax.commands.a: imports configs.b, which is above it",
         ),
     ],
 )
@@ -139,7 +149,8 @@ def test_problems_accepts_what_is_allowed(tmp_path):
             "attention_jax/search/beam.py": "from attention_jax.search import greedy",
             "attention_jax/search/greedy.py": "",
             "attention_jax/training/loop.py": "import attention_jax.search.beam",
-            "launch/train.py": "from attention_jax.training import loop\ndef main():\n    pass",
+            "attention_jax/commands/train.py": "from attention_jax.training import loop",
+            "launch/train.py": "from attention_jax.commands.train import run",
         },
     )
     assert problems(tmp_path) == []
@@ -214,7 +225,7 @@ def _size_problems(name: str, tree: ast.Module, source: str) -> Iterator[str]:
     if lines > FILE_LINES:
         yield f"{name}: {lines} lines, at most {FILE_LINES} allowed"
     is_main = any(function.name == "main" for function in functions)
-    if name.startswith("launch.") and is_main and lines > MAIN_LINES:
+    if _package(name) in OF_MAINS and is_main and lines > MAIN_LINES:
         yield f"{name}: {lines} lines, at most {MAIN_LINES} allowed in a file with a main"
     for function in functions:
         length = function.end_lineno - function.lineno + 1

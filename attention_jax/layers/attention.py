@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from attention_jax.layers.mechanism import MechanismParts, build_parts, find_mechanism
 from attention_jax.layers.parameters import Initialization, Parameter, declare
-from attention_jax.ops import attend as attention
+from attention_jax.ops.attend import attend, init_state, make_memory, observe
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 
@@ -108,7 +108,7 @@ class Mechanism:
         **aux: Array,
     ) -> Memory:
         """Prepares a source: `*B S Dk`, `*B S Dv` and `*B S` become a memory."""
-        make = functools.partial(attention.make_memory, self.parts.spec)
+        make = functools.partial(make_memory, self.parts.spec)
         if not self._has_head_axis:
             return make(params, keys, values, mask, positions, **aux)
         axis = keys.ndim - 2
@@ -125,7 +125,7 @@ class Mechanism:
 
     def init_state(self, params: Params, memory: Memory) -> State:
         """Returns what is carried into the first query."""
-        init = functools.partial(attention.init_state, self.parts.spec)
+        init = functools.partial(init_state, self.parts.spec)
         if not self._has_head_axis:
             return init(params, memory)
 
@@ -149,7 +149,7 @@ class Mechanism:
         where: Bool[Array, "*B"] | None = None,
     ) -> State:
         """Tells what became known since the last query; see `ops.attend.observe`."""
-        tell = functools.partial(attention.observe, self.parts.spec, observed=observed, where=where)
+        tell = functools.partial(observe, self.parts.spec, observed=observed, where=where)
         if not self._has_head_axis:
             return tell(params, memory, state)
 
@@ -182,7 +182,7 @@ class Mechanism:
         axis = query.ndim - 2
         memory = self._with_batch_axes(memory, axis)
         if not self._has_head_axis:
-            return attention.attend(self.parts.spec, params, query, memory, state, rng=rng, **call)
+            return attend(self.parts.spec, params, query, memory, state, rng=rng, **call)
         state = self.init_state(params, memory) if state is None else state
         heads, part = self.parts.heads, None
         if heads is None:
@@ -192,7 +192,7 @@ class Mechanism:
         def one_head(shared: Params, own: Any, memory: Memory, state: State, part: Any) -> Any:
             own, rng = own
             params, asked = {**shared, **own}, query if part is None else part
-            return attention.attend(self.parts.spec, params, asked, memory, state, rng=rng, **call)
+            return attend(self.parts.spec, params, asked, memory, state, rng=rng, **call)
 
         own = (self._of_queries(params), rngs)
         output, state = self._over_heads(one_head, params, own, memory, axis, state, part)

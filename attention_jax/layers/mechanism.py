@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from attention_jax.layers import mechanisms
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops import attend as attention
+from attention_jax.ops.attend import AttentionSpec
 from attention_jax.types import Array, Params
 
 
@@ -65,7 +65,7 @@ class MechanismParts(NamedTuple):
       heads: How its heads are laid out, where they are not equal parts of the depths.
     """
 
-    spec: attention.AttentionSpec
+    spec: AttentionSpec
     parameters: Mapping[str, Parameter]
     is_alignment: bool = True
     reads_query: bool = True

@@ -1,1 +1,158 @@
 """Pure jax.numpy functions: the mathematics of attention and recurrence, with no modules."""
+
+from attention_jax.ops.attend import (
+    AttentionSpec,
+    Tracker,
+    attend,
+    average_values,
+    init_state,
+    keep_memory,
+    keep_query,
+    make_memory,
+    observe,
+)
+from attention_jax.ops.bands import (
+    Band,
+    Blocks,
+    in_blocks,
+    join,
+    reach,
+    rows_of_blocks,
+    split_memory,
+    split_queries,
+)
+from attention_jax.ops.convolutions import average_window, convolve, gated_linear_unit
+from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.fused_dot import fused_dot_context
+from attention_jax.ops.lookup import look_up, take_slots
+from attention_jax.ops.lstmn import run_lstmn
+from attention_jax.ops.masks import masked_mean, shift_right, time_major, zero_padding
+from attention_jax.ops.normalization import layer_norm, rms_norm
+from attention_jax.ops.normalizers import (
+    NORMALIZERS,
+    Normalizer,
+    entmax15,
+    entmax15_normalizer,
+    gaussian_window,
+    masked_softmax,
+    softmax_normalizer,
+    sparsemax,
+    sparsemax_normalizer,
+)
+from attention_jax.ops.positions import alibi_slopes, rotate, sinusoidal_positions, slot_offsets
+from attention_jax.ops.precision import for_sums
+from attention_jax.ops.products import add_bias, multiply_rows
+from attention_jax.ops.recurrent import (
+    CELLS,
+    Cell,
+    gru_reset_before_step,
+    gru_step,
+    lstm_step,
+    run_cell,
+)
+from attention_jax.ops.scores import (
+    additive_scores,
+    concat_scores,
+    dot_scores,
+    general_scores,
+    location_scores,
+    project_general_keys,
+    scaled_dot_scores,
+)
+from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
+from attention_jax.ops.step_program import Operation, Program
+from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
+from attention_jax.ops.trackers import (
+    coverage,
+    coverage_embedding,
+    neural_coverage,
+    previous_weights,
+)
+from attention_jax.ops.windows import (
+    Window,
+    WindowFunction,
+    gather_from_rows,
+    gather_window,
+    scatter_window,
+    window_around,
+)
+
+__all__ = [
+    "AttentionSpec",
+    "Band",
+    "Blocks",
+    "CELLS",
+    "Cell",
+    "NORMALIZERS",
+    "Normalizer",
+    "Operation",
+    "Program",
+    "Tracker",
+    "Window",
+    "WindowFunction",
+    "add_bias",
+    "additive_scores",
+    "alibi_slopes",
+    "attend",
+    "attend_sharded",
+    "average_values",
+    "average_window",
+    "concat_scores",
+    "convolve",
+    "coverage",
+    "coverage_embedding",
+    "deferred_scan",
+    "dot_scores",
+    "entmax15",
+    "entmax15_normalizer",
+    "for_sums",
+    "fused_dot_context",
+    "gated_linear_unit",
+    "gather_from_rows",
+    "gather_window",
+    "gaussian_window",
+    "general_scores",
+    "gru_reset_before_step",
+    "gru_step",
+    "in_blocks",
+    "init_state",
+    "join",
+    "keep_memory",
+    "keep_query",
+    "layer_norm",
+    "location_scores",
+    "look_up",
+    "lstm_step",
+    "make_memory",
+    "masked_mean",
+    "masked_softmax",
+    "multiply_rows",
+    "neighbourhood",
+    "neural_coverage",
+    "observe",
+    "previous_weights",
+    "project_general_keys",
+    "query_position",
+    "reach",
+    "rms_norm",
+    "rotate",
+    "rows_of_blocks",
+    "run_cell",
+    "run_lstmn",
+    "scaled_dot_scores",
+    "scatter_window",
+    "sharded_softmax",
+    "shift_right",
+    "sinusoidal_positions",
+    "slot_offsets",
+    "slot_positions",
+    "softmax_normalizer",
+    "sparsemax",
+    "sparsemax_normalizer",
+    "split_memory",
+    "split_queries",
+    "take_slots",
+    "time_major",
+    "window_around",
+    "zero_padding",
+]

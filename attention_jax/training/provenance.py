@@ -66,8 +66,12 @@ def now() -> str:
 def command_line() -> str:
     """Returns the command that started this process, as one could type it."""
     module = getattr(sys.modules["__main__"], "__spec__", None)
-    program = ["-m", module.name] if module is not None else sys.argv[:1]
-    return shlex.join(["python", *program, *sys.argv[1:]])
+    script = pathlib.Path(sys.argv[0]).name
+    if module is not None:
+        program = ["python", "-m", module.name]
+    else:
+        program = [script] if script.startswith("attention-") else ["python", sys.argv[0]]
+    return shlex.join([*program, *sys.argv[1:]])
 
 
 def commit() -> str | None:

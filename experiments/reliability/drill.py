@@ -8,10 +8,10 @@ from pathlib import Path
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from experiments.reliability import damage, interruptions, numbers, report, storage
 from experiments.reliability.bench import Bench, Skipped
-from launch import cli
 
 USAGE = """
 Kills trainings, fills their disk, damages their checkpoints, feeds them bad numbers; then checks

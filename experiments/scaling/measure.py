@@ -9,6 +9,7 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.training.provenance import command_line, commit, is_of_this_code, now
 from experiments.machine import hardware
@@ -17,7 +18,6 @@ from experiments.scaling.series import CPU, GPU, TPU, Point, Series, all_series
 from experiments.speed import report
 from experiments.speed.benchmark import command_without_paths
 from experiments.speed.harness import Conditions, Measurement, measure, summary
-from launch import cli
 
 USAGE = """
 Measures the time of a training step and tokens in a second over batch size, length, depth, length

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
-from launch import cli
 
 USAGE = r"""
 Plans a training on devices that are not at hand: memory of each, and what they exchange.

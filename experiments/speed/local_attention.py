@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.configuration import typed
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.mechanism import find_config
@@ -21,7 +22,6 @@ from attention_jax.training.provenance import commit, now, short_commit
 from attention_jax.training.run_directory import writing
 from experiments.machine import hardware, named
 from experiments.speed import report
-from launch import cli
 
 USAGE = """
 Measures what one query costs inside a recurrence, forward and backward, as the source grows: for

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from experiments.speed import report
 from experiments.speed.benchmark import (
@@ -15,7 +16,6 @@ from experiments.speed.benchmark import (
     is_current,
     run_workload,
 )
-from launch import cli
 
 _TORCH = flags.DEFINE_string("torch_python", "", "A Python that has PyTorch.")
 _JOEYNMT = flags.DEFINE_string("joeynmt_python", "", "A Python that has JoeyNMT.")

@@ -10,8 +10,8 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.commands import cli
 from experiments import machine, tables
-from launch import cli
 
 USAGE = """
 Trains the model of the comparisons, saves now and then, and measures for how long a save holds

@@ -7,8 +7,8 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import RunDirectoryError
-from launch import cli
 
 USAGE = """
 Trains on CMUdict with its length buckets, until every shape was met and then 500 steps more, and

@@ -29,7 +29,7 @@ for example:
 
 from absl import flags
 
-from launch import cli
+from attention_jax.commands import cli
 
 for name in ("name", "image", "topology", "bucket", "claim", "data", "service_account", "out"):
     flags.DEFINE_string(name, None, "See above.")

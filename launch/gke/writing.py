@@ -7,12 +7,12 @@ from pathlib import Path
 import yaml
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.training.aot.targets import parse_target
 from attention_jax.training.config import from_config_dict
 from attention_jax.training.files import write_text
 from attention_jax.training.sharding.mesh import mesh_sizes
-from launch import cli
 from launch.gke.jobset import Request, jobset
 
 

@@ -3,6 +3,7 @@
 import jax
 import pytest
 
+from attention_jax.commands import cli
 from attention_jax.inference.reverse import reverse_run
 from attention_jax.inference.run import run_experiment
 from attention_jax.inference.trained import load_run
@@ -11,7 +12,6 @@ from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.training.config import from_config_dict
 from attention_jax.training.run_directory import read_json
-from launch import cli
 
 
 @pytest.fixture(scope="module", params=[0.0, 4.0], ids=["apart", "together"])

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.commands import cli
 from attention_jax.configuration import plain
 from attention_jax.data.config import CmudictConfig
 from attention_jax.data.tasks import build_task
@@ -23,7 +24,6 @@ from attention_jax.inference.translate import Translator
 from attention_jax.training.config import from_config_dict, to_plain
 from attention_jax.training.loop import hash_parameters
 from attention_jax.training.run_directory import read_json
-from launch import cli
 from tests.training.tiny import tiny_config
 
 OBJECTIVES = {"nll": {}, "reverse_nll": {}, "bilingual_symmetry": {"schedule": {"start_steps": 3}}}

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.commands import cli
 from attention_jax.errors import ConfigError, RunDirectoryError, UserError
 from attention_jax.inference.run import adopt_config, open_checkpoints, run_experiment
 from attention_jax.inference.trained import load_run
@@ -23,7 +24,6 @@ from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.updates.schedules import Plateau
-from launch import cli
 from tests.training.tiny import tiny_config
 
 pytestmark = pytest.mark.early

@@ -10,12 +10,12 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.commands.local_job import free_port
 from attention_jax.data.config import SmokeConfig
 from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import DataError, UserError
 from attention_jax.training import processes
-from launch.local_job import free_port
 
 PREFIX = "ATTENTION_JAX_"
 PLACE = {"COORDINATOR": "host:1234", "NUM_PROCESSES": "4", "PROCESS_ID": "3"}

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import optax
 
+from attention_jax.commands.cli import load_config
 from attention_jax.configuration import typed
 from attention_jax.models import build_model, find_config
 from attention_jax.objectives import add_pairs, build_objective
@@ -25,7 +26,6 @@ from attention_jax.training.updates.optimizers import Adam, build_optimizer
 from attention_jax.training.updates.schedules import Constant, build_schedule
 from attention_jax.training.updates.state import start_state
 from attention_jax.training.updates.step import make_eval_step, make_train_step
-from launch.cli import load_config
 
 VOCABULARY = 40
 ROWS = 20  # neither by 8 nor by 16: filler rows are added

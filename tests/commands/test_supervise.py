@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from launch import children, supervisor
+from attention_jax.commands import children, supervisor
 
 # The program has no JAX in its own process; here other tests may have started it.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")

@@ -15,7 +15,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-_MODULE = "tests.launch.commands"
+_MODULE = "tests.programs"
 
 
 @dataclasses.dataclass(frozen=True)

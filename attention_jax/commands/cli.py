@@ -3,6 +3,7 @@
 Nothing heavy is imported before it is needed, so that `--help` and mistakes are answered at once.
 """
 
+import contextlib
 import difflib
 import errno
 import functools
@@ -16,14 +17,14 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
+from attention_jax.commands import additions, mistakes, names
 from attention_jax.errors import ConfigError, UserError
-from launch import additions, mistakes
 
 _FAILED, _INTERRUPTED = 2, 130
 _OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
@@ -34,14 +35,14 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
 
     Args:
       main: The program; what it returns is the exit code, None for 0.
-      usage: What `--help` prints.
+      usage: What `--help` prints, with the names that programs have in the clone.
       prepare: Gets the command line, defines flags that depend on it, and returns what is left
         for the flags to parse.
     """
     _quieten_libraries()
     app.run(
         lambda argv: _guarded(main),
-        flags_parser=functools.partial(_parse, usage=usage.strip(), prepare=prepare),
+        flags_parser=functools.partial(_parse, usage=names.usage(usage.strip()), prepare=prepare),
     )
 
 
@@ -147,10 +148,10 @@ def load_config(location: str) -> ConfigDict:
     if spec is None:
         raise ConfigError(f"--config: expected a Python file, found {path}")
     module = importlib.util.module_from_spec(spec)
-    sys.dont_write_bytecode, old = True, sys.dont_write_bytecode
     try:
-        spec.loader.exec_module(module)
-        values = module.get_config(argument) if argument else module.get_config()
+        with _importing_from_here():
+            spec.loader.exec_module(module)
+            values = module.get_config(argument) if argument else module.get_config()
     except UserError:
         raise
     except Exception as error:
@@ -158,8 +159,6 @@ def load_config(location: str) -> ConfigDict:
         if not isinstance(error, ValueError):  # by which a config file refuses its argument
             message = f"{type(error).__name__}: {message}"
         raise ConfigError(f"{location}: {message}") from None
-    finally:
-        sys.dont_write_bytecode = old
     if not isinstance(values, ConfigDict):
         raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
     return values
@@ -173,6 +172,20 @@ def _file_and_argument(location: str) -> tuple[str, str]:
         if pathlib.Path(path).is_file():
             return path, ":".join(parts[number:])
     return parts[0], ":".join(parts[1:])
+
+
+@contextlib.contextmanager
+def _importing_from_here() -> Iterator[None]:
+    """Lets a config file import what the working directory holds, as under `python -m`."""
+    here, old = os.getcwd(), sys.dont_write_bytecode
+    sys.path.insert(0, here)
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # the file has taken it out
+            sys.path.remove(here)
+        sys.dont_write_bytecode = old
 
 
 def require(name: str) -> str:

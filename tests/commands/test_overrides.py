@@ -6,9 +6,9 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
+from attention_jax.commands import additions, cli
 from attention_jax.errors import ConfigError
 from attention_jax.training import config as configs
-from launch import additions, cli
 
 
 @pytest.fixture

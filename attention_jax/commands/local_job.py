@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from launch import children
+from attention_jax.commands import children
 
 _POLL_SECONDS = 0.1
 _KILL_AFTER_SECONDS = 30.0

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from launch.local_job import shares_of_gpus, worst
+from attention_jax.commands.local_job import shares_of_gpus, worst
 
 SHOW = "import os; print(*(os.environ['ATTENTION_JAX_' + n] for n in ('COORDINATOR',\
  'NUM_PROCESSES', 'PROCESS_ID')))"
@@ -111,7 +111,8 @@ def test_processes_do_not_outlive_a_launcher_that_is_killed(waiting):
 
 def test_the_rest_is_killed_if_it_does_not_notice(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_JAX_HEARTBEAT_SECONDS", "1")
-    body = "import launch.local_job as job, launch.local as local; job._KILL_AFTER_SECONDS = 0.0; "
+    body = "from attention_jax.commands import local, local_job; "
+    body += "local_job._KILL_AFTER_SECONDS = 0.0; "
     body += "sys.argv = ['local', *sys.argv[1:]]; sys.exit(local.main())"
     child = END + "import time; time.sleep(100) if n else sys.exit(75)"
     done = subprocess.run(

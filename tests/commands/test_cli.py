@@ -2,8 +2,8 @@
 
 import pytest
 
+from attention_jax.commands import cli
 from attention_jax.training import host_memory
-from launch import cli
 
 CONFIG = "--config=configs/quickstart.py:smoke"
 

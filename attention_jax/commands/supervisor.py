@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from launch import children
+from attention_jax.commands import children
 
 _POLL_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 300.0

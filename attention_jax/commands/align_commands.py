@@ -8,10 +8,10 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.commands import cli
 from attention_jax.errors import DataError, UserError
 from attention_jax.evaluation import symmetrization
 from attention_jax.evaluation.symmetrization import METHODS
-from launch import cli
 
 _DIRECTIONS = ("forward", "reverse")
 _DEFAULT = "grow-diag-final-and"

@@ -1,0 +1,61 @@
+r"""Aligns the words of a parallel corpus, combines the two directions, scores alignments.
+
+usage: python -m launch.align train --source=TEXT --target=TEXT --output=LINKS [options]
+       python -m launch.align symmetrize --forward=LINKS --reverse=LINKS --output=LINKS [options]
+       python -m launch.align score --gold=LINKS --hypothesis=LINKS [options]
+
+train: one tokenised sentence a line; every line gets links 0-0 1-2, source-target from 0
+  --method          hmm (default), ibm1, or eflomal where it is installed
+  --symmetrization  intersection, union, grow-diag, grow-diag-final or grow-diag-final-and (default)
+                    of both directions; or one alone: forward (a target word has at most one link)
+                    or reverse (a source word has)
+symmetrize:
+  --method          as --symmetrization above
+  --strict          grow only by links of which neither word is linked yet, not just one
+  --transposed      the links of --reverse are target-source
+score: prints precision, recall, AER and the number of links, over all lines together
+  --gold            sure links 1-1, possible ones 1?1 or 1p1; or, for some lines only,
+                    NUMBER<TAB>LINKS with lines counted from 0
+  --gold_base=1     the number of a first word, 0 or 1; also --hypothesis_base=0. These are the
+                    defaults; --alignment_base of launch.evaluate is 0 by default
+  --transposed      the links of --hypothesis are target-source
+  --source --target the texts, to check that no link is outside of them
+
+for example:
+  python -m launch.align train --source=train.en --target=train.de --output=train.en-de.links
+  python -m launch.align score --gold=test.gold --hypothesis=test.links
+
+Texts may be gzip files; the directory of --output must exist. Mistakes are answered with one line
+and code 2, and nothing is written.
+"""
+
+from absl import flags
+
+from attention_jax.commands import cli
+from attention_jax.commands.align_commands import COMMANDS
+from attention_jax.errors import UserError
+
+
+def define_flags() -> None:
+    """Flags of the command line."""
+    flags.DEFINE_enum("command", None, list(COMMANDS), "What to do.")
+
+
+def main() -> None:
+    """Runs the command."""
+    COMMANDS[cli.require("command")].run()
+
+
+def prepare(argv: list[str]) -> list[str]:
+    """Makes the command a flag and defines the flags that go with it."""
+    command = argv[1] if len(argv) > 1 else "none"
+    if command not in COMMANDS:
+        raise UserError(f"expected a command, {', '.join(COMMANDS)}; found {command}")
+    COMMANDS[command].define_flags()
+    return [argv[0], f"--command={command}", *argv[2:]]
+
+
+def run() -> None:
+    """Runs the program."""
+    define_flags()
+    cli.run(main, __doc__, prepare)

@@ -1,0 +1,66 @@
+"""Evaluates a trained run: perplexity, outputs, scores, alignments, pictures.
+
+usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.FIELD=VALUE]
+
+  --workdir        the directory of a run that launch.train made
+  --split          train, validation or test; several with commas (default: as in the config)
+  --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
+  --against        other runs, with commas between (DIRECTORY@STEP for a checkpoint), each searched
+                   as its config says: in the viewer, and by paired bootstrap: the difference, its
+                   95 % interval, and p: how probable one so large is if both are equally good
+  --dropped_words  aligns sources with outputs for words left untranslated; half a minute
+  --heads          measures every head (from 0): what it attends to, AER, what is lost without it
+  --alignment      a file of gold links for one split: attention while its references are written
+                   is compared with them (AER, match and probability mass); as for `launch.align
+                   score --gold`, but from 0 (there 1) unless --alignment_base=1. Only with it:
+  --alignment_source --alignment_target: files of the words that the links count, if others
+  --alignment_threshold: also scores the links with at least this weight, such as 0.2
+  --alignment_shift: links from the step after (1) or before (-1) a word's; default: as taught
+  --reverse        a run of the opposite direction to symmetrise with; one of both has its own
+
+for example:
+  python -m launch.evaluate --workdir=runs/quickstart --split=test
+  python -m launch.evaluate --workdir=runs/mine --split=test --against=runs/other
+
+Writes results.json, predictions.SPLIT.txt and .tsv, alignments.SPLIT.txt, viewer.SPLIT.html,
+comparison.SPLIT.json, heads.SPLIT.tsv and plots/, in place of what they held for these splits.
+"""
+
+from absl import flags
+
+from attention_jax.commands import cli
+
+GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
+
+
+def define_flags() -> None:
+    """Flags of the command line."""
+    for name in ("workdir", "reverse", "alignment", *GOLD[2:]):
+        flags.DEFINE_string(name, None, "See above.")
+    flags.DEFINE_list("split", None, "The splits.")
+    flags.DEFINE_list("against", [], "Other runs.")
+    flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
+    flags.DEFINE_integer("alignment_shift", None, "Whose attention links a word.", -1, 1)
+    flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
+    flags.DEFINE_boolean("dropped_words", False, "Whether an aligner is asked.")
+    flags.DEFINE_boolean("heads", False, "Whether heads are measured.")
+
+
+def main() -> None:
+    """Evaluates the splits that were asked for."""
+    from attention_jax.inference import evaluation_request as requests
+    from attention_jax.inference.trained import load_run, task_of
+
+    cli.use_compilation_cache()
+    gold = requests.GoldFiles(*map(cli.value, GOLD))
+    asked = {name: cli.value(name) for name in requests.FLAGS}
+    run = load_run(cli.require("workdir"), cli.overridden("search"))
+    task = task_of(run)
+    request = requests.EvaluationRequest(gold=gold, **asked)
+    print(*requests.evaluate_as_asked(run, task, request, cli.note), sep="\n")
+
+
+def run() -> None:
+    """Runs the program."""
+    define_flags()
+    cli.run(main, __doc__, cli.prepare_search)

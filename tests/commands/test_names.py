@@ -1,0 +1,20 @@
+"""Programs are called in their usage as they were called on the command line."""
+
+import pytest
+
+from attention_jax.commands import names
+
+TEXT = "usage: python -m launch.compile_check\n  launch/local.sh 2 python -m launch.train; launch.x"
+
+
+@pytest.mark.parametrize("program", ["launch/train.py", "train", "/usr/bin/pytest"])
+def test_the_clone_has_its_own_names(monkeypatch, program):
+    monkeypatch.setattr("sys.argv", [program])
+    assert names.usage(TEXT) == TEXT
+
+
+def test_installed_programs_have_theirs(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/home/me/.venv/bin/attention-align"])
+    assert names.usage(TEXT) == (
+        "usage: attention-compile-check\n  attention-local 2 attention-train; attention-x"
+    )
