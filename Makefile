@@ -8,6 +8,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+ACCELERATORS := cuda cuda12 tpu
 JOBS ?= 2
 PYTEST_FLAGS ?=
 LOCK_FLAGS ?=
@@ -50,6 +51,7 @@ types: setup-dev  ## Check annotations statically; advice, the tests check them 
 lock: $(BIN)/uv  ## Pin exact versions within pyproject.toml's ranges, for every supported Python
 	$(call compile,requirements.txt)
 	$(call compile,requirements-dev.txt,--extra dev --constraint requirements.txt)
+	$(foreach extra,$(ACCELERATORS),$(call compile_extra,$(extra)))
 
 clean:  ## Remove .venv and caches; runs/ stays
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
@@ -87,4 +89,11 @@ define compile
 	$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" \
 	  --output-file $(1) $(2) $(LOCK_FLAGS)
+endef
+
+# Only what an extra adds to requirements.txt: the two are installed together.
+define compile_extra
+	$(call compile,requirements-$(1).txt,--extra $(1) --constraint requirements.txt \
+	  $$(sed -nE 's/^([a-z0-9-]+)==.*/--no-emit-package=\1/p' requirements.txt | sort -u))
+
 endef

@@ -5,12 +5,15 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 
 import pytest
 
 import attention_jax
 
 PINS = ("requirements.txt", "requirements-dev.txt")
+ACCELERATORS = ("cuda", "cuda12", "tpu")  # each has a file with what it adds to requirements.txt
+EXTRA_PINS = tuple(f"requirements-{name}.txt" for name in ACCELERATORS)
 TRAINER_LIBRARIES = (  # flax itself needs absl
     "array_record",
     "grain",
@@ -26,14 +29,14 @@ TRAINER_LIBRARIES = (  # flax itself needs absl
 )
 
 
-@pytest.mark.parametrize("name", PINS)
+@pytest.mark.parametrize("name", PINS + EXTRA_PINS)
 def test_pins_have_hashes(repository, name):
     for entry in _entries(repository / name):
         assert re.match(r"[a-z0-9-]+==[0-9][^ ]* ", entry), f"not an exact pin: {entry[:80]}"
         assert "--hash=sha256:" in entry, f"without a hash: {entry[:80]}"
 
 
-@pytest.mark.parametrize("name", PINS)
+@pytest.mark.parametrize("name", PINS + EXTRA_PINS)
 def test_pins_name_no_host_and_no_path(repository, name):
     text = (repository / name).read_text(encoding="utf-8")
     assert not re.search(r"://|--[a-z-]*index|--find-links|--trusted-host|@ |file:|/", text)
@@ -51,6 +54,20 @@ def test_pins_serve_both_python_lines(repository, name):
     jax = [entry for entry in _entries(repository / name) if entry.startswith("jax==")]
     markers = sorted(re.search(r"; (.*?) (--hash|$)", entry).group(1) for entry in jax)
     assert markers == ["python_full_version < '3.12'", "python_full_version >= '3.12'"]
+
+
+@pytest.mark.parametrize("name", EXTRA_PINS)
+def test_pins_of_accelerators_add_to_the_others(repository, name):
+    pins, added = (
+        dict(_versions(repository / file)) for file in ("requirements.txt", name)
+    )  # fmt: skip
+    assert added and not pins.keys() & added.keys()
+    for marker in ("python_full_version < '3.12'", "python_full_version >= '3.12'"):
+        plugins = [package for package, when in added if when == marker]
+        assert plugins
+        for package in plugins:
+            if package.startswith("jax-"):
+                assert added[package, marker] == pins["jax", marker]
 
 
 def test_pins_of_both_files_agree(repository):
@@ -134,6 +151,13 @@ def _entries(path) -> list[str]:
     """Returns one line per pin, with its hashes."""
     text = re.sub(r"#.*", "", path.read_text(encoding="utf-8")).replace("\\\n", " ")
     return [re.sub(r"\s+", " ", line).strip() + " " for line in text.splitlines() if line.strip()]
+
+
+def _versions(path) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yields (package, marker), version of every pin; the marker is empty where there is none."""
+    for entry in _entries(path):
+        package, version, marker = re.match(r"(.*?)==(\S+)(?: ; (.*?))? --hash", entry).groups()
+        yield (package, marker or ""), version
 
 
 def _imported_modules(path) -> set[str]:

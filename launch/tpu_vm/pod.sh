@@ -134,11 +134,16 @@ case "$stage" in
     ;;
   setup)
     [ -f launch/train.py ] || fail "expected to be called from the root of the repository, found $PWD"
-    archive=${TMPDIR:-/tmp}/attention_jax-$name.tar.gz
+    # A folder that nobody else can have made or write to, and that goes however this ends.
+    folder=${TMPDIR:-/tmp}/attention_jax.XXXXXX
+    if [ "$dry_run" = 0 ]; then
+      folder=$(mktemp -d "$folder")
+      trap 'rm -rf "$folder"' EXIT
+    fi
+    archive=$folder/attention_jax.tar.gz
     run git archive --format=tar.gz "--output=$archive" HEAD
     tpu scp "$archive" "$name:attention_jax.tar.gz" --worker=all
     on_workers all "mkdir -p attention_jax && tar -xzf attention_jax.tar.gz -C attention_jax && bash attention_jax/launch/tpu_vm/setup.sh ${bucket#gs://}"
-    run rm -f "$archive"
     ;;
   train)
     [[ " ${training[*]-} " == *" --config="* ]] || fail "expected -- --config=FILE and --workdir=DIRECTORY, found no --config="

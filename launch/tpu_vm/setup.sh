@@ -6,15 +6,17 @@ set -euo pipefail
 bucket=${1:-}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# The images' own Python is older than what the project needs; uv brings one.
-python3 -m pip install --quiet --user uv
+# The images' own Python is older than what the project needs; uv brings one, always the same one
+# of its own version, which is the Makefile's.
+python3 -m pip install --quiet --user uv==0.13.8
 uv=$HOME/.local/bin/uv
 "$uv" venv --quiet --clear --python 3.12 .venv
-"$uv" pip install --quiet --python .venv/bin/python --require-hashes -r requirements.txt
-jax=$(.venv/bin/python -c 'from importlib.metadata import version; print(version("jax"))')
-"$uv" pip install --quiet --python .venv/bin/python "jax[tpu]==$jax"
+"$uv" pip install --quiet --python .venv/bin/python --require-hashes \
+  -r requirements.txt -r requirements-tpu.txt
 
 if [ -n "$bucket" ]; then
+  # Whichever gcsfuse is newest: it has to go with the image's system and the bucket's service, and
+  # no number depends on it.
   if ! command -v gcsfuse > /dev/null; then
     key=/usr/share/keyrings/cloud.google.asc
     curl -fsSL https://packages.cloud.google.com/apt/doc/apt-key.gpg | sudo tee "$key" > /dev/null

@@ -1,6 +1,7 @@
 """`launch/tpu_vm/pod.sh` with a gcloud that records its calls, and one that plays the workers."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -18,6 +19,7 @@ STAGES = {
     "stop": (),
     "delete": (),
 }
+TEMPLATE = "attention_jax.XXXXXX"
 RECORDING = """#!/usr/bin/env bash
 printf '%q ' gcloud "$@" >> "$RECORD"
 echo >> "$RECORD"
@@ -65,12 +67,32 @@ def test_dry_run_prints_exactly_what_is_run_else(pod, tmp_path, stage):
     assert not (tmp_path / "record").exists()
     real = pod(stage, *WHERE, *STAGES[stage])
     assert real.returncode == 0, real.stderr
-    printed = [shlex.split(line) for line in dry.stdout.splitlines()]
-    called = [shlex.split(line) for line in (tmp_path / "record").read_text().splitlines()]
+    printed = [shlex.split(line.replace(TEMPLATE, "PACKED")) for line in dry.stdout.splitlines()]
+    record = re.sub(r"attention_jax\.\w{6}/", "PACKED/", (tmp_path / "record").read_text())
+    called = [shlex.split(line) for line in record.splitlines()]
     assert [words for words in printed if words[0] == "gcloud"] == called
     others = [words[0] for words in printed if words[0] != "gcloud"]
-    assert others == (["git", "rm"] if stage == "setup" else [])
+    assert others == (["git"] if stage == "setup" else [])
     assert all("--zone=us-west4-a" in words for words in called)
+
+
+@pytest.mark.parametrize("ends", ["", "exit 3"])
+def test_setup_packs_into_a_folder_of_its_own_and_removes_it(pod, tmp_path, ends):
+    # Somebody else on this machine knows the name of the slice.
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "attention_jax-pod.tar.gz").symlink_to(victim)
+    body = (
+        'for word; do case "$word" in *.XX*) exit 9 ;; */attention_jax.tar.gz) '
+        'stat -c "%a" "${word%/*}" && tar -tzf "$word" launch/train.py ;; esac; done'
+    )
+    done = pod("setup", *WHERE, gcloud=f"#!/usr/bin/env bash\n{body}\n{ends}\n")
+    assert (done.returncode, done.stderr) == (3 if ends else 0, "")
+    assert done.stdout == "700\nlaunch/train.py\n"
+    assert victim.read_text() == "precious"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "bin", "victim", "attention_jax-pod.tar.gz"
+    }  # fmt: skip
 
 
 def test_create_asks_for_the_type_and_its_runtime(pod):
@@ -133,6 +155,17 @@ def test_mistakes_are_one_line_and_run_nothing(pod, tmp_path, arguments, message
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {message}") and done.stderr.count("\n") == 1
     assert not (tmp_path / "record").exists()
+
+
+def test_workers_install_what_is_pinned(repository):
+    script = (repository / "launch/tpu_vm/setup.sh").read_text().replace("\\\n", " ")
+    makefile = (repository / "Makefile").read_text()
+    (version,) = re.findall(r"^UV_VERSION := (.*)$", makefile, re.MULTILINE)
+    installs = re.findall(r"pip install (.*)", script)
+    assert len(installs) == 2
+    assert installs[0].split()[-1] == f"uv=={version}"
+    hashed = installs[1].split("--require-hashes")[1].split()
+    assert hashed == ["-r", "requirements.txt", "-r", "requirements-tpu.txt"]
 
 
 def _wait_for(what, seconds=20):
