@@ -174,7 +174,7 @@ def load(path: Path) -> dict[str, Any] | None:
     Raises:
       RunDirectoryError: If the file holds something else.
     """
-    results = read_json(path)
+    results = read_json(path, object)
     if results is None:
         return None
     try:

@@ -248,7 +248,7 @@ def _teachers(path: Path, condition: str) -> list[str]:
     prefix = f"{condition}_"
     rows = [
         [name.removeprefix(prefix), *(f"{score:.1f}" for score in scores.values())]
-        for name, scores in (read_json(path) or {}).items()
+        for name, scores in (read_json(path, {str: {str: float}}) or {}).items()
         if name.startswith(prefix)
     ]
     headings = ["AER of the teacher", "forward", "reverse", SYMMETRIZATION]

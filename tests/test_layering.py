@@ -16,6 +16,7 @@ LAYERS = {
     "attention_jax": 0,
     "attention_jax.types": 0,
     "attention_jax.errors": 0,
+    "attention_jax.json_files": 0,
     "attention_jax.paths": 0,
     "attention_jax.configuration": 0,
     "attention_jax.ops": 1,

@@ -181,6 +181,7 @@ def format_results(directory: RunDirectory, splits: Collection[str] | None = Non
     for split, metrics in (read_json(directory.results) or {}).items():
         if splits is not None and split.partition(".")[0] not in splits:
             continue
-        shown = [f"{name} {metrics[name]:.2f}" for name in _SHOWN if name in metrics]
+        known = {name: metrics[name] for name in _SHOWN if metrics.get(name) is not None}
+        shown = [f"{name} {value:.2f}" for name, value in known.items()]
         lines.append(f"{split:<11} {'  '.join(shown)}")
     return "\n".join([*lines, f"Everything is in {directory.path}"])

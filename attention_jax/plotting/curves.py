@@ -1,6 +1,5 @@
 """Learning curves, from what a run has logged."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from attention_jax.json_files import METRICS_LINE, read_json_lines
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 
 # Panels from top to bottom: what their axis is called, and the metrics that they show if logged.
@@ -37,20 +37,12 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 
 def read_metrics(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Reads a file of JSON objects, one a line, leaving out lines that are cut short.
+    """Reads a file of metrics, one JSON object a line, leaving out lines that are cut short.
 
-    A run that is killed leaves half a line behind, which the resumed run writes on after.
+    Raises:
+      DataError: If a line holds something else.
     """
-    records = []
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(record, dict):
-                records.append(record)
-    return records
+    return [record for _, record in read_json_lines(path, METRICS_LINE)]
 
 
 def curves_by_metric(

@@ -11,17 +11,30 @@ processes; and, where asked for, `profile/`.
 
 import contextlib
 import fcntl
-import json
 import os
 import pathlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from attention_jax import json_files
 from attention_jax.errors import RunDirectoryError, UserError
+from attention_jax.json_files import Maybe
 from attention_jax.training.files import is_temporary, replacing, write_json, write_text
 
 _LOCK = ".lock"
+# What is read again; whatever else they hold is for people.
+_SHAPES = {
+    "config.json": {},
+    "run.json": {
+        "started": Maybe([str]),
+        "finished": Maybe((str, None)),
+        "texts": Maybe({str: str}),
+        "writers": Maybe({str: (str, None)}),
+        "evaluations": Maybe({str: {}}),
+    },
+    "results.json": {str: {str: (float, None)}},
+}
 
 
 class RunDirectory:
@@ -209,20 +222,21 @@ class RunDirectory:
             pass  # a file system without locks
 
 
-def read_json(path: pathlib.Path) -> Any:
+def read_json(path: pathlib.Path, shape: json_files.Shape | None = None) -> Any:
     """Returns what a JSON file holds, or None if there is no such file.
 
+    Args:
+      path: The file.
+      shape: That of what it holds; by default that of a run's file of this name.
+
     Raises:
-      RunDirectoryError: If the file is not JSON or cannot be read.
+      RunDirectoryError: If the file cannot be read, is not JSON, or holds something else.
     """
+    shape = _SHAPES.get(path.name, object) if shape is None else shape
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json_files.read_json(path, shape, RunDirectoryError)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise RunDirectoryError(f"{path}: expected JSON, found something else ({error})") from None
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
 
 
 @contextlib.contextmanager

@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from attention_jax.errors import DataError, RunDirectoryError
 from attention_jax.plotting.curves import curves_by_metric, learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
+from attention_jax.training.reporting.metrics_writer import MetricsWriter
 
 
 def records(steps=60):
@@ -26,8 +28,31 @@ def records(steps=60):
 def test_read_metrics_leaves_out_lines_cut_short(tmp_path):
     path = tmp_path / "metrics.jsonl"
     text = [json.dumps(record) for record in records(3)]
-    path.write_text(f'{text[0]}\n{text[1][:9]}{{"step"\n\n7\n{text[2]}\n{text[1][:20]}')
+    path.write_text(f'{text[0]}\n{text[1][:9]}{{"step"\n\n{text[2]}\n{text[1][:20]}')
     assert [record["step"] for record in read_metrics(path)] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("7", "expected an object, found 7"),
+        ('{"split": "train"}', "expected a value named 'step', found none"),
+        ('{"step": "5", "split": "train"}', 'expected a whole number at step, found "5"'),
+        ('{"step": 5, "split": null}', "expected text at split, found null"),
+        ('{"step": 5, "split": "train", "loss": [1]}', "expected .* at loss, found a list"),
+        (f'{{"step": 5, "split": "train", "loss": 1{"0" * 400}}}', "expected .* at loss, found 1"),
+        (f'{{"step": 1{"0" * 30}, "split": "train"}}', "expected a whole number at step, found"),
+        (f'{{"step": 5, "split": {"[" * 9000}{"]" * 9000}}}', "expected at most 100 values"),
+    ],
+)
+def test_a_line_of_something_else_is_named(tmp_path, line, message):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{{"step": 1, "split": "train", "note": "text"}}\n{line}\n')
+    with pytest.raises(DataError, match=rf"metrics\.jsonl:2: {message}"):
+        read_metrics(path)
+    with pytest.raises(RunDirectoryError, match=rf"metrics\.jsonl:2: {message}"):
+        MetricsWriter(path, step=10)
+    assert path.read_text().count("\n") == 2
 
 
 def test_curves_by_metric_takes_the_later_record_of_a_step():

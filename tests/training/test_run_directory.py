@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from attention_jax.errors import DataError, RunDirectoryError
+from attention_jax.inference.evaluate import format_results
 from attention_jax.training import files
 from attention_jax.training.run_directory import RunDirectory, read_json
 
@@ -122,6 +123,34 @@ def test_a_picture_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(RunDirectoryError, match="map.png cannot be written: "):
         with directory.plot("map.png"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("run.json", "[]", "expected an object, found a list"),
+        ("run.json", "null", "expected an object, found null"),
+        ("run.json", '{"started": "today"}', 'expected a list at started, found "today"'),
+        ("run.json", '{"evaluations": {"test": 1}}', "expected an object at evaluations.test"),
+        ("run.json", '{"writers": []}', "expected an object at writers, found a list"),
+        ("run.json", '{"texts": {"train": 1}}', "expected text at texts.train, found 1"),
+        ("results.json", "[1]", "expected an object, found a list"),
+        ("results.json", '{"test": 4}', "expected an object at test, found 4"),
+        ("results.json", '{"test": {"per": "low"}}', 'expected a number or null at test.per'),
+        ("results.json", '{"test": {"per": [1]}}', "expected a number or null at test.per, found"),
+        ("config.json", "3", "expected an object, found 3"),
+        ("config.json", "[" * 9999 + "]" * 9999, "expected at most 100 values within values"),
+    ],
+)
+def test_a_strangers_file_is_named(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RunDirectoryError, match=f"{name}: {message}"):
+        read_json(tmp_path / name)
+
+
+def test_a_result_that_is_not_known_is_not_shown(tmp_path):
+    (tmp_path / "results.json").write_text('{"test": {"per": null, "wer": 2}}')
+    assert format_results(RunDirectory(tmp_path)).startswith("test        wer 2.00\n")
 
 
 def test_read_json_names_a_damaged_file(tmp_path):

@@ -2,8 +2,6 @@
 
 import hashlib
 import io
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +37,7 @@ def align_once(
     root = storage.cache_root() / "alignments"
     path = root / f"{method}-{_key(sources, targets, method)}.npz"
     with storage.exclusive(root / "locks" / path.stem):
-        found = _read(path, len(sources))
+        found = _read(path, ([*map(len, sources)], [*map(len, targets)]))
         if found is not None:
             report(f"{method}  word links are taken from {path}")
             return found
@@ -68,21 +66,27 @@ def _packed(found: Sequence[Sequence[Links]]) -> bytes:
     return content.getvalue()
 
 
-def _read(path: Path, pairs: int) -> list[list[Links]] | None:
+def _read(path: Path, lengths: tuple[list[int], list[int]]) -> list[list[Links]] | None:
     """Returns what a file of the cache holds, or None if there is none, or a damaged one."""
     try:
         with np.load(io.BytesIO(path.read_bytes())) as arrays:
             return [
-                _unpacked(arrays[f"{direction}_counts"], arrays[f"{direction}_links"], pairs)
+                _unpacked(arrays[f"{direction}_counts"], arrays[f"{direction}_links"], lengths)
                 for direction in DIRECTIONS
             ]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+    except Exception:  # zip files alone have a dozen ways to be damaged, with an exception each
         return None
 
 
-def _unpacked(counts: np.ndarray, links: np.ndarray, pairs: int) -> list[Links]:
-    if len(counts) != pairs or counts.sum() != len(links):
+def _unpacked(
+    counts: np.ndarray, links: np.ndarray, lengths: tuple[list[int], list[int]]
+) -> list[Links]:
+    if (counts.dtype, links.dtype) != (np.uint32, np.uint16) or links.shape[1:] != (2,):
+        raise ValueError("arrays of something else")
+    if counts.shape != (len(lengths[0]),) or counts.sum() != len(links):
         raise ValueError("links of another text")
+    if any((links[:, side] >= np.repeat(lengths[side], counts)).any() for side in (0, 1)):
+        raise ValueError("links beyond the last word")
     flat = [(source, target) for source, target in links.tolist()]
     ends = np.cumsum(counts).tolist()
     return [flat[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]

@@ -12,6 +12,7 @@ from attention_jax.data.text.vocabulary import (
     write_atomically,
 )
 from attention_jax.errors import DataError
+from attention_jax.json_files import read_json
 
 PAIR_FILE = "vocabularies.json"
 SIDES = ("source", "target")
@@ -52,11 +53,9 @@ def load_vocabularies(directory: str | Path) -> tuple[Vocabulary, Vocabulary]:
     """
     path = Path(directory) / PAIR_FILE
     try:
-        names = json.loads(path.read_bytes())
-        source, target = (names[side] for side in SIDES)
-    except OSError:
+        names = read_json(path, dict.fromkeys(SIDES, {_JOINT, *SIDES}))
+    except FileNotFoundError:
         raise DataError(f"{path}: expected the vocabularies of a run, found none") from None
-    except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path}: expected the vocabularies of a run, found damage") from None
+    source, target = (names[side] for side in SIDES)
     vocabulary = load_vocabulary(path.parent / source)
     return vocabulary, vocabulary if source == target else load_vocabulary(path.parent / target)

@@ -117,7 +117,29 @@ class SubwordVocabulary:
             raise DataError(f"{path}: expected a sentencepiece model, found none") from None
         if hashlib.sha256(model).hexdigest() != read_record(directory)["model_sha256"]:
             raise DataError(f"{path}: the model does not match its checksum, the file is damaged")
-        return cls(model)
+        if not model:
+            raise DataError(f"{path}: expected a sentencepiece model, found an empty file")
+        try:
+            found = cls(model)
+            found.tokens(range(found.size))  # garbage in them would be met while decoding
+        except (RuntimeError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())[-120:]
+            raise DataError(
+                f"{path}: expected a sentencepiece model, found a damaged one ({reason})"
+            ) from None
+        found._check(path)
+        return found
+
+    def _check(self, path: Path) -> None:
+        """Raises DataError, naming the file, if the special tokens have other numbers than ours."""
+        has = self._processor
+        found = (has.pad_id(), has.bos_id(), has.eos_id(), has.unk_id())
+        expected = (SpecialIds.PAD, SpecialIds.BOS, SpecialIds.EOS, SpecialIds.UNK)
+        if found != expected:
+            raise DataError(
+                f"{path}: expected a sentencepiece model that numbers padding, begin, end and "
+                f"unknown {expected}, found {found}"
+            )
 
 
 def _explanation(message: str, size: int) -> str:

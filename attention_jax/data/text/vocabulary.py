@@ -10,6 +10,7 @@ from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 from attention_jax.data.text import tokenization
 from attention_jax.errors import DataError
+from attention_jax.json_files import mismatch, read_json
 from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
@@ -178,14 +179,16 @@ def read_record(directory: str | Path) -> dict[str, Any]:
     """
     path = Path(directory) / RECORD_FILE
     try:
-        record = json.loads(path.read_bytes().decode("utf-8"))
-        recorded = record.pop("sha256")
-    except OSError:
+        record = read_json(path, {"kind": {SUBWORDS, *_SPLIT}, "sha256": str})
+    except FileNotFoundError:
         raise DataError(f"{path}: expected a saved vocabulary, found none") from None
-    except (ValueError, KeyError, AttributeError, TypeError):
-        raise DataError(f"{path}: expected a saved vocabulary, found a damaged file") from None
+    recorded = record.pop("sha256")
     if recorded != _checksum(record):
         raise DataError(f"{path}: the vocabulary does not match its checksum, the file is damaged")
+    # A checksum says that nothing has changed, and nothing of who wrote it.
+    shape = {"model_sha256": str} if record["kind"] == SUBWORDS else {"symbols": [str]}
+    if problem := mismatch(record, shape):
+        raise DataError(f"{path}: {problem}")
     return record
 
 
@@ -209,4 +212,4 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def _checksum(content: dict[str, Any]) -> str:
     text = json.dumps(content, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

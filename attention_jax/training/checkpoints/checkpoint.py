@@ -22,6 +22,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from attention_jax.errors import CheckpointError
+from attention_jax.json_files import mismatch
 from attention_jax.paths import plainly_named
 from attention_jax.training import processes
 from attention_jax.training.checkpoints import manifest, retention
@@ -383,6 +384,9 @@ class Checkpointer:
                 )
             except Exception as error:
                 raise _Unreadable(_first_line(error)) from None
+        for name in _ITEMS[1:]:
+            if problem := mismatch(restored[name], {}):
+                raise _Unreadable(f"{name}: {problem}")
         leaves = _flat(restored["state"])
         paths, structure = jax.tree_util.tree_flatten_with_path(like)
         state = jax.tree.unflatten(structure, [leaves[_name(path)] for path, _ in paths])

@@ -5,9 +5,12 @@ import pathlib
 import zlib
 from collections.abc import Collection
 
+from attention_jax.errors import CheckpointError
+from attention_jax.json_files import read_json
 from attention_jax.training.files import write_json
 
 NAME = "manifest.json"
+_SHAPE = {"files": {str: {"bytes": int, "crc32": int}}, "crc32": int}
 _CHUNK_BYTES = 1 << 22
 
 
@@ -32,13 +35,13 @@ def find_damage(directory: pathlib.Path) -> str | None:
       FileNotFoundError: If there is no manifest.
     """
     try:
-        manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
-        files = manifest["files"]
-        if manifest["crc32"] != _checksum(files):
-            return f"{NAME} is damaged"
-        expected = {name: (entry["bytes"], entry["crc32"]) for name, entry in files.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        manifest = read_json(directory / NAME, _SHAPE, CheckpointError)
+    except CheckpointError:
         return f"{NAME} is damaged"
+    files = manifest["files"]
+    if manifest["crc32"] != _checksum(files):
+        return f"{NAME} is damaged"
+    expected = {name: (entry["bytes"], entry["crc32"]) for name, entry in files.items()}
     for name, (size, crc) in expected.items():
         path = directory / name
         if not path.is_file():

@@ -4,7 +4,10 @@ import json
 import math
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
+from attention_jax.errors import RunDirectoryError
+from attention_jax.json_files import METRICS_LINE, read_json_lines
 from attention_jax.training.files import write_text
 from attention_jax.training.run_directory import writing
 
@@ -21,10 +24,13 @@ class MetricsWriter:
         Args:
           path: `metrics.jsonl`.
           step: Updates made so far.
+
+        Raises:
+          RunDirectoryError: If the file cannot be written, or a line of it holds something else.
         """
         self._path = path
         with writing(path):
-            kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
+            kept = [line for line, value in _lines(path) if value["step"] <= step]
             write_text(path, "".join(f"{line}\n" for line in kept))
             self._file = path.open("a", encoding="utf-8")
 
@@ -46,16 +52,8 @@ class MetricsWriter:
             self._file.close()
 
 
-def _lines(path: pathlib.Path) -> list[str]:
-    """Returns the whole lines of a file, none if there is no file."""
+def _lines(path: pathlib.Path) -> list[tuple[str, Mapping[str, Any]]]:
+    """Returns the whole lines of a file with their values, none if there is no file."""
     if not path.exists():
         return []
-    lines = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict) and "step" in value:
-            lines.append(line)
-    return lines
+    return read_json_lines(path, METRICS_LINE, RunDirectoryError)

@@ -39,6 +39,10 @@ def test_load_vocabularies_rejects_missing_and_damaged_files(tmp_path):
     (tmp_path / "target" / "vocabulary.json").unlink()
     with pytest.raises(DataError, match=r"target/vocabulary\.json: expected a saved vocabulary"):
         load_vocabularies(tmp_path)
-    (tmp_path / "vocabularies.json").write_text("{")
-    with pytest.raises(DataError, match=r"vocabularies\.json: .* found damage"):
-        load_vocabularies(tmp_path)
+    for damaged in ("{", "[1, 2]", "[]", "null", '{"source": 1, "target": 2}', "[" * 9000,
+                    '{"source": null, "target": []}', '{"source": "/etc", "target": "target"}',
+                    '{"source": "\\u0000", "target": "target"}'):  # fmt: skip
+        (tmp_path / "vocabularies.json").write_text(damaged)
+        with pytest.raises(DataError, match=r"vocabularies\.json: expected ") as caught:
+            load_vocabularies(tmp_path)
+        assert len(str(caught.value).splitlines()) == 1

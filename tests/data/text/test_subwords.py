@@ -1,9 +1,13 @@
+import hashlib
+import io
 import random
 
 import pytest
+import sentencepiece
 
 from attention_jax.data.text.storage import load_vocabulary
 from attention_jax.data.text.subwords import SubwordVocabulary
+from attention_jax.data.text.vocabulary import write_record
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
@@ -78,6 +82,38 @@ def test_load_vocabulary_rejects_damage(vocabulary, tmp_path):
     path.unlink()
     with pytest.raises(DataError, match=r"subwords\.model: expected a sentencepiece model"):
         load_vocabulary(tmp_path)
+
+
+def _with_other_special_tokens(model):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c d e"]), model_writer=written, vocab_size=12,
+        hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda model: b"", "found an empty file"),
+        (lambda model: b"garbage", "found a damaged one"),
+        (lambda model: model[:-9], "found a damaged one"),
+        (lambda model: model.replace("▁".encode(), b"\xff\xff\xff"), "found a damaged one"),
+        (_with_other_special_tokens, r"\(0, 1, 2, 3\), found \(-1, 1, 2, 0\)"),
+    ],
+    ids=["empty", "garbage", "cut", "not UTF-8", "other numbers"],
+)
+def test_a_strangers_model_with_the_right_checksum(vocabulary, tmp_path, capfd, damage, message):
+    vocabulary.save(tmp_path)
+    path = tmp_path / "subwords.model"
+    path.write_bytes(damage(path.read_bytes()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    write_record(tmp_path, {"kind": "bpe", "model_sha256": digest})
+    with pytest.raises(DataError, match=rf"subwords\.model: expected .*{message}") as caught:
+        load_vocabulary(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert capfd.readouterr().err == ""
 
 
 def test_surfaces_are_the_text_of_each_id(vocabulary):

@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import pytest
@@ -100,10 +101,10 @@ def _swapped(text):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda text: text[: len(text) // 2], "found a damaged file"),
-        (lambda text: "", "found a damaged file"),
-        (lambda text: "[]", "found a damaged file"),
-        (lambda text: "{}", "found a damaged file"),
+        (lambda text: text[: len(text) // 2], "expected JSON"),
+        (lambda text: "", "expected JSON"),
+        (lambda text: "[]", "expected an object, found a list"),
+        (lambda text: "{}", "expected a value named 'kind', found none"),
         (_swapped, "does not match its checksum"),
     ],
     ids=["cut", "empty", "list", "other", "swapped"],
@@ -113,6 +114,30 @@ def test_load_vocabulary_rejects_damage(tmp_path, damage, message):
     path = tmp_path / "vocabulary.json"
     path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(DataError, match=rf"vocabulary\.json: .*{message}"):
+        load_vocabulary(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"kind": "morphemes", "symbols": []}, "expected one of bpe, .*, words at kind, found"),
+        ({"kind": ["words"], "symbols": []}, "expected one of .* at kind, found a list"),
+        ({"kind": "words"}, "expected a value named 'symbols', found none"),
+        ({"kind": "words", "symbols": None}, "expected a list at symbols, found null"),
+        ({"kind": "words", "symbols": {"a": 4}}, "expected a list at symbols, found an object"),
+        ({"kind": "words", "symbols": ["a", []]}, r"expected text at symbols\[1\], found a list"),
+        ({"kind": "words", "symbols": ["a", 7]}, r"expected text at symbols\[1\], found 7"),
+        ({"kind": "words", "symbols": ["\udce9"]}, r"expected text at symbols\[0\], found .*udce9"),
+        ({"kind": "bpe", "model_sha256": 1}, "expected text at model_sha256, found 1"),
+        ({"kind": "bpe"}, "expected a value named 'model_sha256', found none"),
+    ],
+)
+def test_a_strangers_vocabulary_with_the_right_checksum(tmp_path, content, message):
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    (tmp_path / "vocabulary.json").write_text(json.dumps({**content, "sha256": digest}))
+    (tmp_path / "subwords.model").write_bytes(b"")
+    with pytest.raises(DataError, match=rf"vocabulary\.json: {message}"):
         load_vocabulary(tmp_path)
 
 

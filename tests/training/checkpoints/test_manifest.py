@@ -1,6 +1,7 @@
 """A manifest notices every change to the files that it lists."""
 
 import json
+import zlib
 
 import pytest
 
@@ -38,9 +39,15 @@ def test_find_damage_names_missing_and_shortened_files(folder):
     assert find_damage(folder) == "inner/data is missing"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"files": 3}', '{"files": {"a": {}}}'])
+_STRANGE = f'{{"files": {{"a": {{"bytes": 0, "crc32": "x"}}}}, "crc32": {zlib.crc32(b"{}")}}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"files": 3}', '{"files": {"a": {}}}', _STRANGE, "[" * 9000, "\ud800"],
+)
 def test_find_damage_notices_a_damaged_manifest(folder, text):
-    (folder / NAME).write_text(text)
+    (folder / NAME).write_bytes(text.encode(errors="surrogatepass"))
     assert find_damage(folder) == f"{NAME} is damaged"
 
 
