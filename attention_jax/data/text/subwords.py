@@ -1,9 +1,10 @@
 """Subwords: byte-pair encoding by sentencepiece, without loss.
 
-Text is not normalised, so decoding gives back every character that the training side holds, but
-for the sign that stands for a space in subwords: in a text it is read as one, and a space written.
-Nor are texts for it that spell the special tokens, `<unk>` and the like, or have U+2585, which
-sentencepiece keeps for itself: a line of training with it teaches nothing.
+Text is not normalised, so decoding gives back every character that the training side holds. What
+sentencepiece keeps for itself has a place where no text is, among the code points that Unicode
+leaves to programs: the names of the special tokens, since a text that spells one teaches nothing,
+and of texts the characters U+2581, its space, U+2585 and NUL. In a model of an earlier version the
+special tokens are named `<unk>` and the like, and U+2581 is read as a space.
 
 Source: Sennrich, Haddow and Birch 2016, "Neural Machine Translation of Rare Words with Subword
 Units", section 3.2; Kudo and Richardson 2018, "SentencePiece".
@@ -11,6 +12,7 @@ Units", section 3.2; Kudo and Richardson 2018, "SentencePiece".
 
 import hashlib
 import io
+import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +22,7 @@ import sentencepiece
 
 from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.vocabulary import (
+    SPECIAL_TOKENS,
     SUBWORDS,
     content_ids,
     read_record,
@@ -31,6 +34,9 @@ from attention_jax.types import SpecialIds
 
 MODEL_FILE = "subwords.model"
 _MAX_LINE_BYTES = 65_536
+_NAMES = tuple(f"\ufdd0{token}" for token in SPECIAL_TOKENS)
+_TO_PRIVATE = str.maketrans({SPACE: "\ufdd1", "\u2585": "\ufdd2", "\0": "\ufdd3"})
+_FROM_PRIVATE = {ord(private): chr(code) for code, private in _TO_PRIVATE.items()}
 
 
 class SubwordVocabulary:
@@ -41,6 +47,9 @@ class SubwordVocabulary:
     def __init__(self, model: bytes):
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        is_private = self._processor.id_to_piece(SpecialIds.UNK) == _NAMES[SpecialIds.UNK]
+        self._to_model = _TO_PRIVATE if is_private else {}
+        self._from_model = _FROM_PRIVATE if is_private else {}
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int) -> "SubwordVocabulary":
@@ -56,7 +65,7 @@ class SubwordVocabulary:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(texts),
+                sentence_iterator=(text.translate(_TO_PRIVATE) for text in texts),
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=size,
@@ -69,6 +78,10 @@ class SubwordVocabulary:
                 bos_id=SpecialIds.BOS,
                 eos_id=SpecialIds.EOS,
                 unk_id=SpecialIds.UNK,
+                pad_piece=_NAMES[SpecialIds.PAD],
+                bos_piece=_NAMES[SpecialIds.BOS],
+                eos_piece=_NAMES[SpecialIds.EOS],
+                unk_piece=_NAMES[SpecialIds.UNK],
                 minloglevel=2,
             )
         except RuntimeError as error:
@@ -82,20 +95,27 @@ class SubwordVocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without any special ones added."""
-        return self._processor.encode(text)
+        return self._processor.encode(text.translate(self._to_model))
 
     def surfaces(self, text: str) -> list[str]:
         """Returns the part of a text that each of its ids stands for, unknown ones included."""
-        pieces = self._processor.encode(text, out_type=str)
-        return [piece.replace(SPACE, " ") for piece in pieces]
+        pieces = self._processor.encode(text.translate(self._to_model), out_type=str)
+        ends = itertools.accumulate(map(len, pieces), initial=0)
+        spaced = f" {text}"  # as sentencepiece begins every text
+        return [spaced[start:end] for start, end in itertools.pairwise(ends)]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Returns the text of ids up to the first EOS, special ids left out."""
-        return self._processor.decode(content_ids(ids))
+        return self._processor.decode(content_ids(ids)).translate(self._from_model)
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns one printable piece per id, special ids included."""
-        return [self._processor.id_to_piece(int(index)) for index in ids]
+        return [
+            SPECIAL_TOKENS[index]
+            if index < SpecialIds.COUNT
+            else self._processor.id_to_piece(index).translate(self._from_model)
+            for index in map(int, ids)
+        ]
 
     def save(self, directory: str | Path) -> None:
         """Writes `subwords.model`, then `vocabulary.json` with its checksum."""

@@ -8,8 +8,8 @@ and for aligners, a space without width separates words too.
 """
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 from jaxtyping import Int
@@ -17,7 +17,8 @@ from jaxtyping import Int
 from attention_jax.data.text.characters import SEPARATORS, SPACE, run_of
 from attention_jax.data.text.scripts import CLUSTER, LETTERS, writes_no_spaces
 from attention_jax.data.text.spans import overlaps
-from attention_jax.data.text.vocabulary import SPECIAL_TOKENS, SUBWORDS, tokens_in_text
+from attention_jax.data.text.vocabulary import SUBWORDS, tokens_in_text
+from attention_jax.types import SpecialIds
 
 _RUN = run_of(rf"[^\W{LETTERS}]")
 _WORD = re.compile(rf"{CLUSTER}|{_RUN}|[^\w\s{SEPARATORS}]")
@@ -30,7 +31,7 @@ def words_of_text(text: str) -> list[str]:
 
 
 def words_of_pieces(
-    pieces: Sequence[str], kind: str = SUBWORDS
+    pieces: Sequence[str], kind: str = SUBWORDS, special: Collection[int] = ()
 ) -> tuple[list[str], list[list[int]]]:
     """Joins subwords to words, and says which pieces each word has; other symbols stay apart.
 
@@ -40,6 +41,7 @@ def words_of_pieces(
     Args:
       pieces: Of a vocabulary, without EOS.
       kind: That of the vocabulary.
+      special: The indices of those that are special tokens, which a text may spell as well.
 
     Returns:
       The words, and for each of them the indices of its pieces. Of nothing but spaces they are one
@@ -48,7 +50,8 @@ def words_of_pieces(
     if kind != SUBWORDS:
         return list(pieces), [[place] for place in range(len(pieces))]
     surfaces = [
-        _STAND_IN if piece in SPECIAL_TOKENS else piece.replace(SPACE, " ") for piece in pieces
+        _STAND_IN if place in special else piece.replace(SPACE, " ")
+        for place, piece in enumerate(pieces)
     ]
     words = [
         word
@@ -60,7 +63,7 @@ def words_of_pieces(
         return ([""], [[*range(len(pieces))]]) if pieces else ([], [])
     members = overlaps(words, surfaces)
     _add_spaces(members, pieces)
-    return _with_special(words, pieces, surfaces), members
+    return _with_special(words, pieces, surfaces, special), members
 
 
 def word_pieces(
@@ -75,8 +78,16 @@ def word_pieces(
         has none but itself.
     """
     ids = ids[:-1]
-    pieces = vocabulary.tokens(ids) if text is None else tokens_in_text(vocabulary, ids, text)
-    return words_of_pieces(pieces, vocabulary.kind)[1]
+    pieces, special = vocabulary.tokens(ids), special_places(ids)
+    if text is not None:
+        tokens, pieces = pieces, tokens_in_text(vocabulary, ids, text)
+        special = {place for place in special if pieces[place] == tokens[place]}
+    return words_of_pieces(pieces, vocabulary.kind, special)[1]
+
+
+def special_places(ids: Iterable[SupportsIndex]) -> set[int]:
+    """Finds the special tokens among ids."""
+    return {place for place, index in enumerate(map(int, ids)) if index < SpecialIds.COUNT}
 
 
 def _add_spaces(members: list[list[int]], pieces: Sequence[str]) -> None:
@@ -100,13 +111,13 @@ def _add_spaces(members: list[list[int]], pieces: Sequence[str]) -> None:
 
 
 def _with_special(
-    words: Sequence[str], pieces: Sequence[str], surfaces: Sequence[str]
+    words: Sequence[str], pieces: Sequence[str], surfaces: Sequence[str], special: Collection[int]
 ) -> list[str]:
     """Puts special tokens back where a character stood in for each of them."""
     tokens = iter(
         [
-            piece if piece in SPECIAL_TOKENS else _STAND_IN
-            for piece, surface in zip(pieces, surfaces, strict=True)
+            pieces[place] if place in special else _STAND_IN
+            for place, surface in enumerate(surfaces)
             for character in surface
             if character == _STAND_IN
         ]

@@ -30,9 +30,32 @@ def test_decode_gives_every_character_back(vocabulary, texts):
         assert vocabulary.decode(vocabulary.encode(text)) == text
 
 
-def test_the_sign_of_a_space_is_read_as_a_space():
-    vocabulary = SubwordVocabulary.train(["a▁b ▁c"] * 3, 30)
-    assert vocabulary.decode(vocabulary.encode("a▁b")) == "a b"
+@pytest.mark.parametrize("text", [
+    "<s> x </s>", "a <unk> b <pad>", "<pad><unk></s>", "the ▅ sat ▅▅", "a▁b ▁c", "nul \0 x", "⁇ x",
+    "tab\there", "<0x0A> ￭ \ufffd",
+])  # fmt: skip
+def test_no_text_is_taken_for_a_sign_of_the_model(text, tmp_path):
+    SubwordVocabulary.train(["plain text", text] * 3, 60).save(tmp_path)
+    vocabulary = load_vocabulary(tmp_path)
+    ids = vocabulary.encode(text)
+    assert vocabulary.decode(ids) == "".join(vocabulary.surfaces(text)).removeprefix(" ") == text
+    assert min(ids) >= SpecialIds.COUNT
+    assert "".join(vocabulary.tokens(ids)) == "▁" + text.replace(" ", "▁")
+
+
+def test_models_of_earlier_versions_keep_their_ids(texts, vocabulary):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, model_type="bpe", vocab_size=80,
+        character_coverage=1.0, normalization_rule_name="identity",
+        remove_extra_whitespaces=False, pad_id=0, bos_id=1, eos_id=2, unk_id=3, minloglevel=2,
+    )  # fmt: skip
+    earlier = SubwordVocabulary(model.getvalue())
+    assert earlier.tokens(range(80)) == vocabulary.tokens(range(80))
+    for text in texts:
+        assert earlier.encode(text) == vocabulary.encode(text)
+    assert earlier.decode(earlier.encode("the▁a")) == "the a"
+    assert vocabulary.encode("the▁a") != vocabulary.encode("the a") == earlier.encode("the▁a")
 
 
 def test_size_is_the_one_asked_for(vocabulary):

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from attention_jax.data.text.storage import load_vocabulary
-from attention_jax.data.text.vocabulary import SymbolVocabulary, tokens_in_text
+from attention_jax.data.text.vocabulary import SPECIAL_TOKENS, SymbolVocabulary, tokens_in_text
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
@@ -152,3 +152,11 @@ def test_tokens_in_text_show_what_the_text_has_for_unknown_ones():
     ids = [*vocabulary.encode(text), SpecialIds.EOS]
     assert vocabulary.tokens(ids) == ["Two", "<unk>", ",", "two", "<unk>", "</s>"]
     assert tokens_in_text(vocabulary, ids, text) == ["Two", "birds", ",", "two", "?", "</s>"]
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "symbols"])
+def test_symbols_that_spell_special_tokens_are_symbols(kind):
+    text = f"a {' '.join(SPECIAL_TOKENS)} b"
+    vocabulary = SymbolVocabulary.train(kind, [text])
+    ids = vocabulary.encode(text)
+    assert min(ids) >= SpecialIds.COUNT and vocabulary.decode(ids) == text

@@ -117,6 +117,7 @@ def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
         (["▁the", "\u00a0", "dog", "\t", "s"], ["the", "dog", "s"], [[0, 1], [2, 3], [4]]),
         (["▁a\u3000b", "c"], ["a", "bc"], [[0], [0, 1]]),
         (["▁a", "\ufffc", "<unk>", "▁<unk>"], ["a\ufffc<unk>", "<unk>"], [[0, 1, 2], [3]]),
+        (["▁我", "<un", "k>"], ["我", "<", "unk", ">"], [[0], [1], [1, 2], [2]]),
         (["▁", "▁"], [""], [[0, 1]]),
         ([], [], []),
         (
@@ -137,7 +138,17 @@ def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
     ],
 )  # fmt: skip
 def test_words_of_pieces(pieces, words, members):
-    assert words_of_pieces(pieces) == (words, members)
+    special = {place for place, piece in enumerate(pieces) if piece == "<unk>"}
+    assert words_of_pieces(pieces, special=special) == (words, members)
+
+
+def test_text_that_spells_a_special_token_is_text():
+    vocabulary = SubwordVocabulary.train(["书<unk>书 <s> a"] * 5, 40)
+    text = "书<unk>书 <s> a"
+    ids = [*vocabulary.encode(text), 2]
+    words, members = words_of_pieces(vocabulary.tokens(ids[:-1]))
+    assert words == ["书", "<", "unk", ">", "书", "<s>", "a"]
+    assert word_pieces(vocabulary, ids) == word_pieces(vocabulary, ids, text) == members
 
 
 @hypothesis.given(st.lists(st.text("▁a.我书ม่ \u3000", min_size=1), max_size=6))
