@@ -35,6 +35,7 @@ from attention_jax.evaluation.over_under import (
     tokenized,
 )
 from attention_jax.evaluation.pharaoh import Link
+from attention_jax.evaluation.unknown import readable, scorable
 from attention_jax.inference.forced_decoding import forced_attention
 from attention_jax.inference.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.inference.trained import TrainedRun, load_run, task_of
@@ -70,7 +71,7 @@ def record(run: TrainedRun) -> None:
     outputs = run_outputs(run, test)
     gold = gold_links(test, run.config.data)
     sentence_measures.save(path / sentence_measures.FILE, measure(run, test, outputs, gold))
-    disagreement.save(path / disagreement.OUTPUTS, outputs)
+    disagreement.save(path / disagreement.OUTPUTS, readable(outputs))
     pairs = zip(test.sources, test.references, strict=True)
     texts = (text for source, variants in pairs for text in (source, variants[0]))
     disagreement.save(path / disagreement.TEXTS, texts)
@@ -80,7 +81,7 @@ def record(run: TrainedRun) -> None:
 
 
 def run_outputs(run: TrainedRun, split: Split) -> list[str]:
-    """Returns what a run has written for a split.
+    """Returns what a run has written for a split, as it is scored.
 
     Raises:
       RunDirectoryError: If the split has not been evaluated, or with other parameters.
@@ -98,7 +99,7 @@ def run_outputs(run: TrainedRun, split: Split) -> list[str]:
         raise RunDirectoryError(
             f"{path}: expected the outputs of {split.name}, found none; launch.evaluate writes them"
         ) from None
-    return lines[: len(split)]
+    return scorable(lines[: len(split)], split.references)
 
 
 def measure(

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from sacrebleu.metrics import BLEU
 
+from attention_jax.evaluation.unknown import scorable
+
 ORDER = 4
 FIELDS = 2 + 2 * ORDER
 _BLOCK = 2**22  # numbers that are multiplied at a time
@@ -22,7 +24,7 @@ def bleu_statistics(
     """Counts what BLEU needs of each sentence; sums of rows give corpus scores.
 
     Args:
-      hypotheses: N detokenised outputs.
+      hypotheses: N detokenised outputs; for unknown words see `unknown`.
       references: The references of each of them, in any number.
       tokenize: A tokenizer of sacrebleu.
       lowercase: Whether case is ignored.
@@ -32,6 +34,7 @@ def bleu_statistics(
       order 1 to 4 and all of the hypothesis's.
     """
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)
+    hypotheses = scorable(hypotheses, references)
     rows = np.zeros((len(hypotheses), FIELDS))
     for row, hypothesis, variants in zip(rows, hypotheses, references, strict=True):
         score = metric.sentence_score(hypothesis, list(variants))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attention_jax.evaluation.unknown import scorable
+
 ORDER = 6
 BETA = 2
 FIELDS = 3 * ORDER
@@ -19,7 +21,7 @@ def chrf_statistics(
     """Counts what chrF needs of each sentence; sums of rows give corpus scores.
 
     Args:
-      hypotheses: N detokenised outputs.
+      hypotheses: N detokenised outputs; for unknown words see `unknown`.
       references: The references of each of them, in any number; the one with the highest chrF of
         its own counts, as in sacrebleu.
 
@@ -27,6 +29,7 @@ def chrf_statistics(
       For the character n-grams of order 1 to 6, white space left out: those of the hypothesis,
       those of the reference, and those that match.
     """
+    hypotheses = scorable(hypotheses, references)
     rows = np.zeros((len(hypotheses), FIELDS))
     for row, hypothesis, variants in zip(rows, hypotheses, references, strict=True):
         written = _ngrams(hypothesis)

@@ -11,6 +11,7 @@ from sacrebleu.metrics import BLEU
 
 from attention_jax.evaluation.error_rates import check_parallel
 from attention_jax.evaluation.pharaoh import Link
+from attention_jax.evaluation.unknown import scorable
 
 Words = Sequence[Hashable]
 
@@ -112,7 +113,7 @@ def over_under_scores(
     """Computes what texts tell of over- and under-translation.
 
     Args:
-      hypotheses: One detokenised translation for each source.
+      hypotheses: One detokenised translation for each source; for unknown words see `unknown`.
       references: The references of each.
       tokenize: sacrebleu's tokenizer.
 
@@ -126,7 +127,7 @@ def over_under_scores(
       ValueError: As `excess_and_missing`.
     """
     check_parallel(hypotheses, references)
-    words = tokenized(hypotheses, tokenize)
+    words = tokenized(scorable(hypotheses, references), tokenize)
     wanted = [tokenized(variants, tokenize) for variants in references]
     scores = {}
     for prefix, sentences in (("", words), ("reference_", [each[0] for each in wanted])):

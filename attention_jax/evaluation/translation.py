@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sacrebleu.metrics import BLEU, CHRF
 
 from attention_jax.evaluation.error_rates import check_parallel
+from attention_jax.evaluation.unknown import scorable
 
 
 def translation_scores(
@@ -17,7 +18,7 @@ def translation_scores(
     """Scores detokenised translations.
 
     Args:
-      hypotheses: One translation for each source, detokenised.
+      hypotheses: One translation for each source, detokenised; for unknown words see `unknown`.
       references: The references of each source, in any number.
       tokenize: sacrebleu's tokenizer for BLEU: `13a`, `intl`, `char`, `zh`, ...
       lowercase: Whether case is ignored.
@@ -31,6 +32,7 @@ def translation_scores(
       ValueError: If the lists are empty or of unequal length, or an example has no reference.
     """
     check_parallel(hypotheses, references)
+    hypotheses = scorable(hypotheses, references)
     streams = reference_streams(references)
     # `force` only silences a complaint about hypotheses that end in " .".
     bleu = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)

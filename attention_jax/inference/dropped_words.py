@@ -9,6 +9,7 @@ from attention_jax.data.tasks import Texts
 from attention_jax.data.text.words import words_of_text
 from attention_jax.evaluation.over_under import count_dropped, function_words
 from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.evaluation.unknown import scorable
 from attention_jax.training.reporting.progress import Counter
 
 METHOD, SYMMETRIZATION = "hmm", "grow-diag"
@@ -54,9 +55,8 @@ def dropped_word_counts(
     train_words, source_words = (
         [words_of_text(text) for text in texts] for texts in (train.sources, sources)
     )
-    target_words = [
-        words_of_text(text) for texts in (train.targets, *outputs.values()) for text in texts
-    ]
+    written = (scorable(texts, [train.targets]) for texts in outputs.values())
+    target_words = [words_of_text(text) for texts in (train.targets, *written) for text in texts]
     done = 0
     counter = Counter("aligning outputs", _ITERATIONS)
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from attention_jax.configuration import plain
 from attention_jax.data.tasks import Split, Task, is_lowercase
+from attention_jax.evaluation.unknown import readable
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
@@ -35,12 +36,17 @@ class Outputs:
     Attributes:
       split: The split.
       found: The hypotheses for each source, best first.
-      texts: The best of each as text.
+      texts: The best of each as it is scored; see `evaluation.unknown`.
     """
 
     split: Split
     found: Sequence[Sequence[Hypothesis]]
     texts: Sequence[str]
+
+    @property
+    def readable(self) -> list[str]:
+        """The best of each as people read it."""
+        return readable(self.texts)
 
 
 class Evaluation:
@@ -80,7 +86,7 @@ class Evaluation:
 
             name = self._run.directory.path.name
             write_run_viewer(
-                DecodedRun(name, self._run, outputs.split, outputs.found, outputs.texts)
+                DecodedRun(name, self._run, outputs.split, outputs.found, outputs.readable)
             )
         return metrics
 
@@ -143,8 +149,9 @@ class Evaluation:
 
     def _write_outputs(self, outputs: Outputs) -> None:
         run, directory, split = self._run, self._run.directory, outputs.split
-        directory.write_lines(directory.predictions(split.name), outputs.texts)
-        rows = zip(split.sources, outputs.texts, split.references, strict=True)
+        texts = outputs.readable
+        directory.write_lines(directory.predictions(split.name), texts)
+        rows = zip(split.sources, texts, split.references, strict=True)
         table = [("source", "output", "reference")]
         table += [(source, text, references[0]) for source, text, references in rows]
         directory.write_table(directory.prediction_table(split.name), table)

@@ -215,7 +215,7 @@ def _view(
     runs = [run, *(opponent.run for opponent in opponents)]
     names = distinct_names(*runs, *([] if reverse is None else [reverse.run]))
     decoded = [
-        DecodedRun(name, its_run, its.split, its.found, its.texts)
+        DecodedRun(name, its_run, its.split, its.found, its.readable)
         for name, its_run, its in zip(names[: len(runs)], runs, [outputs, *others], strict=True)
     ]
     write_run_viewer(

@@ -104,9 +104,26 @@ class SubwordVocabulary:
         spaced = f" {text}"  # as sentencepiece begins every text
         return [spaced[start:end] for start, end in itertools.pairwise(ends)]
 
-    def decode(self, ids: Iterable[SupportsIndex]) -> str:
-        """Returns the text of ids up to the first EOS, special ids left out."""
-        return self._processor.decode(content_ids(ids)).translate(self._from_model)
+    def decode(
+        self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
+    ) -> str:
+        """Returns the text of ids up to the first EOS, special ids left out.
+
+        Args:
+          ids: The ids.
+          unknown: What to write for the unknown ones among them, in order; None for `<unk>`.
+        """
+        content, given = content_ids(ids), iter(unknown)
+        if SpecialIds.UNK not in content:
+            return self._processor.decode(content).translate(self._from_model)
+        # sentencepiece would put spaces around them, inside of a word too.
+        pieces = [
+            next(given, None) or SPECIAL_TOKENS[index]
+            if index == SpecialIds.UNK
+            else self._processor.id_to_piece(index).replace(SPACE, " ").translate(self._from_model)
+            for index in content
+        ]
+        return "".join(pieces).removeprefix(" ")
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns one printable piece per id, special ids included."""

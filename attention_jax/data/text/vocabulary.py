@@ -36,8 +36,15 @@ class Vocabulary(Protocol):
         """Returns the ids of a text, without any special ones added."""
         ...
 
-    def decode(self, ids: Iterable[SupportsIndex]) -> str:
-        """Returns the text of ids up to the first EOS, special ids left out."""
+    def decode(
+        self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
+    ) -> str:
+        """Returns the text of ids up to the first EOS, special ids left out.
+
+        Args:
+          ids: The ids.
+          unknown: What to write for the unknown ones among them, in order; None for `<unk>`.
+        """
         ...
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:

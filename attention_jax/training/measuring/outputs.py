@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from attention_jax.data.text.dictionary import read_dictionary
 from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.errors import ConfigError
 from attention_jax.evaluation.alignment import drop_ends, links_from_weights
 from attention_jax.evaluation.attention_alignment import shifted
+from attention_jax.evaluation.unknown import UNKNOWN
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Hypothesis
 from attention_jax.types import SpecialIds
@@ -21,7 +23,7 @@ class OutputWriter:
     With `replace_unknown`, an unknown word is written as the source token that was attended to
     most when it was chosen, or when it was read if that is the step that was taught to align, the
     source's EOS left aside: as its translation, if the dictionary has
-    one, else as it is. It stays `<unk>` where all attention lay on EOS.
+    one, else as it is. It stays unknown where all attention lay on EOS.
 
     Source:
       Luong, Pham and Manning 2015, Effective Approaches to Attention-based Neural Machine
@@ -62,34 +64,44 @@ class OutputWriter:
         self._source, self._target = source_vocabulary, target_vocabulary
         self._shift = alignment_shift
 
-    def __call__(self, hypothesis: Hypothesis, source: str) -> str:
+    def __call__(self, hypothesis: Hypothesis, source: str, unknown: str | None = None) -> str:
         """Returns the text of an output.
 
         Args:
           hypothesis: The output with its attention.
           source: The text that it was searched for.
+          unknown: How words are written that stay unknown; None for `<unk>`.
         """
         ids = hypothesis.tokens
-        if not self._replaces or SpecialIds.UNK not in ids:
+        places = np.flatnonzero(np.asarray(ids) == SpecialIds.UNK)
+        if not len(places):
             return self._target.decode(ids)
-        return self._target.decode(ids, unknown=self._replacements(hypothesis, source))
+        written: Sequence[str | None] = [None] * len(places)
+        if self._replaces:
+            written = self._replacements(hypothesis, source, places)
+        return self._target.decode(ids, unknown=[symbol or unknown for symbol in written])
 
     def best(
         self, found: Sequence[Sequence[Hypothesis]], sources: Sequence[str]
     ) -> list[str]:
-        """Returns the text of the best output of every source, empty where there is none."""
+        """Returns the best output of every source as it is scored, empty where there is none.
+
+        Words that stay unknown are written as `evaluation.unknown.UNKNOWN`.
+        """
         return [
-            self(hypotheses[0], source) if hypotheses else ""
+            self(hypotheses[0], source, UNKNOWN) if hypotheses else ""
             for hypotheses, source in zip(found, sources, strict=True)
         ]
 
-    def _replacements(self, hypothesis: Hypothesis, source: str) -> list[str | None]:
+    def _replacements(
+        self, hypothesis: Hypothesis, source: str, places: Int[np.ndarray, " N"]
+    ) -> list[str | None]:
         """Returns what to write for each unknown word of the output, None to leave it."""
         weights = drop_ends(shifted(np.asarray(hypothesis.weights), self._shift))
         attended = {target: position for position, target in links_from_weights(weights)}
         symbols, surfaces = self._source.split(source), self._source.surfaces(source)
         replacements: list[str | None] = []
-        for target in np.flatnonzero(np.asarray(hypothesis.tokens) == SpecialIds.UNK):
+        for target in places:
             position = attended.get(int(target))
             if position is None:
                 replacements.append(None)

@@ -144,3 +144,10 @@ def test_surfaces_are_the_text_of_each_id(vocabulary):
         surfaces = vocabulary.surfaces(text)
         assert len(surfaces) == len(vocabulary.encode(text))
         assert "".join("".join(surfaces).split()) == "".join(text.split())
+
+
+def test_unknown_pieces_stand_where_they_were(vocabulary):
+    ids = vocabulary.encode("the☃ ☃ a ☃☃")
+    assert vocabulary.decode(ids) == "the<unk> <unk> a <unk>"
+    with_symbols = vocabulary.decode([SpecialIds.UNK, *ids], unknown=["!", None, "?"])
+    assert with_symbols == "! the<unk> ? a <unk>"

@@ -6,6 +6,7 @@ import pytest
 from attention_jax.data.text.subwords import SubwordVocabulary
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.errors import ConfigError, DataError
+from attention_jax.evaluation.unknown import UNKNOWN
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Hypothesis
 from attention_jax.training.measuring.outputs import OutputWriter
@@ -43,6 +44,18 @@ def dictionary(tmp_path):
 def test_unknown_words_stay_as_they_are_unless_asked():
     found = hypothesis(ids("das", "?", "Haus"), [0, 3, 1])
     assert writer()(found, TEXT) == "das <unk> Haus"
+
+
+def test_unknown_words_are_scored_as_one_token():
+    found = [[hypothesis(ids("das", "?", "Haus", "?"), [0, 3, 1, 8])], []]
+    assert writer().best(found, [TEXT, TEXT]) == [f"das {UNKNOWN} Haus {UNKNOWN}", ""]
+
+
+def test_unknown_words_are_not_what_spells_them():
+    target = SymbolVocabulary.train("words", ["das <unk>"])
+    found = hypothesis(np.array([*target.encode("das <unk>"), UNK, EOS], np.int32), [0] * 5)
+    assert writer(target=target).best([[found]], [TEXT]) == [f"das <unk> {UNKNOWN}"]
+    assert writer(target=target)(found, TEXT) == "das <unk> <unk>"
 
 
 def test_unknown_words_are_copied_from_the_source():
