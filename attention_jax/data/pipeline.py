@@ -106,6 +106,7 @@ class TrainIterator:
 
     Attributes:
       buckets: Shapes and their examples.
+      lengths: Tokens of the source and of the target of every pair that is trained on.
       dropped: Training pairs left out as too long.
       batches_per_epoch: The same in every epoch.
     """
@@ -120,6 +121,8 @@ class TrainIterator:
         links: Sequence[Links] | None = None,
     ):
         self.buckets = tuple(buckets)
+        members = np.concatenate([bucket.members for bucket in buckets])
+        self.lengths = (_lengths(split.source_ids)[members], _lengths(split.target_ids)[members])
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
         source = _BatchSource(split, self.buckets, seed, share, links)

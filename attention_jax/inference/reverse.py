@@ -10,6 +10,7 @@ import dataclasses
 from attention_jax.data.tasks import Split, Task
 from attention_jax.errors import UserError
 from attention_jax.inference.trained import TrainedRun
+from attention_jax.training.length_limits import REVERSE, recorded_limits, with_limits
 from attention_jax.types import BidirectionalModel
 
 
@@ -30,9 +31,10 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
     terms = run.config.objectives.items()
     own = {name: t for name, t in terms if not t.needs_reverse and not t.needs_alignment}
     params = run.shardings.params["reverse"]
+    search = with_limits(run.config.search, recorded_limits(run.directory), REVERSE)
     return dataclasses.replace(
         run,
-        config=dataclasses.replace(run.config, objectives=own),
+        config=dataclasses.replace(run.config, objectives=own, search=search),
         source_vocabulary=run.target_vocabulary,
         target_vocabulary=run.source_vocabulary,
         model=run.model.reverse,

@@ -20,6 +20,7 @@ from attention_jax.training import processes
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin
 from attention_jax.training.config import ExperimentConfig, from_config_dict
+from attention_jax.training.length_limits import recorded_limits, with_limits
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.run_texts import check_texts
@@ -37,7 +38,7 @@ class TrainedRun:
 
     Attributes:
       directory: Where it is.
-      config: Its config.
+      config: Its config; where that leaves open how long outputs may be, with the run's limits.
       source_vocabulary: Turns sources into ids.
       target_vocabulary: Turns ids into outputs.
       model: The network.
@@ -118,6 +119,8 @@ def load_run(
     strategy = build_strategy(ShardingConfig())
     shardings = strategy.shardings(like)
     params = jax.device_put(params, shardings.params)
+    within = with_limits(config.search, recorded_limits(directory))
+    config = dataclasses.replace(config, search=within)
     return TrainedRun(
         directory, config, source, target, model, params, step, strategy, shardings
     )

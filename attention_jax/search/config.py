@@ -24,9 +24,11 @@ class SearchConfig:
       num_hypotheses: Hypotheses returned for each source. `beam` returns at most `beam_size`,
         `greedy` has one, `sample` draws this many independently.
       max_length_factor: No output is longer than this times its source's length ...
-      max_length_constant: ... plus this many tokens.
+      max_length_constant: ... plus this many tokens. Where both are the default, 2 and 10, and the
+        training pairs have longer targets, they are raised to have room for those.
       min_length_ratio: The end of the sentence is forbidden until an output has this times its
-        source's length in tokens; 0.5 is what Bahdanau's code does.
+        source's length in tokens; 0.5 is what Bahdanau's code does, which suits two languages with
+        about as many tokens.
       length_normalization: What the log-probability is divided by: `none`; `length`, the length
         to the power of alpha; `gnmt`, ((5 + length) / 6) to the power of alpha. With `beam` it
         decides which hypotheses are found, with `sample` their order, with `greedy` the score

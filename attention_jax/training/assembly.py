@@ -14,9 +14,18 @@ from attention_jax.data.text.storage import has_vocabularies
 from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
+from attention_jax.search import SearchConfig
 from attention_jax.training import processes
 from attention_jax.training.checkpoints.weights import initial_weights, starting_from
 from attention_jax.training.config import ExperimentConfig
+from attention_jax.training.length_limits import (
+    NO_LENGTHS,
+    Limits,
+    PairLengths,
+    limits_of_pairs,
+    recorded_limits,
+    with_limits,
+)
 from attention_jax.training.links import training_links
 from attention_jax.training.measuring.validation import Validation
 from attention_jax.training.measuring.watch import check_mode
@@ -50,6 +59,10 @@ class Assembly:
       like: Shape, type and placement of every leaf of the state.
       train_step: Compiled for the mesh.
       validation: Measures the validation split.
+      lengths: Tokens of the source and of the target of every pair that is trained on; of none
+        where the model reads no source, to which nothing is in proportion.
+      limits: How long outputs may be where the config leaves that open.
+      search: How outputs are searched for, within these limits.
     """
 
     strategy: Strategy
@@ -63,6 +76,9 @@ class Assembly:
     like: TrainState
     train_step: TrainStep
     validation: Validation
+    lengths: PairLengths
+    limits: Limits
+    search: SearchConfig
 
 
 def assemble(
@@ -139,11 +155,16 @@ def assemble(
         max_gradient_ratio=ratio,
     )
     train_step = strategy.compile_train_step(train_step, shardings)
-    validation = Validation(config, task, model, objective, strategy, shardings)
+    lengths = batches.lengths if getattr(model, "reads_source", True) else NO_LENGTHS
+    limits = limits_of_pairs(*lengths) if begins else recorded_limits(directory)
+    search = with_limits(config.search, limits)
+    validation = Validation(
+        dataclasses.replace(config, search=search), task, model, objective, strategy, shardings
+    )
     _check_metrics(config, schedule, validation.metric_names(like.params))
     return Assembly(
         strategy, task, batches, count_unusable(config.data), total_steps, objective, schedule,
-        start, like, train_step, validation,
+        start, like, train_step, validation, lengths, limits, search,
     )
 
 

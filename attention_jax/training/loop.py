@@ -19,6 +19,7 @@ from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.training.checkpoints.origin import check_origin, origin
 from attention_jax.training.config import ExperimentConfig, TrainingConfig, to_plain
+from attention_jax.training.length_limits import record_limits
 from attention_jax.training.measuring.watch import Watch, settled_step
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.meter import Meter
@@ -131,6 +132,7 @@ def _begin(parts: Assembly, directory: RunDirectory) -> None:
     check_fits(parts.like)
     check_texts(directory, parts.task)
     record_texts(directory, parts.task)
+    record_limits(directory, parts.limits)
 
 
 def _record(config: ExperimentConfig, directory: RunDirectory, held: Mapping[str, Any]) -> None:

@@ -219,4 +219,5 @@ def test_every_form_of_every_config_file_is_a_config(name):
         values = importlib.import_module(f"configs.{name}").get_config(argument)
         if values.data.name == "parallel":
             values.data.train_source = values.data.train_target = "text"
+            assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
         assert from_config_dict(template(values)) == from_config_dict(values), argument

@@ -6,8 +6,10 @@ from typing import Any
 
 from attention_jax.data.buckets import Bucket
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.search.training_lengths import DEFAULT, Longest, forbidden, is_unusual
 from attention_jax.training.assembly import Assembly
 from attention_jax.training.config import TrainingConfig
+from attention_jax.training.length_limits import FORWARD
 from attention_jax.training.reporting.progress import format_seconds
 from attention_jax.training.sharding.held import held_line
 from attention_jax.training.updates.averaging import CheckpointAverage
@@ -45,6 +47,7 @@ def opening_lines(
     if step >= total:
         return
     yield from _left_out(parts)
+    yield from _forbidden(parts)
     yield from _shorter_length(parts, settings)
     yield from _never_begun(parts, settings)
     yield from _few_checkpoints(settings, total)
@@ -67,6 +70,26 @@ def _left_out(parts: Assembly) -> Iterator[str]:
             f"notice: left out {too_long:,} of {pairs:,} training pairs with more tokens than "
             "config.data.max_source_length or max_target_length"
         )
+
+
+def _forbidden(parts: Assembly) -> Iterator[str]:
+    """Yields notices of training targets that no search could find, and of room made for them."""
+    search, (sources, targets) = parts.search, parts.lengths
+    fields = (
+        f"min_length_ratio ({search.min_length_ratio:g})",
+        f"max_length_factor ({search.max_length_factor:g}) and max_length_constant "
+        f"({search.max_length_constant})",
+    )
+    advice = ("choose less, 0 for no limit", "by default they follow the training targets")
+    counts = forbidden(search, sources, targets)
+    for field, count, long, text in zip(fields, counts, ("short", "long"), advice, strict=True):
+        if is_unusual(count, len(targets)):
+            yield (
+                f"notice: {count:,} of {len(targets):,} training targets are too {long} for "
+                f"config.search.{field}, so that outputs like them are never found; {text}"
+            )
+    if Longest.of(search) == parts.limits[FORWARD] != DEFAULT:
+        yield f"notice: as training targets are, outputs may be long: config.search.{fields[1]}"
 
 
 def _shorter_length(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:

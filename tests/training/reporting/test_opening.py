@@ -89,6 +89,41 @@ def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
         ]
 
 
+def _notices(folder, pairs, **search):
+    """The notices of the opening of a training on these pairs of words."""
+    table = folder / "text.tsv"
+    table.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    tables = {f"{split}_table": str(table) for split in ("train", "validation", "test")}
+    data = ParallelConfig(**tables, batch_size=16, subwords=SubwordsConfig(kind="words"))
+    config = dataclasses.replace(tiny_config(), data=data)
+    config = dataclasses.replace(config, search=dataclasses.replace(config.search, **search))
+    parts = assemble(config, RunDirectory(folder / "run"))
+    found = opening_lines(parts, 99, _HELD, step=0, seconds=0.0, settings=config.training)
+    return [line for line in found if line.startswith("notice: ")]
+
+
+def test_opening_says_which_training_targets_no_search_finds(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pairs = [(f"{'a ' * 9}{number}", f"b{number}") for number in range(20)]
+    pairs += [(f"c{number}", f"{'d ' * 20}{number}") for number in range(5)]
+    (short, raised) = _notices(tmp_path, pairs, min_length_ratio=0.5)
+    assert short == (
+        "notice: 20 of 25 training targets are too short for config.search.min_length_ratio (0.5), "
+        "so that outputs like them are never found; choose less, 0 for no limit"
+    )
+    assert raised == (
+        "notice: as training targets are, outputs may be long: config.search.max_length_factor "
+        "(2) and max_length_constant (18)"
+    )
+    (long,) = _notices(tmp_path, pairs, max_length_factor=1.0, max_length_constant=19)
+    assert long == (
+        "notice: 5 of 25 training targets are too long for config.search.max_length_factor (1) and "
+        "max_length_constant (19), so that outputs like them are never found; by default they "
+        "follow the training targets"
+    )
+    assert not _notices(tmp_path, pairs, max_length_factor=1.0, max_length_constant=20)
+
+
 @pytest.mark.parametrize(("step", "shown"), [(0, 5), (4, 5), (5, 10), (11, 12)])
 def test_opening_says_which_step_is_shown_next(lines, step, shown):
     assert lines(step=step)[0][-1].endswith(f"; step {shown} is shown next")
