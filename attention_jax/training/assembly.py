@@ -144,16 +144,10 @@ def assemble(
 
     # ---- What is compiled -----------------------------------------------------------------------
     train_step = make_train_step(
-        model,
-        objective,
-        optimizer,
-        schedule,
-        averaging=averaging,
-        accumulate_steps=config.training.accumulate_steps,
-        freezing=config.training.freezing,
-        exchange=strategy.exchange(shardings),
-        max_gradient_ratio=ratio,
-    )
+        model, objective, optimizer, schedule,
+        averaging=averaging, max_gradient_ratio=ratio, freezing=config.training.freezing,
+        accumulate_steps=config.training.accumulate_steps, exchange=strategy.exchange(shardings),
+    )  # fmt: skip
     train_step = strategy.compile_train_step(train_step, shardings)
     lengths = batches.lengths if getattr(model, "reads_source", True) else NO_LENGTHS
     limits = limits_of_pairs(*lengths) if begins else recorded_limits(directory)
