@@ -47,7 +47,8 @@ class SubwordVocabulary:
     def __init__(self, model: bytes):
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        is_private = self._processor.id_to_piece(SpecialIds.UNK) == _NAMES[SpecialIds.UNK]
+        names = map(self._processor.id_to_piece, range(self._processor.get_piece_size()))
+        is_private = _NAMES[SpecialIds.UNK] in names
         self._to_model = _TO_PRIVATE if is_private else {}
         self._from_model = _FROM_PRIVATE if is_private else {}
 
