@@ -40,7 +40,7 @@ quickstart: setup  ## Set up, then train, evaluate and plot the main example
 
 test: setup-dev lint  ## Set up, then run every check
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n $(JOBS) --dist=loadfile \
-	  --no-loadscope-reorder $(PYTEST_FLAGS)
+	  --no-loadscope-reorder -rs --durations=20 $(PYTEST_FLAGS)
 
 lint: setup-dev  ## Check style
 	$(BIN)/python -m ruff check --quiet .

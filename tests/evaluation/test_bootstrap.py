@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
-from attention_jax.evaluation.bootstrap import bleu_interval, paired_difference
+from attention_jax.evaluation.bootstrap import (
+    bleu_interval,
+    paired_difference,
+    resampled_difference,
+)
 from attention_jax.evaluation.chrf import chrf_from_statistics, chrf_statistics
 from tests.evaluation.sentences import noisy, sentences
 
@@ -58,6 +62,13 @@ def test_paired_difference_finds_no_difference_where_there_is_none():
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     one, other = noisy(REFERENCES, 0.2, seed=1), noisy(REFERENCES, 0.2, seed=2)
     assert compare(one, other, resamples=300).p_value > 0.05
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_p_value_counts_differences_either_way(sign):
+    # From their mean of 1 the resamples are 2, 0, -2, 0 away: two of them as far as 2.
+    found = resampled_difference(2.0 * sign, sign * np.array([3.0, 1.0, -1.0, 1.0]))
+    assert found.p_value == pytest.approx((1 + 2) / (1 + 4))
 
 
 def test_paired_difference_of_any_score():

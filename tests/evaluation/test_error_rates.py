@@ -32,6 +32,11 @@ def test_error_rates_take_the_nearest_variant():
     assert wer == pytest.approx(100 * 2 / 3)
 
 
+@pytest.mark.parametrize(("variants", "length"), [(["abc", "a"], 3), (["a", "abc"], 1)])
+def test_error_rates_take_the_first_of_equally_near_variants(variants, length):
+    assert error_rates(["ab"], [variants]) == (pytest.approx(100 / length), 100.0)
+
+
 def test_error_rates_can_exceed_hundred_percent():
     assert error_rates(["aaaa"], [["b"]]) == (400.0, 100.0)
 

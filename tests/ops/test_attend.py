@@ -1,5 +1,6 @@
 """The composition of score, normalizer, window and trackers, with parts made for the test."""
 
+import dataclasses
 import functools
 
 import jax
@@ -169,6 +170,25 @@ def test_random_normalizers_draw_by_position(numpy_rng):
         )
         np.testing.assert_array_equal(one.weights[:, 0], whole.weights[:, t])
         assert not bool(one.aux["train"].any())
+
+
+def test_queries_answered_in_turn_draw_with_keys_of_their_own(numpy_rng):
+    """As dropout of weights does, which a mechanism with trackers applies query by query."""
+
+    def drop(params, weights, *, rng, train):
+        return weights * jax.random.bernoulli(rng, 0.5, weights.shape)
+
+    def read(params, weights, memory, positions):
+        return weights  # so that the contexts show what is left of the weights
+
+    _, keys, values, _ = draw(numpy_rng, B)
+    spec = dataclasses.replace(TRACKING, reweight=drop, average=read)
+    memory = make_memory(spec, {}, keys, values, jnp.ones((B, S), bool))
+    output, _ = attend(
+        spec, {}, jnp.ones((B, 8, D)), memory, rng=jax.random.key(1), train=True
+    )
+    patterns = {tuple(row) for row in np.asarray(output.context[0] > 0)}
+    assert len(patterns) > 1
 
 
 def test_init_state_is_empty_without_trackers(numpy_rng):

@@ -30,8 +30,15 @@ def test_heat_map_names_its_axes():
     assert [text.get_text() for text in axes.texts] == ["source →", "target ↓"]
 
 
-def test_heat_map_shows_monotone_attention_as_a_falling_diagonal(tmp_path):
-    figure = heat_map(eye(4, 4), list("abcd"), list("wxyz"))
+@pytest.mark.parametrize(
+    "weights",
+    [
+        eye(4, 4),  # monotone attention falls from left to right
+        np.array([[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0]], np.float64),
+    ],
+)
+def test_heat_map_shows_each_weight_in_its_row_and_column(tmp_path, weights):
+    figure = heat_map(weights, list("abcd"), list("wxyz"))
     save_figure(figure, tmp_path / "plots" / "map.png")
     image = imread(tmp_path / "plots" / "map.png")[..., :3].mean(axis=-1)
     box = figure.axes[0].get_position()
@@ -40,7 +47,7 @@ def test_heat_map_shows_monotone_attention_as_a_falling_diagonal(tmp_path):
         for column in range(4):
             x = int((box.x0 + (column + 0.5) / 4 * box.width) * columns)
             y = int((1 - box.y1 + (row + 0.5) / 4 * box.height) * rows)
-            assert (image[y, x] < 0.1) == (row == column)
+            assert (image[y, x] < 0.1) == weights[row, column]
 
 
 def test_heat_map_has_one_scale_whatever_the_weights():

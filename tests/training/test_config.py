@@ -129,6 +129,7 @@ def test_total_steps_counts_updates_or_passes():
     steps = from_config_dict(_values()).training
     epochs = dataclasses.replace(steps, num_steps=None, num_epochs=2.5)
     assert (steps.total_steps(7), epochs.total_steps(7)) == (10, 18)
+    assert dataclasses.replace(epochs, num_epochs=0.29).total_steps(100) == 29  # 28.999999999999996
 
 
 def test_template_has_every_field_and_changes_nothing():

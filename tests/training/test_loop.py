@@ -214,6 +214,18 @@ def test_moving_average_is_validated_and_patience_ends_training(tmp_path):
     assert json.loads((tmp_path / "run/results.json").read_text())["test"]["step"] == run.step
 
 
+def test_validation_measures_the_moving_average(plain_run):
+    run = load_run(plain_run)  # its parameters are the average
+    parts = assemble(run.config, run.directory)
+    with Checkpointer(plain_run / "checkpoints", read_only=True) as checkpointer:
+        last = checkpointer.restore(parts.like).state.params
+    written = read_metrics(plain_run / "metrics.jsonl")[-1]
+    assert (written["split"], written["step"]) == ("validation", run.step)
+    averaged, other = (parts.validation(params)["loss"] for params in (run.params, last))
+    assert written["loss"] == pytest.approx(averaged, rel=1e-5)
+    assert abs(other - averaged) > 1e-3 * averaged
+
+
 def test_average_of_checkpoints_is_what_is_evaluated(tmp_path):
     workdir = tmp_path / "run"
     config = tiny_config(

@@ -1,37 +1,107 @@
-"""Signals are noted while training, obeyed at once while nothing is to be saved."""
+"""Signals are noted while training, obeyed at once while nothing is to be saved.
 
-import os
+They are sent to a child: sent to pytest itself, one that nothing catches would end all tests.
+"""
+
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from attention_jax.training.preemption import Preemption
+
+CHILD = """
+import signal, sys, time
 from attention_jax.training.preemption import Preempted, Preemption
+
+def say(*words):
+    print(*words, flush=True)
+
+def wait(preemption):
+    say("ready", preemption.requested())
+    end = time.monotonic() + 60
+    while not preemption.requested() and time.monotonic() < end:
+        time.sleep(0.01)
+
+def watching(preemption):
+    wait(preemption)
+    say(preemption.requested())
+    preemption.leave()
+
+def at_once(preemption):
+    with preemption.at_once():
+        say("ready", preemption.requested())
+        time.sleep(60)
+        say("not reached")
+
+def at_once_too_late(preemption):
+    wait(preemption)
+    with preemption.at_once():
+        say("started")
+
+def twice(preemption):
+    wait(preemption)
+    say("once")
+    time.sleep(60)
+
+for line in sys.stdin:
+    with Preemption().watching() as preemption:
+        try:
+            globals()[line.strip()](preemption)
+        except Preempted as left:
+            say("left", left.code)
+"""
+
+
+class _Child:
+    """A process that does one thing after another; `answer` is the next line that it prints."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def told(self, what: str, number: int) -> None:
+        """Has it begin with something, and sends a signal once it has."""
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
+        assert self.answer() == "ready False"
+        self.process.send_signal(number)
+
+    def answer(self) -> str:
+        return self.process.stdout.readline().rstrip("\n")
+
+
+@pytest.fixture(scope="module")
+def child():
+    one = _Child()
+    yield one
+    one.process.kill()
+    one.process.communicate()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_watching_notes_a_signal_and_leaves_with_its_code(number, code):
-    with Preemption().watching() as preemption:
-        assert not preemption.requested()
-        os.kill(os.getpid(), number)
-        assert preemption.requested()
-        with pytest.raises(Preempted) as left:
-            preemption.leave()
-    assert left.value.code == code
+def test_watching_notes_a_signal_and_leaves_with_its_code(child, number, code):
+    child.told("watching", number)
+    assert [child.answer(), child.answer()] == ["True", f"left {code}"]
 
 
-def test_at_once_ends_the_block_immediately():
-    done = []
-    with Preemption().watching() as preemption, pytest.raises(Preempted), preemption.at_once():
-        os.kill(os.getpid(), signal.SIGTERM)
-        done.append("not reached")
-    assert not done
+def test_at_once_ends_the_block_immediately(child):
+    child.told("at_once", signal.SIGTERM)
+    assert child.answer() == "left 75"
 
 
-def test_at_once_does_not_start_after_a_signal():
-    with Preemption().watching() as preemption:
-        os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(Preempted), preemption.at_once():
-            pytest.fail("started")
+def test_at_once_does_not_start_after_a_signal(child):
+    child.told("at_once_too_late", signal.SIGTERM)
+    assert child.answer() == "left 75"
+
+
+def test_a_second_signal_is_not_waited_for(child):
+    child.told("twice", signal.SIGTERM)
+    assert child.answer() == "once"
+    child.process.send_signal(signal.SIGINT)
+    assert child.process.wait(30) == 130
 
 
 def test_watching_restores_the_old_handlers():

@@ -36,7 +36,7 @@ def test_symbols_are_separated_by_spaces():
 
 
 def test_train_ranks_by_frequency_then_by_symbol():
-    vocabulary = SymbolVocabulary.train("characters", ["abcb", "ca"])
+    vocabulary = SymbolVocabulary.train("characters", ["cabb", "ca"])  # each of them twice
     assert vocabulary.tokens(range(4, vocabulary.size)) == ["a", "b", "c"]
     vocabulary = SymbolVocabulary.train("characters", ["zza"])
     assert vocabulary.tokens([4, 5]) == ["z", "a"]

@@ -1,5 +1,6 @@
 """Checkpoints come back as they were saved, or say in one line why they do not."""
 
+import math
 import os
 import pathlib
 import shutil
@@ -116,6 +117,17 @@ def test_save_keeps_the_latest_and_the_best_across_restarts(tmp_path):
         _save(checkpointer, step, metric)
         checkpointer.close()
     assert checkpointer.steps() == [2, 5, 6]
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("metric", [math.nan, math.inf, -math.inf])
+def test_a_metric_that_is_not_finite_is_none(tmp_path, metric, mode):
+    for step, value in enumerate([2.0, metric, 3.0 if mode == "min" else 1.0], start=1):
+        with Checkpointer(tmp_path, keep_latest=2, keep_best=1, mode=mode) as checkpointer:
+            _save(checkpointer, step, value)
+    assert checkpointer.steps() == [1, 2, 3]
+    stored = [path.parent.parent.name for path in tmp_path.glob("*/metrics/metrics")]
+    assert sorted(stored) == ["1", "3"]
 
 
 def test_save_keeps_the_largest_where_that_is_best(tmp_path):

@@ -134,6 +134,14 @@ def test_decoder_samples_by_its_seed(setting):
     assert one == same != other
 
 
+def test_every_batch_draws_with_a_key_of_its_own(setting):
+    task, model, params = setting
+    same = task.split("test").select([0] * 6)
+    decode = Decoder(model, SearchConfig(method="sample"))
+    found = decode(params, same, SmokeConfig(eval_batch_size=1))
+    assert len({tuple(best.tokens) for (best,) in found}) > 1
+
+
 def subwords(*pieces):
     symbols = SymbolVocabulary("symbols", pieces)
     return types.SimpleNamespace(

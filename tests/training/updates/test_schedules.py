@@ -11,7 +11,7 @@ import pytest
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
 from attention_jax.training.updates import schedules
-from attention_jax.training.updates.schedules import PlateauState, build_schedule, lookup
+from attention_jax.training.updates.schedules import Clock, PlateauState, build_schedule, lookup
 
 NAMES = (
     "constant warmup_cosine warmup_linear inverse_sqrt exponential noam luong2015 sutskever2014 "
@@ -29,6 +29,14 @@ def build(name, *, learning_rate=2.0, steps_per_epoch=10, total_steps=100, **fie
 
 def rates(schedule, steps):
     return np.array([schedule(jnp.int32(step)) for step in steps])
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "length", "expected"),
+    [(3, 0.0, 7, 3), (0, 1.5, 8, 12), (0, 2.6, 7, 18), (0, 0.29, 100, 29)],  # 18.2, 28.999...
+)
+def test_epochs_are_rounded_to_steps(steps, epochs, length, expected):
+    assert Clock(length, total_steps=100).in_steps(steps, epochs) == expected
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,18 @@ def test_an_update_that_stands_out_changes_no_bit():
     after, metrics = run(20.0, [1.0], state)
     assert (after.skipped, after.skipped_in_a_row) == (2, 0)
     assert metrics["skipped_norm"] == (0.0, 0.0) and metrics["skipped"][0] == 0.0
-    assert np.isfinite(after.norms).sum() == 21  # those of skipped updates have left no gap
+    assert np.isfinite(after.norms[:21]).all()  # those of skipped updates have left no gap
+
+
+def test_a_skipped_update_is_not_counted_as_made():
+    """Neither in the warm-up of the average nor in the ring of norms."""
+    straight, _ = run(20.0, [1.0] * 21)
+    skipping, _ = run(20.0, [1.0] * 20 + [100.0, np.nan, 1.0])
+    assert (straight.skipped, skipping.skipped) == (0, 2)
+    for name in ("params", "optimizer", "average", "norms"):
+        jax.tree.map(
+            np.testing.assert_array_equal, getattr(skipping, name), getattr(straight, name)
+        )
 
 
 def test_what_does_not_stand_out_is_trained_on():
@@ -111,6 +122,15 @@ def test_config_decides(tmp_path):
     assert assemble(config, RunDirectory(tmp_path / "run")).like.norms is None
     with pytest.raises(ValueError, match="max_gradient_ratio: expected more than 1, or 0"):
         dataclasses.replace(training, max_gradient_ratio=0.5)
+
+
+def test_the_ratio_of_the_config_reaches_the_step(tmp_path):
+    parts = assemble(tiny_config(max_gradient_ratio=1e3), RunDirectory(tmp_path / "run"))
+    state = parts.start(jax.random.key(0))
+    for _ in range(18):  # from the 17th on a gradient can stand out
+        batch = parts.strategy.place(next(parts.batches), 1)
+        state, _ = parts.train_step(state, batch, jax.random.key(1))
+    assert (state.step, state.skipped) == (18, 0)
 
 
 def test_skipped_updates_are_told_in_one_line():
