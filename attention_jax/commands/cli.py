@@ -300,10 +300,12 @@ def _guarded(main: Callable[[], int | None]) -> int:
         _discard_output()
         return 0
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        _discard_output()
-        _fail(f"the output, or a file that is written, does not fit: {error.strerror}")
+        if error.filename is None:
+            _discard_output()
+            _fail(f"the output, or a file that is written, does not fit: {error.strerror}")
+        _fail(f"{error.filename} cannot be written: {error.strerror}")
 
 
 def _discard_output() -> None:

@@ -1,7 +1,9 @@
 """Prepared data sets: built once, then read from the cache by every later run."""
 
 import contextlib
+import errno
 import io
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from attention_jax.data.builders.blocks import Example, from_blocks
 from attention_jax.errors import DataError
 from attention_jax.paths import plainly_named
 
+_OF_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
 SPLITS = ("train", "validation", "test")
 
 
@@ -57,7 +60,13 @@ def _prepare(builder: tfds.core.DatasetBuilder, folder: Path) -> None:
                 file_format="array_record",
             )
     except OSError as error:
-        raise DataError(f"{folder}: the data set could not be written ({error})") from None
+        reason = error.strerror or error
+        raise DataError(f"{folder}: the data set could not be written ({reason})") from None
+    except RuntimeError as error:  # what the writer of records makes of those of the system
+        reason = next((each for each in map(os.strerror, _OF_STORAGE) if each in str(error)), None)
+        if reason is None:
+            raise
+        raise DataError(f"{folder}: the data set could not be written ({reason})") from None
 
 
 @contextlib.contextmanager

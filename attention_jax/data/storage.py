@@ -7,7 +7,6 @@ already has, and `ATTENTION_JAX_CACHE` (default `~/.cache/attention_jax`, or bel
 
 import contextlib
 import csv
-import fcntl
 import hashlib
 import http.client
 import os
@@ -20,6 +19,8 @@ from pathlib import Path
 from absl import logging
 
 from attention_jax.errors import DataError
+from attention_jax.files import replacing
+from attention_jax.locks import locked
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 30.0
@@ -67,14 +68,17 @@ def exclusive(path: Path) -> Iterator[None]:
     """Holds a lock file while the block runs, so that one process at a time is inside.
 
     The operating system lets go of the lock when its holder dies, however it dies.
+
+    Raises:
+      DataError: If the file cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as lock:
         try:
-            yield
-        finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock.enter_context(locked(path))
+        except OSError as error:
+            raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
+        yield
 
 
 def recorded_digests(builder_file: str) -> dict[str, str]:
@@ -129,24 +133,28 @@ def obtain(relative: str, url: str, digest: str) -> Path:
 
 
 def _download(url: str, path: Path, digest: str) -> None:
-    partial = path.with_name(path.name + ".partial")
+    place = path.relative_to(cache_root() / "downloads")
     try:
-        with (
-            urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response,
-            partial.open("wb") as handle,
-        ):
+        with replacing(path) as partial:
+            with partial.open("wb") as handle:
+                handle.writelines(_received(url, place))
+            try:
+                check_digest(partial, digest)
+            except DataError as error:
+                raise DataError(f"{url}: {str(error).split(': ', 1)[1]}") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _received(url: str, place: Path) -> Iterator[bytes]:
+    """Yields a file from an address; `place` is where it may be placed by hand instead."""
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
             while chunk := response.read(_CHUNK_BYTES):
-                handle.write(chunk)
+                yield chunk
     except (OSError, urllib.error.URLError, http.client.HTTPException) as error:
-        partial.unlink(missing_ok=True)
         reason = getattr(error, "reason", None) or " ".join(str(error).split())[:200]
         raise DataError(
             f"{url}: could not be downloaded ({reason}); place the file at "
-            f"$ATTENTION_JAX_DATA/{path.relative_to(cache_root() / 'downloads')} instead"
+            f"$ATTENTION_JAX_DATA/{place} instead"
         ) from None
-    try:
-        check_digest(partial, digest)
-    except DataError as error:
-        partial.unlink()
-        raise DataError(f"{url}: {str(error).split(': ', 1)[1]}") from None
-    os.replace(partial, path)

@@ -167,14 +167,13 @@ class Evaluation:
     def _record(self, name: str, signatures: Scores, is_searched: bool = True) -> None:
         """Notes how the results of a split came about."""
         directory = self._run.directory
-        evaluations = (read_json(directory.run) or {}).get("evaluations", {})
-        evaluations[name] = {
+        how = {
             "at": provenance.now(),
             "command": provenance.command_line(),
             **({"search": plain(self._run.config.search)} if is_searched else {}),
             **signatures,
         }
-        directory.add_to_run(evaluations=evaluations)
+        directory.add_to_group("evaluations", **{name: how})
 
 
 def format_results(directory: RunDirectory, splits: Collection[str] | None = None) -> str:

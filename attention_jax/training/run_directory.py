@@ -10,19 +10,21 @@ processes; and, where asked for, `profile/`.
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attention_jax import json_files
 from attention_jax.errors import RunDirectoryError, UserError
+from attention_jax.files import is_temporary, remove_abandoned, replacing
 from attention_jax.json_files import Maybe
-from attention_jax.training.files import is_temporary, replacing, write_json, write_text
+from attention_jax.locks import locked
+from attention_jax.training.files import write_json, write_text
 
-_LOCK = ".lock"
+_LOCK, _UPDATE_LOCK = ".lock", ".update.lock"
+_ATTEMPTS = 100  # to make a directory that another process, which ends with a mistake, removes
 # What is read again; whatever else they hold is for people.
 _SHAPES = {
     "config.json": {},
@@ -96,30 +98,48 @@ class RunDirectory:
         if not self.writes:
             yield
             return
-        if self.path.exists() and not self.path.is_dir():
-            raise RunDirectoryError(f"{self.path}: expected a directory, found a file")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            foreign = [] if self.config.exists() else sorted(self._names())
-            if foreign:
-                raise RunDirectoryError(
-                    f"{self.path}: expected a new directory or a run, found one with "
-                    f"{foreign[0]!r} and no config.json"
-                )
-            lock = (self.path / _LOCK).open("a")
-        except OSError as error:
-            raise _unwritable(self.path, error) from None
-        with lock:
-            self._lock(lock)
+        with self._locked():
             is_new = not self.config.exists()
-            for left in filter(is_temporary, os.listdir(self.path)):  # by a process that was killed
-                (self.path / left).unlink(missing_ok=True)
+            for folder in (self.path, self.plots):
+                remove_abandoned(folder)
             try:
                 yield
             except UserError:
                 if is_new and not self.is_trained:
                     self._remove()
                 raise
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Makes the directory and holds its lock, though others may remove it meanwhile."""
+        with contextlib.ExitStack() as lock:
+            for attempt in range(_ATTEMPTS):
+                if self.path.exists() and not self.path.is_dir():
+                    raise RunDirectoryError(f"{self.path}: expected a directory, found a file")
+                try:
+                    self.path.mkdir(parents=True, exist_ok=True)
+                    self._refuse_foreign()
+                    lock.enter_context(locked(self.path / _LOCK, wait=False))
+                    break
+                except BlockingIOError:
+                    raise RunDirectoryError(
+                        f"{self.path}: another process is training here"
+                    ) from None
+                except OSError as error:
+                    is_removed = isinstance(error, FileNotFoundError | FileExistsError)
+                    if not is_removed or attempt == _ATTEMPTS - 1:
+                        raise _unwritable(self.path, error) from None
+            yield
+
+    def _refuse_foreign(self) -> None:
+        """Raises RunDirectoryError if the directory holds something, and no run."""
+        foreign = sorted(self._names())
+        # Looked at again, for another process may have begun a run since.
+        if foreign and self.config.name not in foreign and not self.config.exists():
+            raise RunDirectoryError(
+                f"{self.path}: expected a new directory or a run, found one with "
+                f"{foreign[0]!r} and no config.json"
+            )
 
     def require(self) -> None:
         """Raises RunDirectoryError if this is not the directory of a run."""
@@ -149,8 +169,8 @@ class RunDirectory:
         """
         self.forget()
         if self._names() == [self.config.name]:
-            for path in (self.config, self.path / _LOCK):
-                path.unlink()
+            for path in (self.config, self.path / _UPDATE_LOCK, self.path / _LOCK):
+                path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 self.path.rmdir()
 
@@ -164,19 +184,26 @@ class RunDirectory:
 
     def add_to_run(self, **facts: Any) -> None:
         """Adds facts to `run.json`, in place of older ones of the same name."""
-        self._write(self.run, {**(read_json(self.run) or {}), **facts})
+        self._update(self.run, lambda known: {**known, **facts})
+
+    def add_to_group(self, group: str, **facts: Any) -> None:
+        """Adds facts to one of the groups of `run.json`, such as `evaluations`."""
+        self._update(self.run, lambda known: {**known, group: {**known.get(group, {}), **facts}})
 
     def add_results(self, split: str, metrics: Mapping[str, Any]) -> None:
         """Puts the metrics of a split into `results.json`, in place of its older ones.
 
         Files that only some evaluations write go where they are of another `step`.
         """
-        known = read_json(self.results) or {}
-        if known.get(split, {}).get("step") != metrics.get("step") and self.writes:
-            for path in self._seldom_written(split):
-                with writing(path):
-                    path.unlink(missing_ok=True)
-        self._write(self.results, {**known, split: dict(metrics)})
+
+        def update(known: Mapping[str, Any]) -> dict[str, Any]:
+            if known.get(split, {}).get("step") != metrics.get("step"):
+                for path in self._seldom_written(split):
+                    with writing(path):
+                        path.unlink(missing_ok=True)
+            return {**known, split: dict(metrics)}
+
+        self._update(self.results, update)
 
     def write_lines(self, path: pathlib.Path, lines: Iterable[str]) -> None:
         """Writes lines of text to one of the run's files."""
@@ -208,18 +235,20 @@ class RunDirectory:
             with writing(path):
                 write_json(path, value)
 
-    def _names(self) -> list[str]:
-        own = (_LOCK, self.logs.name)
-        return [n for n in os.listdir(self.path) if n not in own and not is_temporary(n)]
+    def _update(
+        self, path: pathlib.Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
+        """Replaces what a JSON file holds; several processes do so one after another."""
+        if not self.writes:
+            return
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(self.path / _UPDATE_LOCK, remove=True):
+                write_json(path, change(read_json(path) or {}))
 
-    def _lock(self, file: Any) -> None:
-        """Takes a lock that the operating system drops when this process ends, however it ends."""
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunDirectoryError(f"{self.path}: another process is training here") from None
-        except OSError:
-            pass  # a file system without locks
+    def _names(self) -> list[str]:
+        own = (_LOCK, _UPDATE_LOCK, self.logs.name)
+        return [n for n in os.listdir(self.path) if n not in own and not is_temporary(n)]
 
 
 def read_json(path: pathlib.Path, shape: json_files.Shape | None = None) -> Any:

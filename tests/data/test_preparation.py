@@ -1,4 +1,5 @@
 import os
+import resource
 import subprocess
 import sys
 
@@ -65,6 +66,20 @@ def test_the_cache_may_have_any_name(cache, monkeypatch, name):
     monkeypatch.setattr(smoke, "spelled", None)
     assert load_examples(smoke.Builder) == first
     assert os.listdir(cache) == [name] and (cache / name / FOLDER).is_dir()
+
+
+@pytest.mark.parametrize("room", [0, 4096, 100_000])
+def test_what_does_not_fit_is_a_line_and_fits_later(cache, room):
+    """A limit on the size of files is as good as a full disk, and fails at the same places."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"1\.0\.0: .* could not be written \(File too large\)"):
+            load_examples(smoke.Builder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not any((cache / "datasets" / "smoke").iterdir())
+    assert len(load_examples(smoke.Builder)["train"]) == smoke.SIZES["train"]
 
 
 def test_load_examples_survives_a_kill_while_preparing(cache):

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import hashlib
 import http.client
 import threading
@@ -72,6 +74,32 @@ def test_exclusive_lets_one_in_at_a_time(tmp_path):
     for visitor in visitors:
         visitor.join()
     assert most == 1
+
+
+def test_exclusive_lets_everybody_in_where_there_are_no_locks(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with storage.exclusive(tmp_path / "a" / "lock"):
+        assert (tmp_path / "a").is_dir()
+
+
+def test_exclusive_names_a_lock_that_cannot_be_made(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(DataError, match="a/lock cannot be written: "):
+        with storage.exclusive(tmp_path / "a" / "lock"):
+            pass
+
+
+def test_obtain_says_where_there_is_no_room(published, monkeypatch, tmp_path):
+    def check_digest(path, digest):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage, "check_digest", check_digest)
+    with pytest.raises(DataError, match="downloads/a.txt cannot be written: No space left"):
+        storage.obtain("a.txt", published, SHA256)
+    assert [path.name for path in (tmp_path / "cache" / "downloads").iterdir()] == ["a.txt.lock"]
 
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])

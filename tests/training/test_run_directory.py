@@ -1,10 +1,12 @@
 """A run directory is claimed by one process, and its files are whole or absent."""
 
 import gzip
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -115,6 +117,77 @@ def test_add_results_replaces_one_split_and_keeps_the_others(tmp_path):
     directory.add_results("validation", {"per": 2.0})
     directory.add_results("test", {"per": 1.0})
     assert read_json(directory.results) == {"test": {"per": 1.0}, "validation": {"per": 2.0}}
+
+
+def in_threads(work, number=4):
+    """Runs a function in threads, whose locks are as apart as those of processes."""
+    failed = []
+
+    def guarded():
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+
+
+def test_no_result_is_lost_where_several_write(tmp_path):
+    directory, numbers = RunDirectory(tmp_path), itertools.count()
+
+    def evaluate():
+        for _ in range(20):
+            name = f"test.{next(numbers)}"
+            directory.add_results(name, {"per": 1.0})
+            directory.add_to_group("evaluations", **{name: {}})
+            directory.add_to_run(**{name: 1})
+
+    in_threads(evaluate)
+    names = {f"test.{number}" for number in range(80)}
+    assert read_json(directory.results).keys() == names
+    facts = read_json(directory.run)
+    assert facts.keys() == {*names, "evaluations"} and facts["evaluations"].keys() == names
+    assert sorted(os.listdir(tmp_path)) == ["results.json", "run.json"]
+
+
+def test_one_claim_is_inside_though_each_removes_the_directory(tmp_path):
+    inside, most = [], []
+
+    def claim():
+        directory = RunDirectory(tmp_path / "run")
+        for _ in range(100):
+            try:
+                with directory.claimed():
+                    inside.append(1)
+                    most.append(len(inside))
+                    directory.write_config({"seed": 1})
+                    files.write_text(directory.run, "{}")
+                    inside.pop()
+                    raise DataError("a mistake")
+            except DataError:
+                pass
+            except RunDirectoryError as error:
+                assert "another process is training here" in str(error)
+
+    in_threads(claim)
+    assert most and max(most) == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_what_killed_writers_left_is_removed_by_the_next_training(tmp_path):
+    RunDirectory(tmp_path).write_config({"seed": 1})
+    left = [tmp_path / ".run.0123456789abcdef.partial.json",
+            tmp_path / "plots" / ".map.0123456789abcdef.partial.png"]  # fmt: skip
+    left[1].parent.mkdir()
+    for path in left:
+        path.touch()
+    _claim(tmp_path)
+    assert not any(path.exists() for path in left)
 
 
 def test_a_picture_that_cannot_be_written_is_named(tmp_path):

@@ -3,13 +3,13 @@
 import collections
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 from attention_jax.data.text import tokenization
 from attention_jax.errors import DataError
+from attention_jax.files import replacing
 from attention_jax.json_files import mismatch, read_json
 from attention_jax.types import SpecialIds
 
@@ -205,14 +205,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
       DataError: If it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial.write_bytes(content)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -96,7 +96,7 @@ def open_writers(
                 raise UserError(f"config.training.writers: {reason}") from None
             say(f"notice: {reason}; metrics.jsonl goes on")
             continue
-        directory.add_to_run(writers={**known, name: writer.run_id})
+        directory.add_to_group("writers", **{name: writer.run_id})
         say(f"metrics go to {writer.place}")
         opened.append(BackgroundWriter(name, writer, say))
     return opened
