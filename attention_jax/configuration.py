@@ -5,6 +5,7 @@ made by `setting`; `typed` turns a mapping, or a ConfigDict (which is no `Mappin
 dataclass and names the field, what was expected and what was found when it cannot.
 """
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -14,10 +15,11 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, quoted
 
 T = TypeVar("T")
 _REQUIRED = dataclasses.MISSING
+_LARGEST = 2**63 - 1
 
 
 def setting(
@@ -146,7 +148,7 @@ def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
         if hasattr(value, "items"):
             return dict(value.items())
         if hint is not Any:
-            raise ConfigError(f"{where}: expected a group of fields, found {value!r}")
+            raise ConfigError(f"{where}: expected a group of fields, found {quoted(value)}")
         return value
     value = _scalar(hint, value, where)
     _check_limits(value, limits, where)
@@ -155,7 +157,7 @@ def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
 
 def _named(lookup: Any, value: Any, where: str) -> Any:
     if not hasattr(value, "items"):
-        raise ConfigError(f"{where}: expected a group with a 'name', found {value!r}")
+        raise ConfigError(f"{where}: expected a group with a 'name', found {quoted(value)}")
     fields = dict(value.items())
     if "name" not in fields:
         raise ConfigError(f"{where}.name: expected a value, found none")
@@ -167,7 +169,7 @@ def _named(lookup: Any, value: Any, where: str) -> Any:
         near = difflib.get_close_matches(str(name), known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ConfigError(
-            f"{where}.name: expected one of {', '.join(sorted(known))}, found {name!r}{hint}"
+            f"{where}.name: expected one of {', '.join(sorted(known))}, found {quoted(name)}{hint}"
         ) from None
     has_name = "name" in {field.name for field in dataclasses.fields(cls)}
     return typed(cls, {"name": name, **fields} if has_name else fields, where)
@@ -175,7 +177,7 @@ def _named(lookup: Any, value: Any, where: str) -> Any:
 
 def _tuple(kinds: tuple[Any, ...], value: Any, limits: Mapping[str, Any], where: str) -> Any:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigError(f"{where}: expected a sequence, found {value!r}")
+        raise ConfigError(f"{where}: expected a sequence, found {quoted(value)}")
     items = tuple(value)
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         kinds = (kinds[0],) * len(items)
@@ -189,14 +191,25 @@ def _tuple(kinds: tuple[Any, ...], value: Any, limits: Mapping[str, Any], where:
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        with contextlib.suppress(OverflowError):
+            value = float(value)
     if hint is int and isinstance(value, bool):
-        raise ConfigError(f"{where}: expected int, found {value!r}")
+        raise ConfigError(f"{where}: expected int, found {quoted(value)}")
     if not isinstance(value, hint):
-        raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
+        raise ConfigError(f"{where}: expected {hint.__name__}, found {quoted(value)}")
     if hint is float and not math.isfinite(value):
         raise ConfigError(f"{where}: expected a finite number, found {value}")
+    if hint is str and ("\0" in value or not _is_utf8(value)):
+        raise ConfigError(f"{where}: expected UTF-8 text without NUL, found {quoted(value)}")
     return value
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:  # half of a surrogate pair, or a byte of a file's name
+        return False
+    return True
 
 
 def _number(limit: float) -> str:
@@ -212,10 +225,13 @@ def _check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
     )
     for name, holds, words in checks:
         if name in limits and not holds(limits[name]):
-            raise ConfigError(f"{where}: expected {words} {_number(limits[name])}, found {value!r}")
+            limit = _number(limits[name])
+            raise ConfigError(f"{where}: expected {words} {limit}, found {quoted(value)}")
+    if isinstance(value, int) and not -_LARGEST - 1 <= value <= _LARGEST:
+        raise ConfigError(f"{where}: expected a number of 64 bits, found {quoted(value)}")
     choices = limits.get("choices")
     if choices is not None and value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ConfigError(f"{where}: expected one of {listed}, found {value!r}{hint}")
+        raise ConfigError(f"{where}: expected one of {listed}, found {quoted(value)}{hint}")

@@ -1,16 +1,39 @@
 """Errors that a user can mend: programs print them as one line and exit with code 2."""
 
 import re
+from typing import Any
 
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LONGEST = 500  # characters of a message
+_LONGEST_QUOTED = 80
 
 
 class UserError(Exception):
     """What the user gave is wrong; the message says what, expected, found and where."""
 
     def __str__(self) -> str:
-        """Returns the message in one line, whatever is in the names of files that it quotes."""
-        return _BREAKS.sub(lambda match: ascii(match[0])[1:-1], super().__str__())
+        """Returns the message in one line of moderate length, whatever it quotes."""
+        line = _BREAKS.sub(lambda match: ascii(match[0])[1:-1], super().__str__())
+        return _cut(line, _LONGEST)
+
+
+def quoted(value: Any) -> str:
+    """Returns a value as a message shows it: cut in its middle, whatever its own text is."""
+    if isinstance(value, str) and len(value) > 2 * _LONGEST_QUOTED:
+        value = value[:_LONGEST_QUOTED] + value[-_LONGEST_QUOTED:]
+    try:
+        text = repr(value)
+    except Exception:  # of a hostile class, or a number of more digits than Python prints
+        text = f"a value of type {type(value).__name__}"
+    return _cut(text, _LONGEST_QUOTED)
+
+
+def _cut(text: str, longest: int) -> str:
+    """Leaves out the middle of a text that is too long: its end often says what to do."""
+    if len(text) <= longest:
+        return text
+    end = longest // 3
+    return f"{text[: longest - end - 3]}...{text[-end:]}"
 
 
 class ConfigError(UserError):

@@ -1,4 +1,4 @@
-"""Paths as plain names, for libraries to which the signs of some names mean something.
+"""Paths: home directories, caches, and plain names for libraries that read names as patterns.
 
 To the library below the checkpoints a directory `job[5]` is a pattern, and the backslash of another
 one separates names; so it is with TFDS and with addresses of databases. They are given a symbolic
@@ -18,6 +18,27 @@ from attention_jax.errors import UserError
 # Not below /gs, /s3 and the like, which they take for addresses of object stores.
 _PLAIN = re.compile(r"(?!/(gs|s3|az|hf)(/|\Z))[A-Za-z0-9/._=+-]*")
 _USUAL = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+def expanded(path: str | os.PathLike) -> Path:
+    """Returns a path with the home directory of `~` or `~user`.
+
+    Raises:
+      UserError: If there is no such user, or the user has no home directory.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UserError(f"{path}: expected the home directory of a user, found none") from None
+
+
+def user_cache() -> Path:
+    """Returns where the user's caches of this package are, as the XDG specification says.
+
+    A variable that is empty, or names no absolute path, counts as unset.
+    """
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if os.path.isabs(named) else expanded("~/.cache")) / "attention_jax"
 
 
 @contextlib.contextmanager

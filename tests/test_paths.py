@@ -6,7 +6,8 @@ import pytest
 
 from attention_jax import paths
 from attention_jax.errors import UserError
-from attention_jax.paths import plainly_named
+from attention_jax.paths import expanded, plainly_named
+from attention_jax.training.run_directory import RunDirectory
 
 # Patterns, templates and addresses to one library or another; and what is not UTF-8.
 NAMES = ("job[5]", "a*?b", "**", "{0}", "a\\b", "a b", "a\nb", "it's", 'a"b', "ü你", "a\udce9")
@@ -44,3 +45,11 @@ def test_the_directory_of_the_link_has_a_plain_name_too(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="a b: a name with other signs .*TMPDIR"):
         with plainly_named(tmp_path / "a b"):
             pass
+
+
+def test_the_home_of_nobody_is_named(monkeypatch):
+    for use in (expanded, RunDirectory):
+        with pytest.raises(UserError, match="~nosuchuser/x: expected the home directory of a user"):
+            use("~nosuchuser/x")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert str(expanded("~/x")) == "/home/me/x"

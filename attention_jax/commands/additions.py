@@ -11,7 +11,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from attention_jax.configuration import unknown_name
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, quoted
 
 _ON, _OFF = ("true", "1", "{}"), ("false", "0", "none")
 _SWITCH = re.compile(r"--?config\.((?:[^=]+\.)?refinements)(?:\.([^.=]+))?=(.*)", re.DOTALL)
@@ -60,12 +60,12 @@ def with_refinements(
         if name is None:
             raise ConfigError(
                 f"--config.{path}: expected NAME=true or NAME=false behind it, with one of "
-                f"{', '.join(refinement_names())}, found {text!r}"
+                f"{', '.join(refinement_names())}, found {quoted(text)}"
             )
         if text.lower() not in (*_ON, *_OFF):
             raise ConfigError(
                 f"--config.{path}.{name}: expected true, false, or one of its fields behind it, "
-                f"found {text!r}"
+                f"found {quoted(text)}"
             )
         group = _add_refinement(values, [*path.split("."), name])
         if group is None:

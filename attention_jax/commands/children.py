@@ -93,14 +93,25 @@ def describe(code: int) -> str:
 
 
 def workdir_of(command: Sequence[str]) -> pathlib.Path | None:
-    """Returns what a command gives as `--workdir`, if it does."""
+    """Returns what a command gives as `--workdir`, if it does.
+
+    Raises:
+      ValueError: If it begins with the `~name` of nobody.
+    """
     found = None
     for argument, following in zip(command, [*command[1:], ""], strict=True):
         if argument in ("--workdir", "-workdir"):
             found = following
         elif match := re.fullmatch(r"--?workdir=(.+)", argument, re.DOTALL):
             found = match[1]
-    return pathlib.Path(found).expanduser().absolute() if found else None
+    if not found:
+        return None
+    try:
+        return pathlib.Path(found).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError(
+            f"--workdir: expected the home directory of a user, found {found!r}"
+        ) from None
 
 
 def split(arguments: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -3,12 +3,8 @@
 Nothing heavy is imported before it is needed, so that `--help` and mistakes are answered at once.
 """
 
-import contextlib
-import difflib
 import errno
 import functools
-import importlib.util
-import itertools
 import logging as standard_logging
 import os
 import pathlib
@@ -17,17 +13,19 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 from absl import app, flags, logging
-from ml_collections import ConfigDict, config_flags
 
-from attention_jax.commands import additions, mistakes, names
-from attention_jax.errors import ConfigError, UserError
+from attention_jax.commands import additions, mistakes, names, streams
+from attention_jax.commands.config_file import load_config
+from attention_jax.commands.overrides import chosen_names, define_overrides, listed
+from attention_jax.errors import ConfigError, UserError, quoted
+
+T = TypeVar("T")
 
 _FAILED, _INTERRUPTED = 2, 130
-_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
 
 
 def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda argv: argv) -> None:
@@ -39,6 +37,10 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
       prepare: Gets the command line, defines flags that depend on it, and returns what is left
         for the flags to parse.
     """
+    try:
+        streams.prepare()
+    except streams.OutputError as error:
+        _fail(str(error))
     _quieten_libraries()
     app.run(
         lambda argv: _guarded(main),
@@ -78,11 +80,11 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     argv, location = _take_out(argv, "config")
     if location is None:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
-    values = additions.with_groups(load_config(location), _overrides(argv, "config"))
+    values = additions.with_groups(load_config(location), listed(argv, "config"))
     argv, values = additions.with_refinements(argv, values)
-    overrides = _overrides(argv, "config")
-    values = additions.with_additions(values, [path for path, _ in overrides])
-    completed = template(values, _chosen_names(overrides))
+    given = listed(argv, "config")
+    values = additions.with_additions(values, [path for path, _ in given])
+    completed = template(values, chosen_names(given))
     return define_overrides(argv, "config", completed)
 
 
@@ -108,84 +110,6 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
 def overridden(name: str) -> Any:
     """Returns the values of a group after the overrides of the command line."""
     return flags.FLAGS[name].value.to_dict()
-
-
-def define_overrides(
-    argv: Sequence[str],
-    name: str,
-    values: ConfigDict,
-    flag_values: flags.FlagValues = flags.FLAGS,
-) -> list[str]:
-    """Defines `--NAME.FIELD` for every field of `values` and checks those on the command line.
-
-    `flags.FLAGS[name].value` then holds the values as they were overridden.
-
-    Raises:
-      ConfigError: If there is no such field, or its value is of the wrong type.
-    """
-    for path, text in _overrides(argv, name):
-        _check_override(values, name, path, text)
-    config_flags.DEFINE_config_dict(
-        name, values, flag_values=flag_values, sys_argv=list(argv)
-    )
-    return list(argv)
-
-
-def load_config(location: str) -> ConfigDict:
-    """Calls `get_config` of a config file.
-
-    Args:
-      location: Path of the file, followed by `:argument` where it takes one.
-
-    Raises:
-      ConfigError: If there is no such file, or it fails.
-    """
-    path, argument = _file_and_argument(location)
-    file = pathlib.Path(path)
-    if not file.is_file():
-        raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
-    spec = importlib.util.spec_from_file_location("experiment_config", file)
-    if spec is None:
-        raise ConfigError(f"--config: expected a Python file, found {path}")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        with _importing_from_here():
-            spec.loader.exec_module(module)
-            values = module.get_config(argument) if argument else module.get_config()
-    except UserError:
-        raise
-    except Exception as error:
-        message = " ".join(str(error).split())
-        if not isinstance(error, ValueError):  # by which a config file refuses its argument
-            message = f"{type(error).__name__}: {message}"
-        raise ConfigError(f"{location}: {message}") from None
-    if not isinstance(values, ConfigDict):
-        raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
-    return values
-
-
-def _file_and_argument(location: str) -> tuple[str, str]:
-    """Divides `FILE:ARGUMENT` at the first colon that a file's name comes before."""
-    parts = location.split(":")
-    for number in range(1, len(parts) + 1):
-        path = ":".join(parts[:number])
-        if pathlib.Path(path).is_file():
-            return path, ":".join(parts[number:])
-    return parts[0], ":".join(parts[1:])
-
-
-@contextlib.contextmanager
-def _importing_from_here() -> Iterator[None]:
-    """Lets a config file import what the working directory holds, as under `python -m`."""
-    here, old = os.getcwd(), sys.dont_write_bytecode
-    sys.path.insert(0, here)
-    sys.dont_write_bytecode = True
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # the file has taken it out
-            sys.path.remove(here)
-        sys.dont_write_bytecode = old
 
 
 def require(name: str) -> str:
@@ -249,72 +173,74 @@ def use_compilation_cache() -> None:
     """
     import jax
 
+    from attention_jax.paths import user_cache
+
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-        jax.config.update("jax_compilation_cache_dir", str(cache / "attention_jax" / "xla"))
+        jax.config.update("jax_compilation_cache_dir", str(user_cache() / "xla"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
     # An entry cut short by a killed process is compiled again, which is all there is to know.
     warnings.filterwarnings("ignore", message="Error reading persistent compilation cache entry")
 
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
-    if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in argv[1:]):
-        try:
+    def parse() -> list[str]:
+        if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in argv[1:]):
             print(usage, flush=True)
-        except BrokenPipeError:
-            _discard_output()
-        sys.exit(0)
-    try:
-        argv = prepare(list(argv))
+            sys.exit(0)
+        left = prepare(list(argv))
         try:
-            rest = flags.FLAGS(argv)
+            rest = flags.FLAGS(left)
         except flags.Error as error:
             raise UserError(mistakes.illegal_value(error, flags.FLAGS)) from None
         except (ValueError, TypeError) as error:
             raise UserError(" ".join(str(error).split())) from None
         if len(rest) > 1:
-            raise UserError(f"unexpected argument {rest[1]!r}; options start with --")
+            raise UserError(f"unexpected argument {quoted(rest[1])}; options start with --")
         return rest
-    except UserError as error:
-        _fail(str(error))
+
+    return _answered(parse)
 
 
 def _guarded(main: Callable[[], int | None]) -> int:
-    from attention_jax.training.host_memory import keep_freed_memory
+    def guarded() -> int:
+        from attention_jax.training.host_memory import keep_freed_memory
 
-    keep_freed_memory()
-    try:
+        keep_freed_memory()
         code = main() or 0
         sys.stdout.flush()
         return code
+
+    return _answered(guarded)
+
+
+def _answered(call: Callable[[], T]) -> T:
+    """Calls a part of a program; a mistake, of whatever kind, ends the program with one line."""
+    try:
+        return call()
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        return _INTERRUPTED
-    except RuntimeError as error:
-        if _OUT_OF_MEMORY not in str(error):
-            raise
-        text = " ".join(str(error).split()).removesuffix(".")
-        _fail(f"{text}; smaller batches, beams or models take less")
+        sys.exit(_INTERRUPTED)
+    except streams.OutputError as error:
+        streams.discard_output()
+        _fail(str(error))
     except BrokenPipeError:  # the reader of our output has left, as `head` does
-        _discard_output()
-        return 0
+        streams.discard_output()
+        sys.exit(0)
+    except (RuntimeError, ValueError, AssertionError) as error:
+        message = mistakes.of_the_machine(error)
+        if message is None:
+            raise
+        _fail(message)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        if error.filename is None:
-            _discard_output()
-            _fail(f"the output, or a file that is written, does not fit: {error.strerror}")
-        _fail(f"{error.filename} cannot be written: {error.strerror}")
+        named = error.filename or "a file that is written"
+        _fail(f"{named} cannot be written: {error.strerror}")
 
 
-def _discard_output() -> None:
-    """Lets what is still to be printed vanish, for the interpreter prints it when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fail(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
+def _fail(message: str) -> NoReturn:
+    print(f"error: {UserError(message)}", file=sys.stderr)
     sys.exit(_FAILED)
 
 
@@ -329,66 +255,3 @@ def _take_out(argv: Sequence[str], name: str) -> tuple[list[str], str | None]:
         else:
             left.append(argument)
     return left, value
-
-
-def _overrides(argv: Sequence[str], name: str) -> list[tuple[str, str | None]]:
-    """Lists `--name.path=text`, `--name.path text` and `--noname.path` as (path, text).
-
-    Text is None where a path is given alone, and `false` where it is denied.
-    """
-    found = []
-    for argument, following in itertools.zip_longest(argv[1:], argv[2:], fillvalue="--"):
-        if match := re.fullmatch(rf"--?{name}\.([^=]+)(?:=(.*))?", argument, re.DOTALL):
-            text = None if following.startswith("--") else following
-            found.append((match[1], text if match[2] is None else match[2]))
-        elif match := re.fullmatch(rf"--?no{name}\.([^=]+)", argument):
-            found.append((match[1], "false"))
-    return found
-
-
-def _chosen_names(overrides: Sequence[tuple[str, str | None]]) -> Mapping[str, str]:
-    return {
-        f"config.{path.removesuffix('.name')}": text
-        for path, text in overrides
-        if path.endswith(".name") and text is not None
-    }
-
-
-def _check_override(values: ConfigDict, name: str, path: str, text: str | None) -> None:
-    group, where, parts = values, name, iter(path.split("."))
-    for part in parts:
-        if not isinstance(group, ConfigDict):
-            raise ConfigError(f"--{where}.{part}: no such field; {where} is a single value")
-        if part not in group.keys():
-            below = next(parts, None)
-            raise ConfigError(mistakes.unknown_field(values, name, where, part, below))
-        where = f"{where}.{part}"
-        kind, group = group.get_type(part), group[part]
-    if isinstance(group, ConfigDict):
-        fields = ", ".join(sorted(group.keys()))
-        has_name = text and "name" in group.keys()
-        hint = f"; --{where}.name={text} chooses another" if has_name else ""
-        raise ConfigError(
-            f"--{where}: expected one of its fields ({fields}), found the group{hint}"
-        )
-    if text is not None and not _fits(kind, text):
-        raise ConfigError(f"--{where}: expected {kind.__name__}, found {text!r}")
-
-
-def _fits(kind: type, text: str) -> bool:
-    if kind is bool:
-        return text.lower() in ("true", "false", "1", "0", "t", "f")
-    if kind not in (int, float):
-        return True
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _nearest_file(file: pathlib.Path) -> str:
-    folder = file.parent
-    names = [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
-    near = difflib.get_close_matches(file.name, names, n=1)
-    return f"; did you mean {folder / near[0]}?" if near else ""

@@ -18,11 +18,12 @@ Ctrl-C, 75 if the same command continues, such as when one process was killed.
 import pathlib
 import sys
 
-from attention_jax.commands import children, local_job, names
+from attention_jax.commands import children, local_job, names, streams
 
 
 def main() -> int:
     """Runs the job that the command line asks for."""
+    streams.prepare(output_is_courtesy=True)
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("--help", "-h"):
         print(names.usage(__doc__.strip()))

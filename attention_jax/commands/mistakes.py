@@ -1,7 +1,9 @@
 """What a mistyped option is answered with: what was expected, and the nearest that exists."""
 
 import difflib
+import os
 import re
+import traceback
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -9,6 +11,11 @@ from absl import flags
 from ml_collections import ConfigDict
 from ml_collections.config_flags import tuple_parser
 
+from attention_jax.errors import quoted
+
+_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
+_NO_BACKEND = re.compile("Unable to initialize backend|Unknown backend")
+_JAX_BACKENDS, _JAX_SETTINGS = "jax/_src/xla_bridge.py", "jax/_src/config.py"
 _CLOSE = 0.6
 _SHARED_WORDS = 0.7  # what `size` is worth for `vocab_size`, however alike other names look
 _SAME_GROUP = 0.05
@@ -56,7 +63,28 @@ def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
     if not (isinstance(error, flags.IllegalFlagValueError) and match and match[1] in flag_values):
         return message
     wanted = _wanted(flag_values[match[1]].parser)
-    return f"--{match[1]}: expected {wanted}, found {match[2]!r}" if wanted else message
+    return f"--{match[1]}: expected {wanted}, found {quoted(match[2])}" if wanted else message
+
+
+def of_the_machine(error: Exception) -> str | None:
+    """Returns the message for an error of JAX that the environment or too little memory causes."""
+    text = " ".join(str(error).split()).removesuffix(".")
+    if _OUT_OF_MEMORY in text:
+        return f"{text}; smaller batches, beams or models take less"
+    raised_in = _raised_in(error)
+    if _NO_BACKEND.search(text) or raised_in.endswith(_JAX_BACKENDS):
+        asked = os.environ.get("JAX_PLATFORMS", "")
+        reason = f" ({text})" if text else ""
+        return f"JAX_PLATFORMS: expected devices of this machine, found {quoted(asked)}{reason}"
+    if raised_in.endswith(_JAX_SETTINGS):
+        return f"a variable JAX_... of the environment: {text}"
+    return None
+
+
+def _raised_in(error: BaseException) -> str:
+    """Returns the file of the code that raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames[-1].filename.replace(os.sep, "/") if frames else ""
 
 
 def _fields(group: ConfigDict, where: str) -> Iterator[tuple[tuple[str, str], Collection[str]]]:

@@ -17,11 +17,12 @@ code is that of the command's last run.
 
 import sys
 
-from attention_jax.commands import children, names, supervisor
+from attention_jax.commands import children, names, streams, supervisor
 
 
 def main() -> int:
     """Supervises the command of the command line."""
+    streams.prepare(output_is_courtesy=True)
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("--help", "-h"):
         print(names.usage(__doc__.strip()))

@@ -16,7 +16,7 @@ for example:
   echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png
   python -m launch.translate --workdir=runs/mine --nbest=5 < test.en > test.nbest
 
-An empty line gives an empty line; a language model goes on from every line. Input is UTF-8; a byte
+An empty line gives an empty line; a language model goes on from every line. All is UTF-8; a byte
 order mark and Windows line ends are tolerated, anything else is refused before a line is written.
 """
 
@@ -38,7 +38,7 @@ def main() -> None:
     """Translates the standard input."""
     workdir = cli.require("workdir")
     nbest, plot = cli.value("nbest"), cli.output_path("plot", ".png", ".svg")
-    from attention_jax.data.lines import read_lines
+    from attention_jax.data.lines import read_standard_input
     from attention_jax.inference.reverse import reverse_run
     from attention_jax.inference.trained import load_run
     from attention_jax.inference.translate import Translator, check_aligning
@@ -49,7 +49,7 @@ def main() -> None:
     if flags.FLAGS["direction"].value == "reverse":
         run = reverse_run(run)
     translator = Translator(run, nbest=nbest)
-    lines = read_lines("/dev/stdin")
+    lines = read_standard_input()
     translations = translator.translate(lines)  # all of them, so that bad input prints nothing
     for line in translator.format(translations, alignments=flags.FLAGS["alignments"].value):
         print(line)

@@ -1,6 +1,10 @@
 """Reading lines of text from files that may be anything."""
 
 import gzip
+import os
+import re
+import stat
+import sys
 import zlib
 from pathlib import Path
 
@@ -8,6 +12,11 @@ from attention_jax.errors import DataError
 
 MAX_LINE_CHARACTERS = 10_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_STANDARD_INPUT = "standard input"
+_DESCRIPTOR = re.compile(r"/dev/(?:stdin|fd/(\d+))|/proc/self/fd/(\d+)")
+
+# What was read of what can be read once only, by device and number.
+_read_once: dict[tuple[int, int], bytes] = {}
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -15,17 +24,30 @@ def read_lines(path: str | Path) -> list[str]:
 
     Lines end at `\n` alone, so that characters such as U+2028 do not shift one side of a corpus
     against the other. A byte order mark and `\r\n` line ends are accepted; a name ending in
-    `.gz` is decompressed.
+    `.gz` is decompressed. A pipe, such as `<(zcat FILE)` in a shell, may be read again like a
+    file: what came is remembered.
 
     Raises:
       DataError: Naming file and line, if the file is missing or empty, or a line is not UTF-8 or
         holds a NUL character.
     """
     path = Path(path)
-    return [
-        _decoded(path, number, line)
-        for number, line in enumerate(_raw_lines(path, _read_bytes(path)), start=1)
-    ]
+    return _decoded_lines(str(path), _read_bytes(path))
+
+
+def read_standard_input() -> list[str]:
+    """Reads what is left of the standard input, as `read_lines` reads a file.
+
+    Raises:
+      DataError: As `read_lines`, and if the standard input is closed.
+    """
+    if sys.stdin is None:
+        raise DataError(f"{_STANDARD_INPUT}: expected text, found it closed")
+    try:
+        content = _read_descriptor(sys.stdin.fileno())
+    except OSError as error:
+        raise DataError(f"{_STANDARD_INPUT}: expected it readable ({error.strerror})") from None
+    return _decoded_lines(_STANDARD_INPUT, content)
 
 
 def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]]:
@@ -48,7 +70,11 @@ def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        descriptor = _DESCRIPTOR.fullmatch(str(path))
+        if descriptor:
+            content = _read_descriptor(int(descriptor[1] or descriptor[2] or 0))
+        else:
+            content = _read_file(path)
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except FileNotFoundError:
         raise DataError(f"{path}: expected a text file, found none") from None
@@ -58,22 +84,48 @@ def _read_bytes(path: Path) -> bytes:
         raise DataError(f"{path}: expected a readable file ({error.strerror})") from None
 
 
-def _raw_lines(path: Path, content: bytes) -> list[bytes]:
+def _read_file(path: Path) -> bytes:
+    status = path.stat()
+    if not stat.S_ISFIFO(status.st_mode):
+        return path.read_bytes()
+    place = status.st_dev, status.st_ino
+    if place not in _read_once:
+        _read_once[place] = path.read_bytes()
+    return _read_once[place]
+
+
+def _read_descriptor(number: int) -> bytes:
+    """Reads what is left of an open file.
+
+    Opened anew by a name such as `/dev/stdin`, a file would begin once more of which somebody has
+    read the beginning, and a socket and the file of another user would refuse.
+    """
+    status = os.fstat(number)
+    place = status.st_dev, status.st_ino
+    if place not in _read_once:
+        # From a socket that does not wait we would read as much as happens to have come.
+        os.set_blocking(number, True)
+        with os.fdopen(os.dup(number), "rb") as file:
+            _read_once[place] = file.read()
+    return _read_once[place]
+
+
+def _decoded_lines(name: str, content: bytes) -> list[str]:
     lines = content.removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
-        raise DataError(f"{path}: expected one sentence a line, found an empty file")
-    return lines
+        raise DataError(f"{name}: expected one sentence a line, found an empty file")
+    return [_decoded(name, number, line) for number, line in enumerate(lines, start=1)]
 
 
-def _decoded(path: Path, number: int, line: bytes) -> str:
+def _decoded(name: str, number: int, line: bytes) -> str:
     if b"\0" in line:
-        raise DataError(f"{path}:{number}: expected UTF-8 text, found a NUL character (UTF-16?)")
+        raise DataError(f"{name}:{number}: expected UTF-8 text, found a NUL character (UTF-16?)")
     try:
         return line.decode("utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path}:{number}: expected UTF-8 text, found byte 0x{line[error.start]:02x} "
+            f"{name}:{number}: expected UTF-8 text, found byte 0x{line[error.start]:02x} "
             f"at column {error.start + 1}"
         ) from None

@@ -21,6 +21,7 @@ from absl import logging
 from attention_jax.errors import DataError
 from attention_jax.files import replacing
 from attention_jax.locks import locked
+from attention_jax.paths import expanded, user_cache
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 30.0
@@ -36,7 +37,7 @@ def data_root() -> Path | None:
     named = os.environ.get("ATTENTION_JAX_DATA", "")
     if not named:
         return None
-    root = Path(named).expanduser()
+    root = expanded(named)
     if not root.is_dir():
         raise DataError(f"ATTENTION_JAX_DATA: expected a folder, found {named!r}")
     return root
@@ -49,8 +50,7 @@ def cache_root() -> Path:
       DataError: If it cannot be created or written.
     """
     named = os.environ.get("ATTENTION_JAX_CACHE")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    root = (Path(named) if named else home / "attention_jax").expanduser()
+    root = expanded(named) if named else user_cache()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):

@@ -1,16 +1,18 @@
 """The look that all figures share, and how they reach a file."""
 
-import functools
 import os
+import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib import font_manager, rc_context
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from attention_jax.plotting.fonts import fonts, say_missing, use_other_fonts
 
 INK = "#262626"
 OUTLINE = "#8C8C8C"
@@ -19,21 +21,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 DOTS_PER_INCH = 150
 MOST_PIXELS = 4000  # of a side; a larger figure is drawn with fewer dots per inch
 
-_FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans",
-    "WenQuanYi Zen Hei",
-    "WenQuanYi Micro Hei",
-    "IPAGothic",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Microsoft YaHei",
-    "Arial Unicode MS",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-    "Noto Color Emoji",
+_MISSING = re.compile(r"Glyph (\d+) .*missing from", re.DOTALL)
+# Unicode's Default_Ignorable_Code_Point, and what is blank beside it; viewer_page/model.js has the
+# same.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]+"
 )
 
 
@@ -47,7 +41,8 @@ def new_figure(width: float, height: float) -> Figure:
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
     """Writes a figure, making its directory if need be.
 
-    Characters that no installed font has are drawn as boxes, not reported.
+    Where a font lacks a character, fonts that were installed meanwhile are found; those that no
+    installed font has are drawn as boxes, and the standard error says which font would help.
 
     Args:
       figure: The figure.
@@ -59,19 +54,30 @@ def save_figure(figure: Figure, path: str | os.PathLike) -> None:
     is_svg = path.suffix == ".svg"
     details = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"(?s).*Glyph .* missing from font")
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
-        with rc_context({"svg.hashsalt": "attention_jax"}):
-            figure.savefig(path, dpi=dots, facecolor="white", **details)
+    missing = _draw(figure, path, details)
+    if missing and use_other_fonts(figure, missing):
+        missing = _draw(figure, path, details)
+    say_missing(missing)
 
 
-@functools.cache
-def fonts() -> list[str]:
-    """Lists the installed fonts to look for a character in, in this order."""
-    installed = {entry.name for entry in font_manager.fontManager.ttflist}
-    return [name for name in _FONTS if name in installed] or ["sans-serif"]
+def _draw(figure: Figure, path: Path, details: dict) -> set[str]:
+    """Writes a figure; returns the characters that its fonts lack."""
+    dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        rc_context({"svg.hashsalt": "attention_jax"}),
+    ):
+        warnings.simplefilter("always")
+        figure.savefig(path, dpi=dots, facecolor="white", **details)
+    missing = set()
+    for warning in caught:
+        if glyph := _MISSING.match(str(warning.message)):
+            missing.add(chr(int(glyph[1])))
+        elif "Matplotlib currently does not support" not in str(warning.message):
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    return missing
 
 
 def text_style(size: float, **more) -> dict:
@@ -83,7 +89,13 @@ def text_style(size: float, **more) -> dict:
 
 
 def printable(token: str) -> str:
-    """Returns a token without what would break a label: control characters and new lines."""
+    """Returns a token without what would break a label: control characters and new lines.
+
+    One that nobody could see is a list of code points, such as `U+200B`.
+    """
+    bare = "".join(char for char in token if not char.isspace())
+    if _UNSEEN.fullmatch(bare):
+        return " ".join(f"U+{ord(char):04X}" for char in bare)
     shown = "".join(" " if unicodedata.category(char)[0] == "C" else char for char in token)
     return shown.strip() or "␣"
 

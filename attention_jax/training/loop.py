@@ -4,6 +4,7 @@ The same config in the same directory continues to the same bits, because a chec
 that later steps depend on, and the randomness of a step is `fold_in(rng, step)`.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import math
@@ -48,7 +49,8 @@ def train(
       config: The experiment.
       directory: Where it is, claimed by the caller.
       checkpointer: Its checkpoints. If there are any, training continues after the newest.
-      preemption: Asked after every step whether to save and leave.
+      preemption: Asked after every step whether to save and leave; before the first one is done,
+        there is nothing to save.
       profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
@@ -57,10 +59,10 @@ def train(
     """
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
-    parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
-    _begin(parts, directory)
-
-    state, done, watch = _start(parts, checkpointer, config, directory, init_rng)
+    with preemption.at_once():  # texts are aligned, for one, and nothing is to be saved yet
+        parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
+        _begin(parts, directory)
+        state, done, watch = _start(parts, checkpointer, config, directory, init_rng)
     began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
 
@@ -77,7 +79,8 @@ def train(
                 break
             batch = log.timed("data", next, parts.batches)
             batch = parts.strategy.place(batch, settings.accumulate_steps)
-            state, metrics = log.profiled(step, parts.train_step, state, batch, step_rng)
+            with preemption.at_once() if step == done + 1 else contextlib.nullcontext():  # compiles
+                state, metrics = log.profiled(step, parts.train_step, state, batch, step_rng)
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
@@ -17,6 +18,9 @@ _EXIT_CODES = {signal.SIGTERM: processes.RETRY, signal.SIGINT: 130}
 # Asking costs the processes a wait for one another.
 _ASK_EVERY_SECONDS = 2.0
 _MOST_STEPS_BETWEEN = 100
+# Compiled code, such as XLA's compiler, lets no handler of Python's run before it returns.
+_DEAF_SECONDS = 5.0
+_LEFT = b"told to stop: nothing was to be saved, the same command continues\n"
 
 
 class Preempted(SystemExit):
@@ -37,16 +41,20 @@ class Preemption:
     @contextlib.contextmanager
     def watching(self) -> Iterator["Preemption"]:
         """Watches for signals while the block runs."""
-        old = {number: signal.signal(number, self._handle) for number in _EXIT_CODES}
-        try:
-            yield self
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)
+        with self._listening():
+            old = {number: signal.signal(number, self._handle) for number in _EXIT_CODES}
+            try:
+                yield self
+            finally:
+                for number, handler in old.items():
+                    signal.signal(number, handler)
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """Lets a signal end the block immediately, for work that holds nothing to save."""
+        """Lets a signal end the block immediately, for work that holds nothing to save.
+
+        Code that lets no handler run, such as a compiler, is given a few seconds.
+        """
         self._at_once = True
         try:
             self.leave_if_requested()
@@ -89,6 +97,34 @@ class Preemption:
         """Raises Preempted if this process was told to stop."""
         if self._signal is not None:
             self.leave()
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Has a thread told of signals while the block runs, whatever the main one is doing."""
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        thread = threading.Thread(target=self._listen, args=(reader,), daemon=True)
+        thread.start()
+        old = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(old)
+            os.close(writer)
+            thread.join()
+            os.close(reader)
+
+    def _listen(self, reader: int) -> None:
+        """Ends the process at once where its handler has not run after a while, but may."""
+        while received := os.read(reader, 1):
+            if received[0] not in _EXIT_CODES or not self._at_once:
+                continue
+            deadline = time.monotonic() + _DEAF_SECONDS
+            while time.monotonic() < deadline and self._at_once and self._signal is None:
+                time.sleep(_DEAF_SECONDS / 50)
+            if self._at_once and self._signal is None:
+                os.write(2, _LEFT)
+                os._exit(_EXIT_CODES[signal.Signals(received[0])])
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._signal is not None:  # asked twice: do not insist on saving

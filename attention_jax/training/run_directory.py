@@ -21,6 +21,7 @@ from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.files import is_temporary, remove_abandoned, replacing
 from attention_jax.json_files import Maybe
 from attention_jax.locks import locked
+from attention_jax.paths import expanded
 from attention_jax.training.files import write_json, write_text
 
 _LOCK, _UPDATE_LOCK = ".lock", ".update.lock"
@@ -50,7 +51,7 @@ class RunDirectory:
           writes: Whether this process writes; of several, the first does.
         """
         self.writes = writes
-        self.path = pathlib.Path(path).expanduser().absolute()
+        self.path = expanded(path).absolute()
         self.config = self.path / "config.json"
         self.run = self.path / "run.json"
         self.metrics = self.path / "metrics.jsonl"

@@ -6,7 +6,7 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
-from attention_jax.commands import additions, cli
+from attention_jax.commands import additions, overrides
 from attention_jax.errors import ConfigError
 from attention_jax.training import config as configs
 
@@ -26,12 +26,12 @@ def override(monkeypatch):
             }
         )  # fmt: skip
         argv = ["train", *arguments]
-        values = additions.with_groups(values, cli._overrides(argv, "config"))
+        values = additions.with_groups(values, overrides.listed(argv, "config"))
         argv, values = additions.with_refinements(argv, values)
-        overrides = cli._overrides(argv, "config")
-        values = additions.with_additions(values, [path for path, _ in overrides])
-        completed = configs.template(values, cli._chosen_names(overrides))
-        argv = cli.define_overrides(argv, "config", completed, flags.FLAGS)
+        given = overrides.listed(argv, "config")
+        values = additions.with_additions(values, [path for path, _ in given])
+        completed = configs.template(values, overrides.chosen_names(given))
+        argv = overrides.define_overrides(argv, "config", completed, flags.FLAGS)
         flags.FLAGS(argv)
         return configs.from_config_dict(flags.FLAGS["config"].value)
 
@@ -49,6 +49,53 @@ def test_override_sets_what_is_none_by_default(override):
     values = {"data": {"name": "smoke"}, "model": {"name": "rnn_seq2seq"}, "training": {}}
     config = override("--config.training.num_epochs=1.5", values=values)
     assert (config.training.num_steps, config.training.num_epochs) == (None, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lengths"),
+    [
+        (["--config.training.num_epochs=None"], (9, None)),
+        (["--config.training.num_epochs", "None"], (9, None)),
+        (["--config.training.num_epochs=2", "--config.training.num_epochs=None"], (9, None)),
+        (["--config.training.num_epochs=None", "--config.training.num_epochs=2"], (9, 2.0)),
+        (["--config.training.num_steps=None"], (None, 5.0)),
+    ],
+)
+def test_override_unsets_what_may_be_none(override, arguments, lengths):
+    values = {"data": {"name": "smoke"}, "model": {"name": "rnn_seq2seq"},
+              "training": {"num_epochs": 5.0, "num_steps": 9}}  # fmt: skip
+    config = override(*arguments, values=values)
+    assert (config.training.num_steps, config.training.num_epochs) == lengths
+
+
+def test_override_unsets_an_optional_part(override):
+    stack = {"name": "self_attention", "self_attention": {"name": "scaled_dot"}}
+    values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},
+              "model": {"name": "encoder_decoder", "encoder": stack}}  # fmt: skip
+    where = "--config.model.encoder.self_attention"
+    assert override(values=values).model.encoder.self_attention is not None
+    assert override(f"{where}=None", values=values).model.encoder.self_attention is None
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("seed=None", "config.seed: expected int, found None"),
+        ("training.num_epochs=none", "--config.training.num_epochs: expected float, found 'none'"),
+        ("model=None", "config.model: expected a group with a 'name', found None"),
+        ("training.num_stepz=None", "num_stepz: no such field; did you mean 'num_steps'"),
+        ("training.num_steps=None", "num_steps: expected this or num_epochs to be set"),
+        ("search.forbid_unknown=None", "config.search.forbid_unknown: expected bool, found None"),
+        ("training.initial_weights=a\udcff", r"initial_weights: expected UTF-8 text .* found 'a.u"),
+        (f"training.num_steps={10**30}", "num_steps: expected a number of 64 bits, found 10000"),
+        (f"training.num_epochs={10**400}", "num_epochs: expected a finite number, found inf"),
+        (f"seed={'9' * 5000}", "--config.seed: expected int, found '9999.*9'"),
+    ],
+)
+def test_override_refuses_what_no_field_can_be(override, argument, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        override(f"--config.{argument}")
+    assert len(str(error.value)) <= 300
 
 
 def test_override_of_a_name_takes_the_other_group_and_keeps_what_fits(override):

@@ -1,4 +1,8 @@
 import gzip
+import os
+import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -69,3 +73,49 @@ def test_read_pairs_rejects_unequal_line_counts(tmp_path):
     (tmp_path / "b").write_text("eins\n")
     with pytest.raises(DataError, match=r"b: expected 2 lines as in .*a, found 1"):
         read_pairs(tmp_path / "a", tmp_path / "b")
+
+
+def _read_standard_input(stdin) -> str:
+    """What a process of its own reads there."""
+    program = "from attention_jax.data.lines import read_standard_input as r; print(r())"
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, stdin=stdin, capture_output=True, text=True).stdout.strip()
+
+
+def test_standard_input_is_read_from_where_somebody_left_it(tmp_path):
+    (tmp_path / "text").write_bytes(b"header\na\nb\n")
+    with (tmp_path / "text").open("rb", buffering=0) as file:
+        assert file.read(7) == b"header\n"
+        assert _read_standard_input(file) == "['a', 'b']"
+
+
+def test_standard_input_may_be_a_socket_that_does_not_wait():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        ours.sendall(b"a\nb\n")
+        ours.shutdown(socket.SHUT_WR)
+        assert _read_standard_input(theirs) == "['a', 'b']"
+
+
+def _pipe(content: bytes) -> int:
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    return read
+
+
+def test_a_pipe_may_be_read_again():
+    read = _pipe(b"a\nb\n")
+    for name in (f"/dev/fd/{read}", f"/proc/self/fd/{read}"):
+        assert read_lines(name) == ["a", "b"]
+    os.close(read)
+    with pytest.raises(DataError, match=f"/dev/fd/{read}: expected a readable file"):
+        read_lines(f"/dev/fd/{read}")
+
+
+def test_another_pipe_is_another_text():
+    for content, lines in ((b"a\n", ["a"]), (b"b\n", ["b"])):
+        read = _pipe(content)
+        assert read_lines(f"/dev/fd/{read}") == lines
+        os.close(read)

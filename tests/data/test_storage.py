@@ -45,6 +45,9 @@ def test_cache_root_is_below_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert storage.cache_root() == tmp_path / ".cache" / "attention_jax"
+    for unset in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", unset)
+        assert storage.cache_root() == tmp_path / ".cache" / "attention_jax"
 
 
 def test_cache_root_rejects_what_cannot_be_written(monkeypatch, tmp_path):

@@ -179,3 +179,7 @@ def test_printable_keeps_what_can_be_seen():
     assert printable("▁the") == "▁the"
     assert printable("a\tb") == "a b"
     assert printable("\n") == printable("") == "␣"
+    assert printable("\u200b") == "U+200B"
+    assert printable(" \u2060\ufe0f\n") == "U+2060 U+FE0F"
+    for char in "\u200d\u00ad\u200e\u2800\u115f\ufeff\U000e0100":
+        assert printable(char) == f"U+{ord(char):04X}"

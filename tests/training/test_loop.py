@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import signal
 import sys
 import time
 
@@ -17,11 +18,13 @@ from attention_jax.inference.trained import load_run
 from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.plotting.curves import read_metrics
+from attention_jax.training import loop
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
+from attention_jax.training.reporting.run_log import RunLog
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.updates.schedules import Plateau
 from tests.training.tiny import tiny_config
@@ -253,6 +256,26 @@ class _StopAt(Preemption):
     def requested(self, step: int = 0) -> bool:
         """Returns whether the step is reached."""
         return step == self._step
+
+
+@pytest.mark.parametrize(
+    "place", [(loop, "assemble"), (RunLog, "profiled")], ids=["alignment", "compilation"]
+)
+def test_a_signal_before_the_first_step_is_done_is_answered_at_once(tmp_path, monkeypatch, place):
+    preemption, directory = Preemption(), RunDirectory(tmp_path)
+    config = tiny_config(num_steps=2)
+    done = []
+
+    def told(*arguments, **keywords):
+        preemption._handle(signal.SIGTERM, None)
+        done.append("went on")
+
+    monkeypatch.setattr(*place, told)
+    with directory.claimed():
+        adopt_config(directory, config)
+        with open_checkpoints(directory, config) as checkpointer, pytest.raises(Preempted) as left:
+            train(config, directory, checkpointer, preemption)
+        assert left.value.code == 75 and not done and checkpointer.steps() == []
 
 
 def test_average_of_checkpoints_does_not_depend_on_interruptions(tmp_path):

@@ -6,6 +6,8 @@ They are sent to a child: sent to pytest itself, one that nothing catches would 
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -109,3 +111,36 @@ def test_watching_restores_the_old_handlers():
     with Preemption().watching():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+_DEAF = """
+import hashlib
+from attention_jax.training import preemption
+
+preemption._DEAF_SECONDS = 0.2
+with preemption.Preemption().watching() as watch, watch.at_once():
+    print("begins", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # lets no handler run before it returns
+    print("ends", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_at_once_ends_even_code_that_lets_no_handler_run(number, code):
+    child = subprocess.Popen(
+        [sys.executable, "-c", _DEAF],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout.readline() == "begins\n"
+    time.sleep(0.2)
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (code, "")
+    assert err == "told to stop: nothing was to be saved, the same command continues\n"
+
+
+def test_watching_leaves_no_thread_behind():
+    before = threading.active_count()
+    with Preemption().watching():
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before

@@ -50,9 +50,17 @@ function scoresOf(index, view) {
   return { ...sentence.views[view].scores, ...sentence.scores };
 }
 
+// Zero width, by Unicode's Default_Ignorable_Code_Point, or blank; plotting/figure.py has it too.
+const UNSEEN = /^[\p{DI}\u2800\ufff9-\ufffb]+$/u;
+
 /** A token as a label: what cannot be seen is made visible. */
 function printable(token) {
-  return token.replace(/[\p{Cc}\u2028\u2029]/gu, " ").trim() || "␣";
+  const shown = token.replace(/[\p{Cc}\u2028\u2029]/gu, " ").replace(/^\p{Z}+|\p{Z}+$/gu, "");
+  if (UNSEEN.test(shown)) {
+    const numbers = [...shown].map((char) => char.codePointAt(0).toString(16).toUpperCase());
+    return numbers.map((number) => `U+${number.padStart(4, "0")}`).join(" ");
+  }
+  return shown || "␣";
 }
 
 /** Tokens as running text: pieces and characters are joined, words get their spaces. */
@@ -61,7 +69,9 @@ function textOf(tokens) {
     return tokens.join("").replaceAll("▁", " ").trim();
   }
   const single = tokens.filter((token) => [...token].length === 1).length;
-  return tokens.map(printable).join(single > 0.75 * tokens.length ? "" : " ");
+  // A joiner or a variation selector belongs to the character before it.
+  const shown = tokens.map((token) => (UNSEEN.test(token) ? token : printable(token)));
+  return shown.join(single > 0.75 * tokens.length ? "" : " ");
 }
 
 /** The source as text: as it was given, else its tokens. */

@@ -1,0 +1,159 @@
+"""Config files: the user's own code, which may do anything, is run for a plain config."""
+
+import contextlib
+import difflib
+import importlib.util
+import itertools
+import os
+import pathlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from attention_jax.errors import ConfigError, UserError, quoted
+
+_DEEPEST = 32
+_MOST_FIELDS = 100_000
+_SCALARS = (bool, int, float, str)
+
+
+def load_config(location: str) -> ConfigDict:
+    """Calls `get_config` of a config file.
+
+    Args:
+      location: Path of the file, followed by `:argument` where it takes one.
+
+    Returns:
+      Groups, lists and tuples of plain values, none of which the file still holds.
+
+    Raises:
+      ConfigError: If there is no such file, or it fails, however it does.
+    """
+    path, argument = _file_and_argument(location)
+    file = pathlib.Path(path)
+    if not file.is_file():
+        raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
+    spec = importlib.util.spec_from_file_location("experiment_config", file)
+    if spec is None:
+        raise ConfigError(f"--config: expected a Python file, found {path}")
+    module = importlib.util.module_from_spec(spec)
+    with _importing_from_here(), _interrupts() as received:
+        try:
+            spec.loader.exec_module(module)
+            return _called(module, argument, location)
+        except UserError:
+            raise
+        except BaseException as error:  # sys.exit among them: it is the file that fails, not we
+            if received:
+                raise KeyboardInterrupt from None
+            raise ConfigError(f"{location}: {_reason(error)}") from None
+
+
+def _called(module: ModuleType, argument: str, location: str) -> ConfigDict:
+    values = module.get_config(argument) if argument else module.get_config()
+    if not isinstance(values, ConfigDict):
+        raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
+    return _plain(values, f"{location}: config", _DEEPEST, itertools.count())
+
+
+def _plain(value: Any, where: str, depth: int, count: Iterator[int]) -> Any:
+    """Copies a config that may hold anything, itself included.
+
+    Args:
+      value: A group, a sequence or a scalar.
+      where: It is, for messages.
+      depth: How many groups may be below.
+      count: Of the values so far.
+    """
+    if depth < 0 or next(count) > _MOST_FIELDS:
+        limit = f"at most {_MOST_FIELDS} values" if depth >= 0 else f"groups {_DEEPEST} deep"
+        raise ConfigError(f"{where}: expected {limit}, found more; does it hold itself?")
+    if isinstance(value, ConfigDict | Mapping):
+        copy = ConfigDict(convert_dict=False)
+        for name in list(value.keys()):
+            if not isinstance(name, str):
+                raise ConfigError(f"{where}: expected names of fields, found {quoted(name)}")
+            copy[name] = _plain(value[name], f"{where}.{name}", depth - 1, count)
+        return copy
+    if isinstance(value, list | tuple):
+        kind = tuple if isinstance(value, tuple) else list
+        return kind(
+            _plain(item, f"{where}[{index}]", depth - 1, count)
+            for index, item in enumerate(value)
+        )
+    if value is None:
+        return None
+    for kind in _SCALARS:
+        if isinstance(value, kind):
+            # A subclass may say of itself what it likes.
+            return value if type(value) is kind else _BASES[kind](value)
+    found = type(value).__name__
+    raise ConfigError(f"{where}: expected a number, a text, a tuple or a group, found {found}")
+
+
+_BASES = {int: int.__int__, float: float.__float__, str: str.__str__}
+
+
+def _reason(error: BaseException) -> str:
+    try:
+        message = " ".join(str(error).split())
+    except BaseException:
+        message = "an error without a text"
+    if isinstance(error, ValueError):  # by which a config file refuses its argument
+        return message
+    return f"{type(error).__name__}: {message}"
+
+
+@contextlib.contextmanager
+def _importing_from_here() -> Iterator[None]:
+    """Lets a config file import what the working directory holds, as under `python -m`."""
+    here, old = os.getcwd(), sys.dont_write_bytecode
+    sys.path.insert(0, here)
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # the file has taken it out
+            sys.path.remove(here)
+        sys.dont_write_bytecode = old
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Tells Ctrl-C, of which there is a list, from a KeyboardInterrupt that code raises."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+
+    def interrupt(number, frame):
+        received.append(number)
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def _file_and_argument(location: str) -> tuple[str, str]:
+    """Divides `FILE:ARGUMENT` at the first colon that a file's name comes before."""
+    parts = location.split(":")
+    for number in range(1, len(parts) + 1):
+        path = ":".join(parts[:number])
+        if pathlib.Path(path).is_file():
+            return path, ":".join(parts[number:])
+    return parts[0], ":".join(parts[1:])
+
+
+def _nearest_file(file: pathlib.Path) -> str:
+    folder = file.parent
+    names = [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
+    near = difflib.get_close_matches(file.name, names, n=1)
+    return f"; did you mean {folder / near[0]}?" if near else ""

@@ -1,0 +1,150 @@
+"""Overrides of config fields on the command line: `--config.FIELD=VALUE`, checked one by one."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from absl import flags
+from ml_collections import ConfigDict, config_dict, config_flags
+
+from attention_jax.commands import mistakes
+from attention_jax.errors import ConfigError, quoted
+
+Override = tuple[str, str | None]
+
+_UNSET = "None"
+
+
+def define_overrides(
+    argv: Sequence[str],
+    name: str,
+    values: ConfigDict,
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> list[str]:
+    """Defines `--NAME.FIELD` for every field of `values` and checks those on the command line.
+
+    `flags.FLAGS[name].value` then holds the values as they were overridden. `None` unsets a number
+    or a group, which whoever reads the config refuses where it has to be set.
+
+    Returns:
+      What is left of the command line for the flags to parse.
+
+    Raises:
+      ConfigError: If there is no such field, or its value is of the wrong type.
+    """
+    argv = _without_nones(argv, name, values)
+    for path, text in listed(argv, name):
+        _check(values, name, path, text)
+    config_flags.DEFINE_config_dict(name, values, flag_values=flag_values, sys_argv=argv)
+    return argv
+
+
+def listed(argv: Sequence[str], name: str) -> list[Override]:
+    """Lists `--name.path=text`, `--name.path text` and `--noname.path` as (path, text).
+
+    Text is None where a path is given alone, and `false` where it is denied.
+    """
+    return [override for _, override in _parts(argv[1:], name) if override is not None]
+
+
+def chosen_names(overrides: Sequence[Override]) -> Mapping[str, str]:
+    """Returns the parts that are chosen by name, such as {"config.optimizer": "sgd"}."""
+    return {
+        f"config.{path.removesuffix('.name')}": text
+        for path, text in overrides
+        if path.endswith(".name") and text is not None
+    }
+
+
+def _parts(
+    arguments: Sequence[str], name: str
+) -> Iterator[tuple[Sequence[str], Override | None]]:
+    """Divides a command line into single arguments and overrides, which may be two of them."""
+    pairs = itertools.zip_longest(arguments, arguments[1:], fillvalue="--")
+    for argument, following in pairs:
+        if match := re.fullmatch(rf"--?{name}\.([^=]+)(?:=(.*))?", argument, re.DOTALL):
+            if match[2] is not None:
+                yield [argument], (match[1], match[2])
+            elif following.startswith("--"):
+                yield [argument], (match[1], None)
+            else:
+                next(pairs)
+                yield [argument, following], (match[1], following)
+        elif match := re.fullmatch(rf"--?no{name}\.([^=]+)", argument):
+            yield [argument], (match[1], "false")
+        else:
+            yield [argument], None
+
+
+def _without_nones(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
+    """Unsets numbers and groups that are overridden by `None`; returns the other arguments.
+
+    An override of the same field counts if it comes later.
+    """
+    parts = list(_parts(argv[1:], name))
+    last: dict[str, int] = {}
+    for place, (_, override) in enumerate(parts):
+        if override is not None and override[1] == _UNSET and _unset(values, name, override[0]):
+            last[override[0]] = place
+    left = [
+        argument
+        for place, (arguments, override) in enumerate(parts)
+        if override is None or place > last.get(override[0], -1)
+        for argument in arguments
+    ]
+    return [argv[0], *left]
+
+
+def _unset(values: ConfigDict, name: str, path: str) -> bool:
+    """Makes a field a placeholder, if it is one that could be empty; returns whether it is."""
+    parent, field = _find(values, name, path)
+    kind = parent.get_type(field)
+    if issubclass(kind, str | tuple | list):
+        return False
+    with parent.unlocked():
+        del parent[field]
+        parent[field] = config_dict.placeholder(kind)
+    return True
+
+
+def _find(values: ConfigDict, name: str, path: str) -> tuple[ConfigDict, str]:
+    """Returns the group that a field is in, and the field's name in it.
+
+    Raises:
+      ConfigError: If there is no such field.
+    """
+    group, where, parts = values, name, path.split(".")
+    for place, part in enumerate(parts):
+        if not isinstance(group, ConfigDict):
+            raise ConfigError(f"--{where}.{part}: no such field; {where} is a single value")
+        if part not in group.keys():
+            below = parts[place + 1] if place + 1 < len(parts) else None
+            raise ConfigError(mistakes.unknown_field(values, name, where, part, below))
+        where, parent, group = f"{where}.{part}", group, group[part]
+    return parent, parts[-1]
+
+
+def _check(values: ConfigDict, name: str, path: str, text: str | None) -> None:
+    parent, field = _find(values, name, path)
+    where, kind, found = f"{name}.{path}", parent.get_type(field), parent[field]
+    if isinstance(found, ConfigDict):
+        fields = ", ".join(sorted(found.keys()))
+        has_name = text and "name" in found.keys()
+        hint = f"; --{where}.name={text} chooses another" if has_name else ""
+        raise ConfigError(
+            f"--{where}: expected one of its fields ({fields}), found the group{hint}"
+        )
+    if text is not None and not _fits(kind, text):
+        raise ConfigError(f"--{where}: expected {kind.__name__}, found {quoted(text)}")
+
+
+def _fits(kind: type, text: str) -> bool:
+    if kind is bool:
+        return text.lower() in ("true", "false", "1", "0", "t", "f")
+    if kind not in (int, float):
+        return True
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
