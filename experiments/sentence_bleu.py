@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.by_length import LengthBucket
+from attention_jax.spaced_words import spaced_words
 from attention_jax.training.files import replacing
 from experiments.arrays import read_arrays
 from experiments.seeds import corpus_score, seed_mean
@@ -38,7 +39,7 @@ class SentenceBleu:
         cls, sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
     ) -> "SentenceBleu":
         """Counts."""
-        words = np.array([len(source.split()) for source in sources])
+        words = np.array([len(spaced_words(source)) for source in sources])
         return cls(words, bleu_statistics(outputs, references))
 
     @classmethod

@@ -11,11 +11,14 @@ train: one tokenised sentence a line; every line gets links 0-0 1-2, source-targ
                     or reverse (a source word has)
 symmetrize:
   --method          as --symmetrization above
+  --order           in which links are looked at when growing: source (default), moses, or atools
+                    of fast_align; also for train
   --strict          grow only by links of which neither word is linked yet, not just one
   --transposed      the links of --reverse are target-source
 score: prints precision, recall, AER and the number of links, over all lines together
-  --gold            sure links 1-1, possible ones 1?1 or 1p1; or, for some lines only,
-                    NUMBER<TAB>LINKS with lines counted from 0
+  --gold            sure links 1-1, 1-1-S or 1-1-SCORE, possible ones 1?1, 1p1 or 1-1-P; or, for
+                    some lines only, NUMBER<TAB>LINKS with lines counted from 0
+  --hypothesis      likewise; a possible link counts as a link
   --gold_base=1     the number of a first word, 0 or 1; also --hypothesis_base=0. These are the
                     defaults; --alignment_base of launch.evaluate is 0 by default
   --transposed      the links of --hypothesis are target-source

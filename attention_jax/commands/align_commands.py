@@ -11,12 +11,28 @@ from absl import flags
 from attention_jax.commands import cli
 from attention_jax.errors import DataError, UserError
 from attention_jax.evaluation import symmetrization
-from attention_jax.evaluation.symmetrization import METHODS
+from attention_jax.evaluation.symmetrization import METHODS, ORDERS
+from attention_jax.spaced_words import spaced_words
 
 _DIRECTIONS = ("forward", "reverse")
 _DEFAULT = "grow-diag-final-and"
 
 Links = frozenset[tuple[int, int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkFile:
+    """A file of links.
+
+    Attributes:
+      path: Where it is.
+      links: By the number of the pair.
+      is_numbered: Whether its lines say that number.
+    """
+
+    path: str
+    links: Mapping[int, Links]
+    is_numbered: bool
 
 
 def define_train_flags() -> None:
@@ -27,6 +43,7 @@ def define_train_flags() -> None:
     flags.DEFINE_string("target", None, "Its translation, line by line.")
     flags.DEFINE_enum("method", "hmm", list(ALIGNERS), "The aligner.")
     flags.DEFINE_enum("symmetrization", _DEFAULT, METHODS + _DIRECTIONS, "What is written.")
+    flags.DEFINE_enum("order", ORDERS[0], ORDERS, "In which links are looked at.")
     flags.DEFINE_string("output", None, "Where links are written.")
 
 
@@ -37,12 +54,13 @@ def train() -> None:
 
     output, method = _output(), _value("method")
     pairs = read_pairs(cli.require("source"), cli.require("target"))
-    sources, targets = ([text.split() for text in side] for side in zip(*pairs, strict=True))
+    sources, targets = ([spaced_words(text) for text in side] for side in zip(*pairs, strict=True))
     chosen = _value("symmetrization")
     if chosen in _DIRECTIONS:
         (links,) = align(sources, targets, method, [chosen], _say)
     else:
-        links = _symmetrized(*align(sources, targets, method, _DIRECTIONS, _say), chosen)
+        directions = align(sources, targets, method, _DIRECTIONS, _say)
+        links = _symmetrized(zip(*directions, strict=True), chosen, order=_value("order"))
     _write(output, links)
 
 
@@ -51,6 +69,7 @@ def define_symmetrize_flags() -> None:
     flags.DEFINE_string("forward", None, "Links of one direction.")
     flags.DEFINE_string("reverse", None, "Links of the other.")
     flags.DEFINE_enum("method", _DEFAULT, METHODS, "The heuristic.")
+    flags.DEFINE_enum("order", ORDERS[0], ORDERS, "In which links are looked at.")
     flags.DEFINE_bool("strict", False, "Whether both words of a neighbour must be free.")
     flags.DEFINE_bool("transposed", False, "Whether --reverse has its links as target-source.")
     flags.DEFINE_string("output", None, "Where links are written.")
@@ -61,13 +80,13 @@ def symmetrize() -> None:
     output = _output()
     forward = _read_links("forward")
     reverse = _read_links("reverse", transpose=_value("transposed"))
-    if len(reverse) != len(forward):
-        raise DataError(
-            f"{cli.require('reverse')}: expected {len(forward)} lines as in "
-            f"{cli.require('forward')}, found {len(reverse)}"
-        )
-    _note_other_bases({"forward": forward, "reverse": reverse})
-    _write(output, _symmetrized(forward, reverse, _value("method"), strict=_value("strict")))
+    _check_same_pairs(forward, reverse)
+    directions = {"forward": forward.links.values(), "reverse": reverse.links.values()}
+    _note_other_bases(directions)
+    pairs = ((forward.links[pair], reverse.links[pair]) for pair in forward.links)
+    joined = _symmetrized(pairs, _value("method"), strict=_value("strict"), order=_value("order"))
+    numbers = forward.links if forward.is_numbered else None
+    _write(output, joined, numbers)
 
 
 def define_score_flags() -> None:
@@ -92,20 +111,25 @@ def score() -> None:
         parse_gold,
     )
 
-    gold, hypothesis = cli.require("gold"), cli.require("hypothesis")
-    lengths = _lengths()
+    gold, lengths = cli.require("gold"), _lengths()
     lines = read_lines(gold)
     golds = parse_gold(lines, gold, base=_value("gold_base"), lengths=lengths)
-    links = _read_links(
+    hypothesis = _read_links(
         "hypothesis", _value("hypothesis_base"), transpose=_value("transposed"), lengths=lengths
     )
-    needed = max(golds) + 1
-    if len(links) < needed or (len(links) > needed and not is_numbered(lines)):
-        raise DataError(f"{hypothesis}: expected {needed} lines as in {gold}, found {len(links)}")
-    for name, found in (("gold", golds.values()), ("hypothesis", map(marked_links, links))):
+    if not any(links.possible for links in golds.values()):
+        raise DataError(f"{gold}: expected links, found none in {len(lines)} lines")
+    _check_scored_pairs(golds, is_numbered(lines), hypothesis)
+    links = hypothesis.links
+    marked = map(marked_links, links.values())
+    for name, found in (("gold", golds.values()), ("hypothesis", marked)):
         if _value(f"{name}_base") == 0 and may_count_from_one(found):
             cli.note(f"{cli.value(name)}: no link names word 0: counted from 1? --{name}_base=1")
     counts = count_links([links[pair] for pair in golds], list(golds.values()))
+    if not counts.sure:
+        cli.note(f"{gold}: no sure links, so that recall is of nothing and AER 100 - precision")
+    if not counts.links:
+        cli.note(f"{hypothesis.path}: no links for the pairs of {gold}")
     for name, value in (
         ("precision", f"{counts.precision:.1f}"),
         ("recall", f"{counts.recall:.1f}"),
@@ -149,19 +173,59 @@ def _read_links(
     *,
     transpose: bool = False,
     lengths: Sequence[tuple[int, int]] | None = None,
-) -> list[Links]:
+) -> LinkFile:
     """Reads a file of links; `lengths` are (source, target) whether they are transposed or not."""
     from attention_jax.data.lines import read_lines
-    from attention_jax.evaluation.pharaoh import parse_lines, transposed
+    from attention_jax.evaluation.pharaoh import is_numbered, parse_gold, transposed
 
     path = cli.require(flag)
     if transpose and lengths is not None:
         lengths = [(target, source) for source, target in lengths]
-    marked = parse_lines(read_lines(path), path, base=base, lengths=lengths)
-    return [(transposed(each) if transpose else each).possible for each in marked]
+    lines = read_lines(path)
+    marked = parse_gold(lines, path, base=base, lengths=lengths)
+    links = {
+        pair: (transposed(each) if transpose else each).possible for pair, each in marked.items()
+    }
+    return LinkFile(path, links, is_numbered(lines))
 
 
-def _note_other_bases(directions: Mapping[str, Sequence[Links]]) -> None:
+def _check_same_pairs(forward: LinkFile, reverse: LinkFile) -> None:
+    """Makes sure that both directions have links, or none, for the same pairs."""
+    if not (forward.is_numbered or reverse.is_numbered):
+        if len(reverse.links) != len(forward.links):
+            raise DataError(
+                f"{reverse.path}: expected {len(forward.links)} lines as in {forward.path}, "
+                f"found {len(reverse.links)}"
+            )
+        return
+    for one, other in ((forward, reverse), (reverse, forward)):
+        _check_has(other, one.links, one.path)
+
+
+def _check_scored_pairs(golds: Mapping[int, Any], is_numbered: bool, hypothesis: LinkFile) -> None:
+    """Makes sure that a hypothesis has the pairs that are scored, and no others."""
+    gold, found = cli.require("gold"), len(hypothesis.links)
+    if hypothesis.is_numbered:
+        _check_has(hypothesis, golds, gold)
+    needed = max(golds) + 1
+    if hypothesis.is_numbered and not is_numbered:
+        largest = max(hypothesis.links)
+        if largest >= needed:
+            raise DataError(
+                f"{hypothesis.path}: expected pairs below {needed}, as {gold} has lines, "
+                f"found {largest}"
+            )
+    elif not hypothesis.is_numbered and (found < needed or (found > needed and not is_numbered)):
+        raise DataError(f"{hypothesis.path}: expected {needed} lines as in {gold}, found {found}")
+
+
+def _check_has(file: LinkFile, pairs: Iterable[int], where: str) -> None:
+    missing = next((pair for pair in pairs if pair not in file.links), None)
+    if missing is not None:
+        raise DataError(f"{file.path}: expected links of pair {missing} as in {where}, found none")
+
+
+def _note_other_bases(directions: Mapping[str, Collection[Links]]) -> None:
     """Says where the words of one direction seem to be counted from 1, those of the other not."""
     from attention_jax.evaluation.pharaoh import marked_links, may_count_from_one
 
@@ -182,16 +246,13 @@ def _lengths() -> list[tuple[int, int]] | None:
     if not (_value("source") or _value("target")):
         return None
     pairs = read_pairs(cli.require("source"), cli.require("target"))
-    return [(len(source.split()), len(target.split())) for source, target in pairs]
+    return [(len(spaced_words(source)), len(spaced_words(target))) for source, target in pairs]
 
 
 def _symmetrized(
-    forward: Iterable[Collection], reverse: Iterable[Collection], method: str, strict: bool = False
+    pairs: Iterable[tuple[Collection, Collection]], method: str, **options: Any
 ) -> list[Links]:
-    return [
-        symmetrization.symmetrize(*directions, method, strict=strict)
-        for directions in zip(forward, reverse, strict=True)
-    ]
+    return [symmetrization.symmetrize(*directions, method, **options) for directions in pairs]
 
 
 def _output() -> Path:
@@ -202,11 +263,17 @@ def _output() -> Path:
     return path
 
 
-def _write(path: Path, alignments: Iterable[Collection]) -> None:
+def _write(
+    path: Path, alignments: Iterable[Collection], numbers: Iterable[int] | None = None
+) -> None:
+    """Writes a line of links for each pair, after its number if there are numbers."""
     from attention_jax.evaluation.alignment import to_pharaoh
     from attention_jax.training.files import write_text
 
     try:
-        write_text(path, "".join(f"{to_pharaoh(sorted(links))}\n" for links in alignments))
+        lines = [to_pharaoh(sorted(links)) for links in alignments]
+        if numbers is not None:
+            lines = [f"{number}\t{line}" for number, line in zip(numbers, lines, strict=True)]
+        write_text(path, "".join(f"{line}\n" for line in lines))
     except OSError as error:
         raise UserError(f"--output: {path} cannot be written ({error.strerror})") from None

@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 from attention_jax.errors import DataError
+from attention_jax.spaced_words import strip_spaces
 
 MAX_LINE_CHARACTERS = 10_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -51,7 +52,7 @@ def read_standard_input() -> list[str]:
 
 
 def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]]:
-    """Reads two text files side by side, without surrounding white space.
+    """Reads two text files side by side, without surrounding spaces and tabs.
 
     Raises:
       DataError: As `read_lines`, and if the files have different numbers of lines.
@@ -63,7 +64,7 @@ def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]
             f"found {len(target_lines)}"
         )
     return [
-        (source.strip(), target.strip())
+        (strip_spaces(source), strip_spaces(target))
         for source, target in zip(source_lines, target_lines, strict=True)
     ]
 

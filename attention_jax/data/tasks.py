@@ -28,6 +28,7 @@ from attention_jax.data.text.storage import (
 from attention_jax.data.text.subwords import SubwordVocabulary
 from attention_jax.data.text.vocabulary import SymbolVocabulary, Vocabulary
 from attention_jax.errors import DataError
+from attention_jax.spaced_words import spaced_words, strip_spaces
 from attention_jax.types import SpecialIds
 
 __all__ = [
@@ -217,7 +218,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
 
 def prepare_text(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
     """Brings a text of the user into the form of the data set's sources, or of its targets."""
-    text = text.strip()
+    text = strip_spaces(text)
     # Dictionary words are listed in lower case only; phonemes are not.
     if is_source and isinstance(data_config, CmudictConfig):
         return text.lower()
@@ -266,9 +267,8 @@ def _of_wanted_length(train: Texts, data_config: DataConfig) -> Texts:
         return train
     fewest = data_config.min_train_source_words
     most = data_config.max_train_source_words or sys.maxsize
-    wanted = [
-        index for index, source in enumerate(train.sources) if fewest <= len(source.split()) <= most
-    ]
+    words = [len(spaced_words(source)) for source in train.sources]
+    wanted = [index for index, length in enumerate(words) if fewest <= length <= most]
     if not wanted:
         raise DataError(
             f"data: expected training sources of {fewest} to {most} words, found none "

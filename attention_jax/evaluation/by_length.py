@@ -8,6 +8,7 @@ import numpy as np
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.bootstrap import bleu_interval
 from attention_jax.evaluation.error_rates import check_parallel
+from attention_jax.spaced_words import spaced_words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ def bleu_by_length(
     """Computes corpus BLEU for sources of 1 to 10 words, 11 to 20, and so on.
 
     Args:
-      sources: The source sentences; words are what white space separates.
+      sources: The source sentences; words are what spaces separate.
       hypotheses: Their detokenised translations.
       references: The references of each.
       width: How many lengths share a bucket.
@@ -68,7 +69,7 @@ def bleu_by_length(
     if len(sources) != len(hypotheses):
         raise ValueError(f"expected {len(hypotheses)} sources, found {len(sources)}")
     statistics = bleu_statistics(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
-    words = np.array([len(source.split()) for source in sources])
+    words = np.array([len(spaced_words(source)) for source in sources])
     bucket_of = np.clip((words - 1) // width, 0, buckets)
     found = []
     for bucket in np.unique(bucket_of):

@@ -5,6 +5,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attention_jax.spaced_words import spaced_words
+
 
 def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Counts the fewest insertions, deletions and substitutions that turn one into the other."""
@@ -105,4 +107,4 @@ def check_parallel(predictions: Sequence, references: Sequence[Sequence]) -> Non
 
 
 def _without_stress(pronunciation: str) -> list[str]:
-    return [phoneme.rstrip("0123456789") for phoneme in pronunciation.split()]
+    return [phoneme.rstrip("0123456789") for phoneme in spaced_words(pronunciation)]

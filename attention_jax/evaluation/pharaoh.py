@@ -1,7 +1,9 @@
 """Files of word alignments in Pharaoh format, one line a sentence pair, and their marked variants.
 
 A link is `source-target`. In gold alignments that is a sure link, and `source?target` or
-`sourceptarget` a possible one. Files count words from 0 or from 1; in memory it is always from 0.
+`sourceptarget` a possible one. Some tools write `source-target-S` and `source-target-P`, others
+`source-target-score`, or fast_align ` ||| score` after the links; scores are not looked at. Files
+count words from 0 or from 1; in memory it is always from 0.
 """
 
 import dataclasses
@@ -14,7 +16,10 @@ from attention_jax.errors import DataError
 Link = tuple[int, int]
 _Parsed = TypeVar("_Parsed")
 
-_LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
+_SCORE = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?inf|[-+]?nan"
+_LINK = re.compile(rf"([0-9]{{1,9}})([-?p])([0-9]{{1,9}})(?:-(?:([SP])|{_SCORE}))?")
+_LINE_SCORE = re.compile(rf"\|\|\|\s*(?:{_SCORE})\s*")
+_NUMBERED = re.compile(r"[0-9]+\t")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +51,8 @@ def parse_lines(
     """Reads the links of a file.
 
     Args:
-      lines: Its lines. Links may come in any order and more than once, with any white space.
+      lines: Its lines. Links may come in any order and more than once, with any white space, in
+        the forms above.
       name: What messages call the file.
       base: The number of a sentence's first word, 0 or 1.
       lengths: How many words the sentences of each pair have, (source, target), if known.
@@ -80,7 +86,7 @@ def parse_gold(
     base: int = 0,
     lengths: Sequence[tuple[int, int]] | None = None,
 ) -> dict[int, MarkedLinks]:
-    """Reads the gold links of all sentence pairs of a test set, or of some.
+    """Reads the links, gold or others, of all sentence pairs of a test set, or of some.
 
     Args:
       lines: As for `parse_lines`; or `NUMBER<TAB>LINKS` for some sentence pairs, numbered from 0,
@@ -126,8 +132,8 @@ def may_count_from_one(links: Iterable[MarkedLinks]) -> bool:
 
 
 def is_numbered(lines: Iterable[str]) -> bool:
-    """Says which of the forms of `parse_gold` a file has: a tab inside of a line tells."""
-    return any("\t" in line.strip() for line in lines if not line.startswith("#"))
+    """Says which of the forms of `parse_gold` a file has: a number before a tab tells."""
+    return any(map(_NUMBERED.match, lines))
 
 
 def parse_line(
@@ -136,7 +142,7 @@ def parse_line(
     """Reads the links of a line; see `parse_lines`."""
     sure: set[Link] = set()
     possible: set[Link] = set()
-    for word in line.split():
+    for word in _without_score(line).split():
         match = _LINK.fullmatch(word)
         if not match:
             raise DataError(f"{where}: expected links such as 0-1, 0?1 or 0p1, found {word!r}")
@@ -151,8 +157,15 @@ def parse_line(
                 f"{where}: expected words of sentences of {lengths[0]} and {lengths[1]} words "
                 f"counted from {base}, found {word!r}"
             )
-        (sure if match[2] == "-" else possible).add(link)
+        is_sure = match[2] == "-" and match[4] != "P"
+        (sure if is_sure else possible).add(link)
     return marked_links(sure, possible)
+
+
+def _without_score(line: str) -> str:
+    """Removes what fast_align writes after the links of a line when asked for scores."""
+    links, bars, _ = line.partition("|||")
+    return links if bars and _LINE_SCORE.fullmatch(line[len(links) :]) else line
 
 
 def transposed(links: MarkedLinks) -> MarkedLinks:

@@ -23,6 +23,7 @@ from attention_jax.inference.word_units import (
     forced_words,
     split_words,
 )
+from attention_jax.spaced_words import spaced_words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,4 +210,4 @@ def _words(path: str | None, count: int) -> list[list[str]] | None:
     lines = read_lines(path)
     if len(lines) != count:
         raise UserError(f"{path}: expected {count} lines, one for each pair, found {len(lines)}")
-    return [line.split() for line in lines]
+    return [spaced_words(line) for line in lines]

@@ -85,7 +85,7 @@ class Translator:
         reads_source = getattr(run.model, "reads_source", True)
         is_source = reads_source and not run.is_reverse
         texts = [prepare_text(line, run.config.data, is_source=is_source) for line in lines]
-        full = [number for number, text in enumerate(texts) if text or not reads_source]
+        full = [number for number, text in enumerate(texts) if text.strip() or not reads_source]
         vocabulary = run.source_vocabulary if reads_source else run.target_vocabulary
         split = sources_only([texts[number] for number in full], vocabulary, run.target_vocabulary)
         if not reads_source:

@@ -17,6 +17,7 @@ from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.inference.forced_decoding import ForcedAttention, forced_attention
 from attention_jax.inference.trained import TrainedRun
+from attention_jax.spaced_words import spaced_words
 
 Words = Sequence[str]
 Matrix = Float[np.ndarray, "_T _S"]
@@ -150,7 +151,7 @@ def _side_words(
         if given is None and index not in required:
             found.append(own)
             continue
-        words = text.split() if given is None else given[index]
+        words = spaced_words(text) if given is None else given[index]
         try:
             tokens_of_words(vocabulary, text, words)
         except ValueError as error:

@@ -12,6 +12,7 @@ from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.text.words import words_of_text
 from attention_jax.errors import DataError
 from attention_jax.objectives import Objective
+from attention_jax.spaced_words import spaced_words
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.word_links import WordLinks, word_links
 
@@ -48,7 +49,7 @@ def training_links(
         return None
     assert isinstance(data_config, TranslationConfig)  # of which the config makes sure
     split = task.split("train")
-    words_of = str.split if data_config.alignment.method == "file" else words_of_text
+    words_of = spaced_words if data_config.alignment.method == "file" else words_of_text
     sources, targets = (
         [words_of(text) for text in side] for side in (split.sources, split.targets)
     )

@@ -11,6 +11,7 @@ from attention_jax.errors import DataError
 from attention_jax.evaluation.alignment import to_pharaoh
 from attention_jax.evaluation.pharaoh import may_count_from_one, parse_lines
 from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.spaced_words import spaced_words
 from attention_jax.training.run_directory import RunDirectory
 
 Sentences = Sequence[Sequence[str]]
@@ -86,7 +87,7 @@ def _from_file(
     if len(lines) != total:
         raise DataError(f"{path}: expected {total} lines, one for each {what}, found {len(lines)}")
     pairs = _all_pairs(data_config) if text is None else text.pairs
-    lengths = [(len(source.split()), len(target.split())) for source, target in pairs]
+    lengths = [(len(spaced_words(source)), len(spaced_words(target))) for source, target in pairs]
     links = parse_lines(lines, str(path), base=base, lengths=lengths)
     if not any(pair.possible for pair in links):
         raise DataError(f"{path}: expected links, found none in {total} lines")

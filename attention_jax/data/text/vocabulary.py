@@ -11,6 +11,7 @@ from attention_jax.data.text import tokenization
 from attention_jax.errors import DataError
 from attention_jax.files import replacing
 from attention_jax.json_files import mismatch, read_json
+from attention_jax.spaced_words import spaced_words
 from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
@@ -74,7 +75,7 @@ def content_ids(ids: Iterable[SupportsIndex]) -> list[int]:
 _SPLIT: dict[str, Callable[[str], list[str]]] = {
     "words": tokenization.tokenize,
     "characters": list,
-    "symbols": str.split,
+    "symbols": spaced_words,
 }
 _JOIN: dict[str, Callable[[list[str]], str]] = {
     "words": tokenization.detokenize,

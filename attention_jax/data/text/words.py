@@ -1,10 +1,12 @@
 """Words of texts and of their pieces: what is linked by aligners, measured and shown.
 
-White space separates words. Of what stands between, aligners take letters and punctuation apart,
-while subwords are joined to all that stands there, `cars.` included. Where it has letters of a
-script that writes no spaces, both follow one rule: each cluster of such letters is a word (see
-`scripts`), and so are every run of other letters or digits and every punctuation character. There,
-and for aligners, a space without width separates words too.
+Spaces and tabs separate words, and to aligners other white space does, too. Of what stands between,
+aligners take letters and punctuation apart, while subwords are joined to all that stands there,
+`cars.` included. Where it has letters of a script that writes no spaces, both follow one rule: each
+cluster of such letters is a word (see `scripts`), and so are every run of other letters or digits
+and every punctuation character; but to subwords of a text that is given in words, with spaces
+between them, these are its words. There, and for aligners, a space without width separates words
+too.
 """
 
 import re
@@ -18,6 +20,7 @@ from attention_jax.data.text.characters import SEPARATORS, SPACE, run_of
 from attention_jax.data.text.scripts import CLUSTER, LETTERS, writes_no_spaces
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import SUBWORDS, tokens_in_text
+from attention_jax.spaced_words import spaced_words
 from attention_jax.types import SpecialIds
 
 _RUN = run_of(rf"[^\W{LETTERS}]")
@@ -55,7 +58,7 @@ def words_of_pieces(
     ]
     words = [
         word
-        for chunk in "".join(surfaces).split()
+        for chunk in spaced_words("".join(surfaces))
         if chunk.strip(SEPARATORS)
         for word in (_WORD.findall(chunk) if writes_no_spaces(chunk) else [chunk])
     ]

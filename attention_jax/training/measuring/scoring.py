@@ -15,6 +15,7 @@ from attention_jax.evaluation.error_rates import error_counts, pronunciation_sco
 from attention_jax.evaluation.fertility import covering_weights, fertility_scores
 from attention_jax.evaluation.over_under import over_under_scores
 from attention_jax.evaluation.translation import translation_scores
+from attention_jax.spaced_words import spaced_words
 from attention_jax.training.measuring.decode import Hypothesis
 
 Scores = dict[str, float | str]
@@ -97,8 +98,8 @@ def sentence_statistics(
     """Returns, for each metric, what it needs of each sentence, and how sums of that are scored."""
     if kind == PRONUNCIATION:
         rows = error_counts(
-            [output.split() for output in outputs],
-            [[variant.split() for variant in variants] for variants in split.references],
+            [spaced_words(output) for output in outputs],
+            [[*map(spaced_words, variants)] for variants in split.references],
         )
         return {"per": (rows, _per), "wer": (rows, _wer)}
     statistics = bleu_statistics(outputs, split.references, tokenize=split.bleu_tokenizer)

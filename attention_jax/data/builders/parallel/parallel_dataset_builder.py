@@ -11,6 +11,7 @@ from attention_jax.data.builders.blocks import Example, block_features, to_block
 from attention_jax.data.builders.splitting import held_out_sources, normal_form
 from attention_jax.data.lines import MAX_LINE_CHARACTERS, read_lines, read_pairs
 from attention_jax.errors import DataError
+from attention_jax.spaced_words import strip_spaces
 
 Pair = tuple[str, str]
 _MAX_HELD_OUT_FRACTION = 0.1
@@ -44,7 +45,7 @@ class Corpus:
                     f"{self.location(number)}: expected 2 columns separated by a tab, "
                     f"found {len(columns)}"
                 )
-            pairs.append((columns[0].strip(), columns[1].strip()))
+            pairs.append((strip_spaces(columns[0]), strip_spaces(columns[1])))
         return pairs
 
 
@@ -231,7 +232,7 @@ def _content_digest(path: str) -> bytes:
 def _problem(pair: Pair) -> tuple[str, str] | None:
     """Returns the side that is at fault and why, None where neither is."""
     for side, text in zip(("source", "target"), pair, strict=True):
-        if not text:
+        if not text.strip():
             return side, f"expected a {side} sentence, found an empty line"
         if len(text) > MAX_LINE_CHARACTERS:
             return side, (
