@@ -84,7 +84,7 @@ def pronunciation_scores(
     """
     check_parallel(predictions, references)
     scores = {}
-    for suffix, split in (("", str.split), ("_no_stress", _without_stress)):
+    for suffix, split in (("", spaced_words), ("_no_stress", _without_stress)):
         scores[f"per{suffix}"], scores[f"wer{suffix}"] = error_rates(
             [split(prediction) for prediction in predictions],
             [[split(variant) for variant in variants] for variants in references],

@@ -21,8 +21,9 @@ def pharaoh_line(
 ) -> str:
     """Links every output word with the source word that it attends to most, as `0-0 1-2`.
 
-    Words are those of `words_of_pieces`. Where a vocabulary has no words but symbols, such as
-    characters and phonemes, those are linked.
+    Words are those of `words_of_pieces`: what spaces separate in source and output, but clusters of
+    a script that writes no spaces, unless the vocabulary's texts were given in words. Where a
+    vocabulary has no words but symbols, such as characters and phonemes, those are linked.
 
     Args:
       hypothesis: An output with its attention.

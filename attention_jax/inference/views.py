@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.data.tasks import Split
-from attention_jax.data.text.words import special_places, word_pieces, words_of_pieces
+from attention_jax.data.text.words import pieces_in_words, special_places, word_pieces
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import Links
 from attention_jax.evaluation.attention_alignment import shifted
@@ -154,7 +154,7 @@ def output_words(
     source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
     vocabulary = split.target_vocabulary
     ids = best.tokens[:-1]
-    target, members = words_of_pieces(vocabulary.tokens(ids), vocabulary.kind, special_places(ids))
+    target, members = pieces_in_words(vocabulary, vocabulary.tokens(ids), special_places(ids))
     attention = shifted(np.asarray(best.weights, np.float64), one.run.alignment_shift)
     weights = between_words(attention, source, members)
     scores = {**_scores(weights, _covering(one, index, best)), **more}

@@ -11,7 +11,7 @@ from attention_jax.data.tasks import Split
 from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary
-from attention_jax.data.text.words import words_of_pieces
+from attention_jax.data.text.words import pieces_in_words
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.word_weights import WordWeights
@@ -147,7 +147,7 @@ def _side_words(
 ) -> list[Words]:
     found: list[Words] = []
     for index, text in enumerate(texts):
-        own, _ = words_of_pieces(_pieces(vocabulary, text), vocabulary.kind)
+        own, _ = pieces_in_words(vocabulary, _pieces(vocabulary, text))
         if given is None and index not in required:
             found.append(own)
             continue

@@ -247,3 +247,73 @@ def test_symmetrize_needs_as_many_lines(launch, files, tmp_path):
     error = launch("align", "symmetrize", *paths, f"--output={tmp_path / 's'}").error
     assert "reverse: expected 3 lines as in" in error and "found 2" in error
     assert not (tmp_path / "s").exists()
+
+
+def test_score_reads_numbered_links_on_either_side(launch, files):
+    gold, links = ["1-1-S 2-2-P", "", "1-1\t2-2"], ["0-0-0.5 1-1-0.1", "0-0 ||| -3.5", "0-0\t1-1"]
+    numbered = [f"{number}\t{line}" for number, line in enumerate(links)]
+    expected = launch("align", "score", *files(gold=gold, hypothesis=links))
+    assert expected.out.split()[1::2] == ["80.0", "100.0", "12.5", "5"]
+    for changes in (
+        {"hypothesis": numbered[::-1]},
+        {"gold": [f"{number}\t{line}" for number, line in enumerate(gold)]},
+        {"gold": [f"{n}\t{line}" for n, line in enumerate(gold)], "hypothesis": numbered},
+    ):
+        result = launch("align", "score", *files(**({"gold": gold, "hypothesis": links} | changes)))
+        assert (result.out, result.err) == (expected.out, ""), changes
+    for hypothesis, words in (
+        (numbered[:2], "hypothesis: expected links of pair 2 as in"),
+        ([*numbered, "3\t0-0"], "hypothesis: expected pairs below 3, as"),
+    ):
+        result = launch("align", "score", *files(gold=gold, hypothesis=hypothesis))
+        assert words in result.error
+
+
+def test_score_says_what_percentages_are_of_nothing(launch, files):
+    result = launch("align", "score", *files(gold=["", ""], hypothesis=["0-0", "0-0"]))
+    assert "gold: expected links, found none in 2 lines" in result.error
+    result = launch("align", "score", *files(gold=["0\t"], hypothesis=["0-0"]))
+    assert "gold: expected links, found none in 1 lines" in result.error
+    result = launch("align", "score", *files(gold=["1p1 2-2-P"], hypothesis=["0-0 1-0"]))
+    assert result.out.split()[1::2] == ["50.0", "0.0", "50.0", "2"]
+    assert "gold: no sure links" in result.err and result.err.count("\n") == 1
+    result = launch("align", "score", *files(gold=["1-1"], hypothesis=[""]))
+    assert "hypothesis: no links for the pairs of" in result.err and result.code == 0
+
+
+def test_symmetrize_joins_numbered_links(launch, files, tmp_path):
+    output = f"--output={tmp_path / 's'}"
+    paths = files(forward=["7\t0-0 1-1", "3\t1-0"], reverse=["3\t1-0", "7\t0-0 2-2"])
+    result = launch("align", "symmetrize", *paths, output)
+    assert (tmp_path / "s").read_text() == "7\t0-0 1-1 2-2\n3\t1-0\n", result.err
+    for name, lines in (("reverse", ["3\t1-0"]), ("forward", ["7\t0-0"])):
+        paths = files(**({"forward": ["7\t0-0", "3\t1-0"], "reverse": ["7\t0-0", "3\t0-0"]}
+                         | {name: lines}))  # fmt: skip
+        error = launch("align", "symmetrize", *paths, output).error
+        assert f"{name}: expected links of pair" in error
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("source", "0-4 1-3 2-0"), ("moses", "0-4 1-1 2-0"), ("atools", "0-4 1-1 2-0")],
+)
+def test_symmetrize_looks_at_links_in_the_order_of_a_tool(launch, files, tmp_path, order, expected):
+    paths = files(forward=["0-4 2-0 1-3 1-1"], reverse=["0-4 2-0"])
+    output = f"--output={tmp_path / 's'}"
+    result = launch("align", "symmetrize", *paths, output, "--strict", f"--order={order}")
+    assert (tmp_path / "s").read_text() == f"{expected}\n", result.err
+
+
+def test_words_are_between_spaces_and_tabs_alone(launch, files, tmp_path):
+    texts = files(source=["\u3000 a\u00a0b c"] * 3, target=["x\ty\u2009z \u3000"] * 3)
+    output = tmp_path / "links"
+    links = files(gold=["1-1 2-2 3-3"] * 3, hypothesis=["0-0 1-1 2-2"] * 3)
+    assert launch("align", "score", *links, *texts).code == 0
+    assert "words of sentences of 3 and 3 words counted from 1, found '4-1'" in (
+        launch("align", "score", *files(gold=["4-1"] * 3, hypothesis=[""] * 3), *texts).error
+    )
+    launch(
+        "align", "train", *texts, "--method=ibm1", f"--output={output}", "--symmetrization=union"
+    )
+    places = {int(place) for link in output.read_text().split() for place in link.split("-")}
+    assert places == {0, 1, 2}

@@ -55,6 +55,12 @@ def test_read_lines_rejects(tmp_path, name, content, message):
     assert "\n" not in str(error.value)
 
 
+def test_read_pairs_keeps_white_space_that_may_be_a_word(tmp_path):
+    for name, text in (("a", " \u3000 x\t\n"), ("b", "\ty\u00a0 \r\n")):
+        (tmp_path / name).write_bytes(text.encode())
+    assert read_pairs(tmp_path / "a", tmp_path / "b") == [("\u3000 x", "y\u00a0")]
+
+
 def test_read_lines_rejects_missing_files_and_folders(tmp_path):
     with pytest.raises(DataError, match="nowhere: expected a text file, found none"):
         read_lines(tmp_path / "nowhere")

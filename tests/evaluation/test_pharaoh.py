@@ -22,6 +22,19 @@ def test_lines_in_any_order_with_either_mark():
     assert links.possible == {(12, 3), (0, 0), (0, 1), (2, 0)}
 
 
+@pytest.mark.parametrize("end", ["", "-0.98", "-1", "--3.5e-2", "-.5", "-1.", "-inf", "-nan", "-S"])
+def test_marks_and_scores_after_a_link(end):
+    assert parse_line(f"2-1{end} 0?0", "f") == marked_links([(2, 1)], [(0, 0)])
+    assert parse_line(f"2-1-P 3-3{end}", "f") == marked_links([(3, 3)], [(2, 1)])
+    assert parse_line(f"1-1{end}", "f", base=1) == marked_links([(0, 0)])
+
+
+def test_a_score_after_the_links():
+    assert parse_line("0-0 1-1 ||| -12.5", "f") == marked_links([(0, 0), (1, 1)])
+    with pytest.raises(DataError, match=r"found '\|\|\|'"):
+        parse_line("0-0 ||| x", "f")
+
+
 def test_a_link_marked_twice_is_sure():
     assert parse_line("1p1 1-1", "f") == MarkedLinks(frozenset({(1, 1)}), frozenset({(1, 1)}))
 
@@ -40,7 +53,13 @@ def test_transposed_swaps_the_sides_of_both_kinds():
     assert transposed(transposed(links)) == links
 
 
-@pytest.mark.parametrize("word", ["1", "a-1", "1-", "-1-1", "1_1", "1-1-1", "1P1", "²-1", "1 - 1"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "1", "a-1", "1-", "-1-1", "1_1", "1-1-Q", "1-1-1-1", "1-1-",
+        "1?1-", "1P1", "1-1-0,5", "²-1", "1 - 1",
+    ],
+)
 def test_what_is_no_link_is_named_with_its_line(word):
     with pytest.raises(DataError, match=rf"^f\.txt:2: .*0p1, found '{re.escape(word.split()[0])}'"):
         parse_lines(["0-0", f"0-0 {word if word != '1 - 1' else '1 - 1'}"], "f.txt")
@@ -83,7 +102,9 @@ def test_a_wrong_number_of_lines_is_named():
 def test_gold_of_all_pairs_or_of_numbered_ones():
     assert not is_numbered(["0-0 ", "\t", "# a\tb"])
     assert parse_gold(["0-0", ""], "f") == {0: marked_links([(0, 0)]), 1: marked_links([])}
-    numbered = ["# number\tlinks", "7\t1-1 2?2", "3\t"]
+    assert not is_numbered(["0-0\t1-1", "\t2-2"])
+    assert parse_gold(["0-0\t1-1", ""], "f")[0] == marked_links([(0, 0), (1, 1)])
+    numbered = ["# number\tlinks", "7\t1-1\t2?2", "3\t"]
     assert is_numbered(numbered)
     assert parse_gold(numbered, "f", base=1) == {
         7: marked_links([(0, 0)], [(1, 1)]),
@@ -96,6 +117,7 @@ def test_gold_of_all_pairs_or_of_numbered_ones():
     [
         ("0-0", "f:3: expected a number, a tab, links, found '0-0'"),
         ("x\t0-0", "f:3: expected a number, a tab, links"),
+        ("\t0-0", "f:3: expected a number, a tab, links"),
         ("7\t0-0", "f:3: expected every pair once, found 7"),
         ("9\t0-0", "f:3: expected pairs below 9, found 9"),
         ("8\t0-3", "f:3: expected words of sentences of 2 and 3 words counted from 0, found '0-3'"),

@@ -179,6 +179,26 @@ def test_words_that_seem_to_be_counted_from_one_are_told(gold_file, base, lines,
     assert [note.endswith(expected) for note in noted] == [True] * is_doubted
 
 
+@pytest.mark.parametrize("kind", ["words", "characters", "bpe"])
+def test_white_space_may_be_a_word_that_gold_links_count(tmp_path, kind):
+    words = ["\u3000", "the\u00a0cat", "\u2003", "dog"]
+    lines = [" ".join(words[number % 3 :] + words[: number % 3]) for number in range(24)]
+    for name in ("text.en", "text.de"):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = str(tmp_path / "text.en"), str(tmp_path / "text.de")
+    run, task = untrained_run(tmp_path / "run", *text, kind=kind)
+    split = task.split("test")
+    (tmp_path / "gold").write_text("0-0 1-1 3-3\n" * 24)
+    gold = GoldFiles(str(tmp_path / "gold")).read([split])
+    found = compare_with_gold(run, split, gold)
+    assert [*map(list, found.words.sources)] == [line.split(" ") for line in lines]
+    assert all(each.weights.shape == (4, 4) for each in found.forward)
+    assert all(np.isfinite(value) for value in found.scores(0.3).values())
+    (tmp_path / "gold").write_text("0-4\n" * 24)
+    with pytest.raises(UserError, match="expected words of sentences of 4 and 4 words"):
+        GoldFiles(str(tmp_path / "gold")).read([split])
+
+
 def test_gold_files_have_links(gold_file):
     with pytest.raises(UserError, match="/gold: expected links, found none in 24 lines"):
         gold_file(*[""] * 24)

@@ -8,6 +8,7 @@ from attention_jax.data.alignment import aligners
 from attention_jax.data.config import AlignmentConfig, ParallelConfig
 from attention_jax.data.tasks import build_task
 from attention_jax.errors import DataError, UserError
+from attention_jax.spaced_words import spaced_words
 from attention_jax.training import word_links as word_links_module
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.word_links import word_links
@@ -52,7 +53,8 @@ def find(tmp_path):
 
     def found(config, run="run", writes=True, report=lambda line: None):
         split = (task := build_task(config, tmp_path / "vocab")).split("train")
-        words = tuple([text.split() for text in side] for side in (split.sources, split.targets))
+        texts = split.sources, split.targets
+        words = tuple([spaced_words(text) for text in side] for side in texts)
         directory = RunDirectory(tmp_path / run, writes=writes)
         links = word_links(task, config, words, directory, report)
         return dict(zip(split.sources, links, strict=True))
@@ -234,3 +236,16 @@ def test_a_start_that_never_trained_is_forgotten_with_its_links(config, find, tm
     find(config)
     RunDirectory(tmp_path / "run").forget()
     assert not (tmp_path / "run" / "links.train.txt").exists()
+
+
+def test_links_count_words_between_spaces_and_tabs_alone(config, find, write):
+    sources = [f"\u3000 w{number}\u00a0x\ty z" for number in range(40)]
+    targets = [f"a b{number}\u2009c \u3000" for number in range(40)]
+    config = dataclasses.replace(
+        config, train_source=write("a", sources), train_target=write("b", targets)
+    )
+    write("links", ["0-0 1-1 2-1 3-2"] * 40)
+    assert set(map(tuple, find(config).values())) == {((0, 0), (1, 1), (2, 1), (3, 2))}
+    write("links", ["0-0 4-0"] + ["0-0"] * 39)
+    with pytest.raises(DataError, match="links:1: expected words of sentences of 4 and 3 words"):
+        find(config, run="other")

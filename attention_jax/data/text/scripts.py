@@ -3,7 +3,8 @@
 A Han ideograph or a kana is a word of its own. Of Thai, Lao, Khmer and Myanmar, whose marks mean
 nothing alone, it is a cluster: a letter, its marks, and the letters that are written below it.
 Words proper would take a dictionary for each language; clusters are what those words are made of,
-and an aligner links several of them to one word, as it does the parts of a compound. Of others,
+and an aligner links several of them to one word, as it does the parts of a compound. Unless a text
+is given in words: somebody has put spaces between them. Of others,
 such as Tibetan, Javanese or Tai Le, all that stands between spaces and punctuation is one word.
 
 Source:
@@ -14,8 +15,10 @@ Deviations:
 """
 
 import re
+from collections.abc import Iterable
 
 from attention_jax.data.text.characters import COMBINING
+from attention_jax.spaced_words import spaced_words
 
 # Letters; digits of these scripts are numbers like others, and punctuation is punctuation.
 _HAN = (
@@ -41,8 +44,30 @@ _MARKED = f"[{LETTERS}][{_MARKS}]*"
 CLUSTER = f"{_MARKED}(?:(?<=[{_PUTS_BELOW}]){_MARKED})*"
 
 _ANY = re.compile(f"[{LETTERS}]")
+_CLUSTER = re.compile(CLUSTER)
+# Words of a text that is given in them have 1.5 clusters in Chinese, 2 in Japanese and 3 in Thai.
+_MAX_WORD_CLUSTERS = 5
 
 
 def writes_no_spaces(text: str) -> bool:
     """Says whether a text has letters of these scripts."""
     return _ANY.search(text) is not None
+
+
+def are_given_in_words(texts: Iterable[str]) -> bool:
+    """Says whether spaces stand between the words of the texts that have letters of these scripts.
+
+    They do where there is, in two such texts on average, one space with such letters on both of its
+    sides, and what stands between spaces is as short as words are. Spaces around Latin words, as in
+    Chinese, do not count, nor do those between the clauses of Thai, which are longer.
+    """
+    lines = chunks = clusters = beside = 0
+    for text in texts:
+        if not writes_no_spaces(text):
+            continue
+        are_such = [*map(writes_no_spaces, spaced_words(text))]
+        lines += 1
+        chunks += sum(are_such)
+        clusters += len(_CLUSTER.findall(text))
+        beside += sum(map(lambda one, other: one and other, are_such, are_such[1:]))
+    return lines > 0 and 2 * beside >= lines and clusters <= _MAX_WORD_CLUSTERS * chunks

@@ -21,6 +21,7 @@ from typing import SupportsIndex
 import sentencepiece
 
 from attention_jax.data.text.characters import SPACE
+from attention_jax.data.text.scripts import are_given_in_words
 from attention_jax.data.text.vocabulary import (
     SPECIAL_TOKENS,
     SUBWORDS,
@@ -40,11 +41,16 @@ _FROM_PRIVATE = {ord(private): chr(code) for code, private in _TO_PRIVATE.items(
 
 
 class SubwordVocabulary:
-    """A trained sentencepiece model."""
+    """A trained sentencepiece model.
+
+    Attributes:
+      given_words: Whether its texts, of a script that writes no spaces, were given in words.
+    """
 
     kind = SUBWORDS
 
-    def __init__(self, model: bytes):
+    def __init__(self, model: bytes, given_words: bool = False):
+        self.given_words = given_words
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         names = map(self._processor.id_to_piece, range(self._processor.get_piece_size()))
@@ -63,7 +69,7 @@ class SubwordVocabulary:
         Raises:
           DataError: If not even the characters of the texts fit into `size`.
         """
-        model = io.BytesIO()
+        model, texts = io.BytesIO(), list(texts)
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=(text.translate(_TO_PRIVATE) for text in texts),
@@ -87,7 +93,7 @@ class SubwordVocabulary:
             )
         except RuntimeError as error:
             raise DataError(_explanation(str(error), size)) from None
-        return cls(model.getvalue())
+        return cls(model.getvalue(), are_given_in_words(texts))
 
     @property
     def size(self) -> int:
@@ -139,7 +145,8 @@ class SubwordVocabulary:
         """Writes `subwords.model`, then `vocabulary.json` with its checksum."""
         write_atomically(Path(directory) / MODEL_FILE, self._model)
         digest = hashlib.sha256(self._model).hexdigest()
-        write_record(directory, {"kind": SUBWORDS, "model_sha256": digest})
+        record = {"kind": SUBWORDS, "model_sha256": digest}
+        write_record(directory, record | ({"given_words": True} if self.given_words else {}))
 
     @classmethod
     def load(cls, directory: str | Path) -> "SubwordVocabulary":
@@ -153,12 +160,13 @@ class SubwordVocabulary:
             model = path.read_bytes()
         except OSError:
             raise DataError(f"{path}: expected a sentencepiece model, found none") from None
-        if hashlib.sha256(model).hexdigest() != read_record(directory)["model_sha256"]:
+        record = read_record(directory)
+        if hashlib.sha256(model).hexdigest() != record["model_sha256"]:
             raise DataError(f"{path}: the model does not match its checksum, the file is damaged")
         if not model:
             raise DataError(f"{path}: expected a sentencepiece model, found an empty file")
         try:
-            found = cls(model)
+            found = cls(model, record.get("given_words", False))
             found.tokens(range(found.size))  # garbage in them would be met while decoding
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())[-120:]

@@ -10,7 +10,7 @@ from typing import Any, Protocol, SupportsIndex, runtime_checkable
 from attention_jax.data.text import tokenization
 from attention_jax.errors import DataError
 from attention_jax.files import replacing
-from attention_jax.json_files import mismatch, read_json
+from attention_jax.json_files import Maybe, mismatch, read_json
 from attention_jax.spaced_words import spaced_words
 from attention_jax.types import SpecialIds
 
@@ -194,7 +194,9 @@ def read_record(directory: str | Path) -> dict[str, Any]:
     if recorded != _checksum(record):
         raise DataError(f"{path}: the vocabulary does not match its checksum, the file is damaged")
     # A checksum says that nothing has changed, and nothing of who wrote it.
-    shape = {"model_sha256": str} if record["kind"] == SUBWORDS else {"symbols": [str]}
+    shape = {"symbols": [str]}
+    if record["kind"] == SUBWORDS:
+        shape = {"model_sha256": str, "given_words": Maybe(bool)}
     if problem := mismatch(record, shape):
         raise DataError(f"{path}: {problem}")
     return record

@@ -34,7 +34,11 @@ def words_of_text(text: str) -> list[str]:
 
 
 def words_of_pieces(
-    pieces: Sequence[str], kind: str = SUBWORDS, special: Collection[int] = ()
+    pieces: Sequence[str],
+    kind: str = SUBWORDS,
+    special: Collection[int] = (),
+    *,
+    given_words: bool = False,
 ) -> tuple[list[str], list[list[int]]]:
     """Joins subwords to words, and says which pieces each word has; other symbols stay apart.
 
@@ -45,6 +49,7 @@ def words_of_pieces(
       pieces: Of a vocabulary, without EOS.
       kind: That of the vocabulary.
       special: The indices of those that are special tokens, which a text may spell as well.
+      given_words: Whether spaces separate the words of scripts that write none, too.
 
     Returns:
       The words, and for each of them the indices of its pieces. Of nothing but spaces they are one
@@ -56,11 +61,12 @@ def words_of_pieces(
         _STAND_IN if place in special else piece.replace(SPACE, " ")
         for place, piece in enumerate(pieces)
     ]
+    is_cut = (lambda chunk: False) if given_words else writes_no_spaces
     words = [
         word
         for chunk in spaced_words("".join(surfaces))
         if chunk.strip(SEPARATORS)
-        for word in (_WORD.findall(chunk) if writes_no_spaces(chunk) else [chunk])
+        for word in (_WORD.findall(chunk) if is_cut(chunk) else [chunk])
     ]
     if not words:
         return ([""], [[*range(len(pieces))]]) if pieces else ([], [])
@@ -85,7 +91,15 @@ def word_pieces(
     if text is not None:
         tokens, pieces = pieces, tokens_in_text(vocabulary, ids, text)
         special = {place for place in special if pieces[place] == tokens[place]}
-    return words_of_pieces(pieces, vocabulary.kind, special)[1]
+    return pieces_in_words(vocabulary, pieces, special)[1]
+
+
+def pieces_in_words(
+    vocabulary: Any, pieces: Sequence[str], special: Collection[int] = ()
+) -> tuple[list[str], list[list[int]]]:
+    """Applies `words_of_pieces` to pieces of a vocabulary, which says what its words are."""
+    given = getattr(vocabulary, "given_words", False)  # one of symbols has no words
+    return words_of_pieces(pieces, vocabulary.kind, special, given_words=given)
 
 
 def special_places(ids: Iterable[SupportsIndex]) -> set[int]:

@@ -128,6 +128,11 @@ def test_unusable_training_pairs_are_left_out_with_a_notice(write, caplog):
     assert "left out 3 of 5 pairs" in caplog.text
 
 
+def test_a_line_of_white_space_alone_is_empty(write):
+    corpus = builder.Corpus(write("a", ["one", "\u3000", " \t"]), write("b", ["eins", "x", "y"]))
+    assert builder.usable_pairs(corpus) == [("one", "eins")]
+
+
 def test_nothing_usable_is_an_error(write):
     corpus = builder.Corpus(write("a", ["", "b"]), write("b", ["a", ""]))
     with pytest.raises(DataError, match="a: expected pairs of lines, found only empty"):

@@ -6,7 +6,12 @@ import unicodedata
 
 import pytest
 
-from attention_jax.data.text.scripts import CLUSTER, LETTERS, writes_no_spaces
+from attention_jax.data.text.scripts import (
+    CLUSTER,
+    LETTERS,
+    are_given_in_words,
+    writes_no_spaces,
+)
 
 # What the names of letters and marks of these scripts begin with.
 NAMES = (
@@ -57,3 +62,23 @@ def test_clusters(text, clusters):
 @pytest.mark.parametrize("text", ["", "Käse", "привет", "안녕", "नमस्ते", "١٢", "๑๒", "、。"])
 def test_other_text_has_none(text):
     assert not writes_no_spaces(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["我 喜欢 书 。", "你好"], True),
+        (["我喜欢书。", "你 好 ，", "谢谢", "再见", "早"], False),
+        (["私 は 本 を 読み ます 。"], True),
+        (["ฉัน ชอบ หนังสือ"], True),
+        # Thai has spaces between clauses, and Chinese around Latin words.
+        (["ฉันชอบหนังสือมาก แต่ว่าไม่ค่อยมีเวลาอ่าน"], False),
+        (["我用 Python 写程序", "他用 Java 写程序"], False),
+        (["我\u3000喜欢\u00a0书"], False),
+        (["one two three", "한국어 는 띄어 쓴다"], False),
+        (["one two three", "我 喜欢 书"], True),
+        ([], False),
+    ],
+)
+def test_texts_that_are_given_in_words(texts, expected):
+    assert are_given_in_words(texts) == expected

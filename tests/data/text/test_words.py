@@ -14,6 +14,7 @@ from attention_jax.data.text.subwords import SubwordVocabulary
 from attention_jax.data.text.tokenization import surface, tokenize
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.data.text.words import word_pieces, words_of_pieces, words_of_text
+from attention_jax.spaced_words import spaced_words
 
 SEPARATE = re.compile(rf"[\s{SEPARATORS}]")
 LINES = ["我喜欢图书馆的书。", "我喜欢书", "图书馆的书", "ฉันชอบหนังสือ", "a new book 我"]
@@ -72,7 +73,7 @@ def test_words_have_tokens_whatever_the_vocabulary(text, known):
     for vocabulary in (*(SymbolVocabulary.train(kind, [known]) for kind in kinds), subwords()):
         surfaces = vocabulary.surfaces(text)
         assert all(overlaps(words_of_text(text), surfaces)), vocabulary.kind
-        overlaps(text.split(), surfaces)
+        overlaps(spaced_words(text), surfaces)
         ids = [*vocabulary.encode(text), 2]
         found = word_pieces(vocabulary, ids, text)
         assert sorted(set().union(*found)) == [*range(len(ids) - 1)]
@@ -91,7 +92,7 @@ def test_symbols_are_words():
 def test_words_of_subwords_are_what_white_space_separates(text):
     pieces = [f"▁{word}" if word else "▁" for word in text.split(" ")]
     if not writes_no_spaces(text) and SEPARATE.sub("", text):
-        words = [word for word in text.replace("▁", " ").split() if word.strip("\u200b")]
+        words = [word for word in spaced_words(text.replace("▁", " ")) if word.strip("\u200b")]
         assert words_of_pieces(pieces)[0] == words
 
 
@@ -114,8 +115,8 @@ def test_the_sign_of_a_space_begins_no_word_where_it_is_a_character(kind):
         (["M", "e"], ["Me"], [[0, 1]]),
         (["▁the", "▁", "▁dog"], ["the", "dog"], [[0, 1], [2]]),
         (["▁", "▁", "dog", "▁"], ["dog"], [[0, 1, 2, 3]]),
-        (["▁the", "\u00a0", "dog", "\t", "s"], ["the", "dog", "s"], [[0, 1], [2, 3], [4]]),
-        (["▁a\u3000b", "c"], ["a", "bc"], [[0], [0, 1]]),
+        (["▁the", "\u00a0", "dog", "\t", "s"], ["the\u00a0dog", "s"], [[0, 1, 2, 3], [4]]),
+        (["▁a\u3000b", "c", "▁\u3000", "▁d"], ["a\u3000bc", "\u3000", "d"], [[0, 1], [2], [3]]),
         (["▁a", "\ufffc", "<unk>", "▁<unk>"], ["a\ufffc<unk>", "<unk>"], [[0, 1, 2], [3]]),
         (["▁我", "<un", "k>"], ["我", "<", "unk", ">"], [[0], [1], [1, 2], [2]]),
         (["▁", "▁"], [""], [[0, 1]]),
@@ -149,6 +150,38 @@ def test_text_that_spells_a_special_token_is_text():
     words, members = words_of_pieces(vocabulary.tokens(ids[:-1]))
     assert words == ["书", "<", "unk", ">", "书", "<s>", "a"]
     assert word_pieces(vocabulary, ids) == word_pieces(vocabulary, ids, text) == members
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words", "members"),
+    [
+        (["▁我", "喜", "▁喜欢", "书", "。"], ["我喜", "喜欢书。"], [[0, 1], [2, 3, 4]]),
+        (["▁ไม", "่น", "▁้ำa"], ["ไม่น", "้ำa"], [[0, 1], [2]]),
+        (["▁a", "▁书"], ["a", "书"], [[0], [1]]),
+    ],
+)
+def test_words_of_pieces_of_a_text_that_is_given_in_words(pieces, words, members):
+    assert words_of_pieces(pieces, given_words=True) == (words, members)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["我 喜欢 图书馆 的 书 。", "我 喜欢 书"], ["我们", "喜欢", "图书馆。"]),
+        (["ฉัน ชอบ หนังสือ", "ไม่ ชอบ"], ["ฉัน", "หนังสือ", "ไม่ชอบ"]),
+        (["私 は 本 を 読み ます 。"], ["本", "は", "読みます"]),
+    ],
+)
+def test_a_text_given_in_words_has_these_words(lines, words, tmp_path):
+    SubwordVocabulary.train([*lines, "".join(words)] * 3, 90).save(tmp_path)
+    vocabulary, text = SubwordVocabulary.load(tmp_path), " ".join(words)
+    assert vocabulary.given_words
+    ids = [*vocabulary.encode(text), 2]
+    for found in (word_pieces(vocabulary, ids, text), word_pieces(vocabulary, ids)):
+        assert len(found) == 3
+    unspaced = SubwordVocabulary.train([line.replace(" ", "") for line in lines] * 3, 60)
+    assert not unspaced.given_words
+    assert len(word_pieces(unspaced, [*unspaced.encode(text), 2], text)) > 3
 
 
 @hypothesis.given(st.lists(st.text("▁a.我书ม่ \u3000", min_size=1), max_size=6))
