@@ -12,7 +12,11 @@ that predicts it; the paper adds both in a second stage, once the model is train
     --config.model.fertility_dim=128 --config.objectives.global_fertility.weight=1.0
     --config.objectives.global_fertility.schedule.start_steps=2000
 
-The paper's model reads with stacked LSTMs, and is trained by SGD, sentence by sentence.
+The paper's model reads with stacked LSTMs, and is trained by SGD, sentence by sentence. Its program
+counts positions from BOS and asks no attention for boundaries:
+
+    --config.model.attention.boundary=true
+    --config.objectives.coverage_penalty.with_boundaries=false
 
 Command:  python -m launch.train --config=configs/cohn2016.py:multi30k --workdir=runs/cohn2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke

@@ -8,7 +8,11 @@ from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
-from attention_jax.objectives.real_attention import attention_received
+from attention_jax.objectives.real_attention import (
+    attention_received,
+    real_slots,
+    slots_of_words,
+)
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
@@ -19,18 +23,23 @@ class Term:
 
     loss = sum_s (1 - sum_t weights[t, s])^2, over the real slots and the real target tokens
 
+    The slot of the source's EOS is one of them unless `with_boundaries` is false.
+
     Attributes:
       weight: Factor of this term in the loss, C in Cohn et al.; the sum over sentences is divided
         by their number of target tokens.
       schedule: How the weight changes during training.
+      with_boundaries: Whether the boundaries of the source are to be attended to once, too. False
+        is Cohn et al.'s: their program leaves out both, BOS, which a source has not here, and EOS.
 
     Source:
-      Xu et al. (2015), section 4.2.1, eq. 14 (doubly stochastic attention); Cohn et al. (2016),
-      as the option `coverage` of their program.
+      Xu et al. (2015), section 4.2.1, eq. 14 (doubly stochastic attention), of an image, which has
+      no boundaries; Cohn et al. (2016), as the option `coverage` of their program.
     """
 
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
+    with_boundaries: bool = setting(True)
     needs_alignment: ClassVar[bool] = True
     needs_links: ClassVar[bool] = False
     needs_reverse: ClassVar[bool] = False
@@ -42,5 +51,5 @@ class Term:
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the penalty summed over the real sentences."""
         received = attention_received(output, batch)
-        is_real = batch["source_mask"] & jnp.any(batch["target_mask"], axis=-1, keepdims=True)
-        return jnp.sum(jnp.where(is_real, (1.0 - received) ** 2, 0.0))
+        counts = real_slots(batch) if self.with_boundaries else slots_of_words(batch)
+        return jnp.sum(jnp.where(counts, (1.0 - received) ** 2, 0.0))

@@ -5,12 +5,12 @@ import math
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
-from attention_jax.objectives.real_attention import attention_received
+from attention_jax.objectives.real_attention import attention_received, slots_of_words
 from attention_jax.objectives.schedule import WeightSchedule
-from attention_jax.types import Batch, ModelOutput, SpecialIds
+from attention_jax.types import Batch, ModelOutput
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Term:
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens without boundaries."""
-        return jnp.sum(_counts(batch), dtype=jnp.float32)
+        return jnp.sum(slots_of_words(batch), dtype=jnp.float32)
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the negative log-likelihood summed over these tokens."""
-        counts = _counts(batch)
+        counts = slots_of_words(batch)
         mean = jnp.where(counts, output.fertility.mean, 0.0)
         log_variance = jnp.where(counts, output.fertility.log_variance, 0.0)
         if self.min_variance:
@@ -63,9 +63,3 @@ class Term:
         surprise = (received - mean) ** 2 * jnp.exp(-log_variance)
         negative = 0.5 * (math.log(2.0 * math.pi) + log_variance + surprise)
         return jnp.sum(jnp.where(counts, negative, 0.0))
-
-
-def _counts(batch: Batch) -> Bool[Array, "B S"]:
-    has_target = jnp.any(batch["target_mask"], axis=-1, keepdims=True)
-    is_boundary = (batch["source"] == SpecialIds.BOS) | (batch["source"] == SpecialIds.EOS)
-    return batch["source_mask"] & has_target & ~is_boundary

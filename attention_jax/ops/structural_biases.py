@@ -16,15 +16,19 @@ def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
     return jnp.log1p(positions.astype(jnp.float32))
 
 
-def slot_positions(mask: Bool[Array, "*B S"]) -> Float[Array, "*B S 2"]:
+def slot_positions(mask: Bool[Array, "*B S"], *, first: int = 0) -> Float[Array, "*B S 2"]:
     """Returns log(1 + s) and log(1 + S) for each slot, S being the number of real slots.
+
+    Args:
+      mask: True at real slots.
+      first: s of the first slot; as many more count in S.
 
     Source:
       Cohn et al. (2016), section 3.1: psi(j, i, I), second and third entry. The target's length
       is left out, for it is unknown when decoding.
     """
-    places = jnp.log1p(jnp.arange(mask.shape[-1], dtype=jnp.float32))
-    lengths = jnp.log1p(mask.sum(axis=-1, keepdims=True).astype(jnp.float32))
+    places = jnp.log1p(jnp.arange(first, first + mask.shape[-1], dtype=jnp.float32))
+    lengths = jnp.log1p((first + mask.sum(axis=-1, keepdims=True)).astype(jnp.float32))
     return jnp.stack(jnp.broadcast_arrays(places, lengths * jnp.ones_like(places)), axis=-1)
 
 

@@ -21,6 +21,7 @@ CASES = {
     "coverage_embedding subtract": {"coverage_update": "subtract", "coverage_dim": 3},
     "structural_bias": {},
     "structural_bias position": {"markov": False, "fertility": False},
+    "structural_bias boundary": {"boundary": True},
     "structural_bias markov": {"position": False, "fertility": False, "reach": 2},
     "structural_bias fertility": {"position": False, "markov": False, "reach": 0},
 }
@@ -53,7 +54,8 @@ class Reference:
             return self.sum[slot] * p["coverage_kernel"][0] + bias
         total = np.zeros(DA)
         if "position_kernel" in p:
-            psi = np.log([1 + step, 1 + slot, 1 + size])
+            first = self.fields.get("boundary", 0)
+            psi = np.log([1 + step, 1 + slot + first, 1 + size + first])
             total += psi @ p["position_kernel"]
         reach = self.fields.get("reach", 1)
         for kernel, values in (("markov_kernel", self.previous), ("fertility_kernel", self.sum)):
@@ -187,5 +189,7 @@ def test_structural_bias_rejects_fields_without_effect():
     config = find_config("structural_bias")
     with pytest.raises(ValueError, match="expected one of them, found none; attention without"):
         config(position=False, markov=False, fertility=False)
+    with pytest.raises(ValueError, match="boundary: expected position beside it, found none"):
+        config(position=False, boundary=True)
     with pytest.raises(ValueError, match="reach: expected markov or fertility beside it, found 2"):
         config(markov=False, fertility=False, reach=2)

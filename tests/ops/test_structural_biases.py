@@ -19,6 +19,13 @@ def test_position_features():
     np.testing.assert_allclose(found[1, :, 1], np.log(3), rtol=1e-6)
 
 
+def test_positions_after_a_boundary():
+    """Of "<s> a b </s>" mantis has log(1 + i) for i = 0 to 3, and log 5; here <s> has no slot."""
+    found = slot_positions(jnp.asarray([True, True, True, False]), first=1)
+    np.testing.assert_allclose(found[:3, 0], np.log([2, 3, 4]), rtol=1e-6)
+    np.testing.assert_allclose(found[:3, 1], np.log(5), rtol=1e-6)
+
+
 def test_windows_of_previous_and_summed_weights():
     previous = neighbourhood(jnp.asarray([0.7, 0.1, 0.1, 0.1]), 1)
     expected = [[0, 0.7, 0.1], [0.7, 0.1, 0.1], [0.1, 0.1, 0.1], [0.1, 0.1, 0]]

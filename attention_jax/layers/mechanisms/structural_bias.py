@@ -5,8 +5,9 @@
   psi(t, s, S) = [log(1 + t), log(1 + s), log(1 + S)]
   xi(a; s) = [a[s - k], ..., a[s + k]], zero outside
 
-Deviation: the authors' code leaves the query out of the first step, where its decoder has no state
-yet; here the state that the decoder starts from is the first query.
+Deviations: the authors' code leaves the query out of the first step, where its decoder has no state
+yet; here the state that the decoder starts from is the first query. Its sources begin with BOS,
+which has s = 0 and counts in S; here the first word has s = 0, or, with `boundary`, s = 1.
 """
 
 import dataclasses
@@ -35,6 +36,8 @@ class Config:
       name: The mechanism.
       attention_dim: Depth of the hidden layer of each head.
       position: Whether the positions of query and slot enter (section 3.1).
+      boundary: Whether s and S count a boundary before the first word, as in the authors' code,
+        though there is no slot for it.
       markov: Whether the weights of the query before, around the slot, enter (section 3.2).
       fertility: Whether all earlier weights' sum, around the slot, enters (section 3.3).
       reach: k: how many neighbours on either side are around the slot (1 in the paper).
@@ -45,6 +48,7 @@ class Config:
     name: str = setting("structural_bias")
     attention_dim: int = setting(256, at_least=1)
     position: bool = setting(True)
+    boundary: bool = setting(False)
     markov: bool = setting(True)
     fertility: bool = setting(True)
     reach: int = setting(1, at_least=0)
@@ -58,6 +62,8 @@ class Config:
                 "position, markov, fertility: expected one of them, found none; "
                 "attention without a bias is named 'bahdanau'"
             )
+        if self.boundary and not self.position:
+            raise ValueError("boundary: expected position beside it, found none")
         if not (self.markov or self.fertility) and self.reach != 1:
             raise ValueError(f"reach: expected markov or fertility beside it, found {self.reach}")
 
@@ -82,7 +88,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         keys = memory.keys @ params["key_kernel"]
         if config.position:
-            features = slot_positions(memory.mask).astype(keys.dtype)
+            features = slot_positions(memory.mask, first=int(config.boundary)).astype(keys.dtype)
             keys = keys + features @ params["position_kernel"][1:]
         return dataclasses.replace(memory, keys=keys)
 
