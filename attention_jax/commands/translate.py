@@ -5,7 +5,9 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --workdir        the directory of a run that launch.train made
   --nbest=N        the N best outputs of each line: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`,
                    lines counted from 0
-  --alignments     adds ` ||| 0-0 1-2 ...`, source-target positions of words, counted from 0
+  --alignments     adds ` ||| 0-0 1-2 ...`, source-target positions of words, counted from 0; they
+                   are between spaces, and where Chinese, Japanese, Thai or the like was trained
+                   without spaces its characters
   --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
   --direction=reverse
                    from the target's language to the source's, with a model of both directions

@@ -29,7 +29,7 @@ def split_of(text: str, *, validation: float, test: float) -> str:
 def normal_form(text: str, *, lowercase: bool) -> str:
     """Returns what is left of a text's differences to others once it is cut up into tokens.
 
-    Words keep no amount of white space, and subwords take their sign of a space for one.
+    Words keep no amount of white space, and older subwords take their sign of a space for one.
 
     Args:
       text: The text.
