@@ -1,31 +1,31 @@
-"""Writes the README's numbers from the record of a run; see `USAGE`."""
+"""Writes the README's numbers from the records of runs; see `USAGE`."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from attention_jax.commands import cli
-from attention_jax.errors import UserError
 from attention_jax.inference.evaluate import format_results
 from attention_jax.inference.pictures import draw_translations
 from attention_jax.inference.trained import TrainedRun, load_run
 from attention_jax.inference.translate import Translator
-from attention_jax.training.files import write_text
 from attention_jax.training.provenance import short_commit
 from attention_jax.training.run_directory import RunDirectory
+from experiments.main_results import main_results
 from experiments.records import keep_record, read_record
+from experiments.sections import write_sections
 
 USAGE = """
-Writes the part of the README that reports the main example, from the record of its run, and draws
-its picture.
+Writes the parts of the README that report the main example, from the record of its run, and the
+main results, from those of docs/results; and draws the main example's picture.
 
 usage: python -m experiments.readme [--run=runs/quickstart]
 
   --run  a finished run of configs/quickstart.py, whose record replaces the one in
          docs/results/quickstart first; the picture is of what it attends to
 """
+README = Path("README.md")
 RECORD = Path("docs/results/quickstart")
 PICTURE = Path("docs/images/alignments.png")
 WORDS = ("thoughtfully", "knightsbridge")
@@ -48,9 +48,13 @@ def main() -> None:
     if flags.FLAGS.run:
         keep_record(Path(flags.FLAGS.run), RECORD)
         draw_words(load_run(flags.FLAGS.run), PICTURE)
-    readme = Path("README.md")
-    section = quickstart_section(read_record(RECORD), printed(RECORD))
-    write_text(readme, replace_section(readme.read_text(), "quickstart", section))
+    write_sections(README, sections())
+
+
+def sections() -> dict[str, str]:
+    """Returns the generated parts of the README by their names."""
+    quickstart = quickstart_section(read_record(RECORD), printed(RECORD))
+    return {"quickstart": quickstart, "results": main_results()}
 
 
 def draw_words(run: TrainedRun, path: Path) -> None:
@@ -84,15 +88,6 @@ def quickstart_section(record: dict[str, Any], ending: str) -> str:
             f"commit {short_commit(made['commit'])}; record in [{RECORD}]({RECORD}))",
         ]
     )
-
-
-def replace_section(text: str, name: str, section: str) -> str:
-    """Replaces what stands between the marks `begin NAME` and `end NAME`."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    if begin not in text or end not in text:
-        raise UserError(f"README.md: expected the marks {begin} and {end}, found them not")
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{begin}\n{section}\n{end}", text)
 
 
 if __name__ == "__main__":

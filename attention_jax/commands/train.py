@@ -15,10 +15,11 @@ for example:
   python -m launch.train --config=configs/luong2015.py:parallel --workdir=runs/mine \
       --config.data.train_source=train.en --config.data.train_target=train.de
 
-Every field that a run was made with is in its config.json, so that is where to look for names; the
-README says where each group of fields is explained. Another part chosen by .name=, such as
---config.optimizer.name=sgd, keeps the values of fields that both have. Fields on which training so
-far did not depend (search, evaluation, length, logging) may be changed when a run is continued.
+Every field that a run was made with is in its config.json, so that is where to look for names;
+docs/configuration.md says where each group of fields is explained. Another part chosen by .name=,
+such as --config.optimizer.name=sgd, keeps the values of fields that both have. Fields on which
+training so far did not depend (search, evaluation, length, logging) may be changed when a run is
+continued.
 SIGTERM saves and exits with code 75, Ctrl-C with 130; the same command then continues. Mistakes are
 answered with one line and code 2.
 

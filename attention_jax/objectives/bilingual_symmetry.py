@@ -11,6 +11,8 @@ from attention_jax.objectives.nll import sentence_count, token_count
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = "Cohn et al. (2016), on bilingual symmetry"
+
 
 @dataclasses.dataclass(frozen=True)
 class Term:
@@ -34,9 +36,6 @@ class Term:
       reduction: Divide the sum over sentences by the number of target tokens (`per_token`) or of
         sentences (`per_sentence`). With the latter in `nll` and `reverse_nll` too, the loss is the
         paper's, averaged over sentences; with `per_token`, each term is divided by another count.
-
-    Source:
-      Cohn et al. (2016), on bilingual symmetry.
     """
 
     weight: float = setting(1.0, at_least=0.0)

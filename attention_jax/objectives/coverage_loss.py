@@ -12,6 +12,8 @@ from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = "See, Liu and Manning (2017), section 2.3, eq. 12 and 13"
+
 
 @dataclasses.dataclass(frozen=True)
 class Term:
@@ -25,9 +27,6 @@ class Term:
     Attributes:
       weight: Factor of this term in the loss, lambda in the paper (1 there).
       schedule: How the weight changes; the paper switches it on for the last steps only.
-
-    Source:
-      See, Liu and Manning (2017), section 2.3, eq. 12 and 13.
     """
 
     weight: float = setting(1.0, at_least=0.0)

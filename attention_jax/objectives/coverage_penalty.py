@@ -16,6 +16,11 @@ from attention_jax.objectives.real_attention import (
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = (
+    "Xu et al. (2015), section 4.2.1, eq. 14 (doubly stochastic attention), of an image, which has "
+    "no boundaries; Cohn et al. (2016), as the option `coverage` of their program"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Term:
@@ -31,10 +36,6 @@ class Term:
       schedule: How the weight changes during training.
       with_boundaries: Whether the boundaries of the source are to be attended to once, too. False
         is Cohn et al.'s: their program leaves out both, BOS, which a source has not here, and EOS.
-
-    Source:
-      Xu et al. (2015), section 4.2.1, eq. 14 (doubly stochastic attention), of an image, which has
-      no boundaries; Cohn et al. (2016), as the option `coverage` of their program.
     """
 
     weight: float = setting(1.0, at_least=0.0)

@@ -11,6 +11,8 @@ from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = "Mi, Sankaran, Wang and Ittycheriah (2016), Coverage embedding models: final coverage"
+
 
 @dataclasses.dataclass(frozen=True)
 class Term:
@@ -25,10 +27,6 @@ class Term:
       weight: Factor of this term in the loss; the sum over sentences is divided by their number
         of target tokens, so that it is the factor beside a sum of negative log-likelihoods.
       schedule: How the weight changes during training.
-
-    Source:
-      Mi, Sankaran, Wang and Ittycheriah (2016), "Coverage embedding models for neural machine
-      translation", EMNLP: the final coverage is driven towards zero.
 
     Deviations:
       The norm is Euclidean, and the default weight is 1: both are choices of ours, for neither

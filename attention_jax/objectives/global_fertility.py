@@ -12,6 +12,8 @@ from attention_jax.objectives.real_attention import attention_received, slots_of
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = "Cohn et al. (2016), section 3.3, on global fertility"
+
 
 @dataclasses.dataclass(frozen=True)
 class Term:
@@ -29,9 +31,6 @@ class Term:
       min_variance: Added to every variance, in squared words (0 in the paper). A density has no
         upper bound without it: attention that is made as easy to predict as can be, at any cost,
         is rewarded without end, and its gradient grows until nothing else is learned.
-
-    Source:
-      Cohn et al. (2016), section 3.3, on global fertility.
 
     Deviations:
       The sum over sentences is divided by their number of source tokens that count, where the

@@ -12,6 +12,8 @@ from attention_jax.configuration import setting
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = "Szegedy et al. (2016), section 7, for label smoothing"
+
 
 @dataclasses.dataclass(frozen=True)
 class Term:

@@ -8,15 +8,14 @@ from jaxtyping import Array, Float
 from attention_jax.objectives import nll
 from attention_jax.types import Batch, ModelOutput, swap_sides
 
+PAPER = "Cohn et al. (2016), on bilingual symmetry: the second term of the joint loss"
+
 
 @dataclasses.dataclass(frozen=True)
 class Term(nll.Term):
     """Config and computation of the objective `reverse_nll`, whose fields are those of `nll`.
 
     loss = -sum_s log p(source[s] | source[< s], target), over the real source tokens, EOS included
-
-    Source:
-      Cohn et al. (2016), on bilingual symmetry: the second term of the joint loss.
     """
 
     needs_reverse: ClassVar[bool] = True

@@ -14,6 +14,12 @@ from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.types import Batch, ModelOutput
 
+PAPER = (
+    "Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing; "
+    "Chen et al. (2016) for guided alignment; Chen et al. (2020), Accurate word alignment "
+    "induction from neural machine translation, for the step that reads a token"
+)
+
 _TINY = 1e-9
 # How many steps after the one that writes a token its links teach.
 _STEPS = {"writes": 0, "reads": 1}
@@ -79,11 +85,6 @@ class Term:
         or the next, which `reads` it. The first has to guess what it is about to write, the second
         knows; links are read from that step, too, wherever the run is asked for alignments. Not
         for a decoder that attends before it reads, of which that step does not know either.
-
-    Source:
-      Liu et al. (2016), on supervised attention; Mi, Wang and Ittycheriah (2016) for smoothing;
-      Chen et al. (2016) for guided alignment; Chen et al. (2020), "Accurate word alignment
-      induction from neural machine translation", for the step that reads a token.
 
     Deviations:
       Liu et al. count neighbours in words. `inherit` counts in tokens, EOS among them, from which

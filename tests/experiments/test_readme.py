@@ -1,36 +1,35 @@
-"""The README's numbers are those of the record."""
+"""The README's numbers are those of the records."""
 
-import pytest
+import re
+
 from matplotlib.image import imread
 
-from attention_jax.errors import UserError
-from experiments import readme
-from experiments.records import read_record
+from experiments import main_results, readme
+from experiments.sections import with_sections
 from tests.training.untrained import untrained_run, write_text
 
 
-def test_readme_says_what_the_record_says(repository, monkeypatch):
+def test_readme_says_what_the_records_say(repository, monkeypatch):
     monkeypatch.chdir(repository)
-    text = (repository / "README.md").read_text()
-    section = readme.quickstart_section(
-        read_record(readme.RECORD), readme.printed(readme.RECORD)
+    text = readme.README.read_text(encoding="utf-8")
+    assert with_sections(readme.README, readme.sections()) == text, (
+        "README.md: its numbers are not those of the records; run `python -m experiments.readme`"
     )
-    assert readme.replace_section(text, "quickstart", section) == text
+
+
+def test_each_number_of_a_comparison_is_on_the_page_that_it_links_to(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+    rows = [line for line in readme.README.read_text().splitlines() if line.startswith("| [")]
+    rows = [row for row in rows if f"]({main_results.RESULTS}/" in row]
+    assert len(rows) == len(main_results.COMPARISONS) + 2
+    for row in rows:
+        page = (repository / re.search(r"\((docs/results/\S+\.md)\)", row)[1]).read_text()
+        numbers = re.findall(r"\d+\.\d+(?: ± \d+\.\d+)?", row.rpartition("](")[2])
+        assert numbers and all(number in page for number in numbers), row
+        assert "commit" in page or " at " in page
 
 
 def test_the_picture_is_of_a_run(tmp_path):
     run, _ = untrained_run(tmp_path / "run", *write_text(tmp_path))
     readme.draw_words(run, tmp_path / "words.png")
     assert imread(tmp_path / "words.png").shape[1] > 500
-
-
-def test_replace_section_replaces_what_is_between_the_marks():
-    text = "a\n<!-- begin x -->\nold\n<!-- end x -->\nb"
-    assert readme.replace_section(text, "x", "new") == (
-        "a\n<!-- begin x -->\nnew\n<!-- end x -->\nb"
-    )
-
-
-def test_replace_section_without_marks_is_one_line():
-    with pytest.raises(UserError, match="expected the marks"):
-        readme.replace_section("nothing", "x", "new")

@@ -1,4 +1,4 @@
-"""The README's example of a mechanism works as it stands there."""
+"""The example of a mechanism in CONTRIBUTING.md works as it stands there."""
 
 import importlib
 import re
@@ -18,8 +18,8 @@ NAME = "my_bilinear"
 
 @pytest.fixture
 def module(repository, tmp_path, monkeypatch):
-    """The example in a file beside the mechanisms, as the README says to put it."""
-    section = (repository / "README.md").read_text().partition("## Add a mechanism")[2]
+    """The example in a file beside the mechanisms, as the page says to put it."""
+    section = (repository / "CONTRIBUTING.md").read_text().partition("## Adding a mechanism")[2]
     text = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
     (tmp_path / f"{NAME}.py").write_text(text)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])

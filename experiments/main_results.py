@@ -1,0 +1,116 @@
+"""The README's table of the main results: a few numbers of each page, from the same records."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from experiments import (
+    bahdanau2015_length,
+    coverage_vs_supervised,
+    luong2015_ablation,
+    seeds,
+    sentence_bleu,
+    sentence_measures,
+    tables,
+    transformer_vs_rnn,
+)
+from experiments.grid import Run
+from experiments.records import read_record
+
+RESULTS = Path("docs/results")
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Two cells of an experiment, of which the README says what they reach.
+
+    Attributes:
+      what: The comparison in words, the first cell first.
+      experiment: The module; its page has its name.
+      cells: Names of the two.
+      measures: Names of `sentence_measures.MEASURES`.
+    """
+
+    what: str
+    experiment: ModuleType
+    cells: tuple[str, str]
+    measures: Sequence[str] = ("bleu",)
+
+
+COMPARISONS = (
+    Comparison(
+        "Additive attention against one fixed vector (Bahdanau et al. 2015)",
+        bahdanau2015_length,
+        ("attention_all", "fixed_all"),
+    ),
+    Comparison(
+        "Global attention with the general score against none (Luong et al. 2015)",
+        luong2015_ablation,
+        ("global_general_feed", "reverse"),
+    ),
+    Comparison(
+        "The Transformer against RNNsearch (Vaswani et al. 2017)",
+        transformer_vs_rnn,
+        ("transformer", "recurrent"),
+    ),
+    Comparison(
+        "Supervised attention, squared error, against additive attention (Liu et al. 2016)",
+        coverage_vs_supervised,
+        ("29k_mse_hmm", "29k_base"),
+        ("aer", "bleu"),
+    ),
+)
+
+
+def main_results() -> str:
+    """Returns the table: what was compared, what came out, and the page that has the rest."""
+    compared = ((each.what, _reached(each), f"{each.experiment.NAME}.md") for each in COMPARISONS)
+    rows = [
+        [f"[{what}]({RESULTS / page})", numbers]
+        for what, numbers, page in (_pronunciation(), *compared, _speed())
+    ]
+    return tables.table(["what, with its page", "what came out"], rows).replace("---:", "---")
+
+
+def _reached(comparison: Comparison) -> str:
+    """Writes what the two cells reach, each as a mean over its seeds."""
+    grid = comparison.experiment.make_grid()
+    runs = [run for run in grid.runs(Path("runs"), RESULTS)
+            if run.cell in comparison.cells and run.is_finished()]  # fmt: skip
+    found = [[_measures(run) for run in runs if run.cell == cell] for cell in comparison.cells]
+    parts = []
+    for measure in comparison.measures:
+        first, second = (
+            tables.with_deviation(seeds.seed_mean([run[measure] for run in cell])) for cell in found
+        )
+        label = sentence_measures.MEASURES[measure].label
+        parts.append(f"{label} {first} against {second}")
+    return ", ".join(parts)
+
+
+def _measures(run: Run) -> Mapping[str, seeds.Sentences]:
+    """Reads what was counted in each test sentence: all measures, or what BLEU is made of."""
+    if sentence_measures.FILE in run.grid.kept:
+        return sentence_measures.load(run.record / sentence_measures.FILE)
+    return {"bleu": sentence_bleu.load(run.record / sentence_bleu.FILE, "test")}
+
+
+def _pronunciation() -> tuple[str, str, str]:
+    scores = read_record(RESULTS / "configs" / "g2p_cmudict")["results.json"]["test"]
+    numbers = (
+        f"phoneme error rate {scores['per_no_stress']:.2f} %, word error rate "
+        f"{scores['wer_no_stress']:.2f} %, without stress"
+    )
+    return "Pronunciation of English, trained at full length (CMUdict)", numbers, "configs.md"
+
+
+def _speed() -> tuple[str, str, str]:
+    """Returns the row of how long others take for the same training step."""
+    path = RESULTS / "speed" / "training.json"
+    result = json.loads(path.read_text(encoding="utf-8"))["batch_64"]
+    _, *others = result["contenders"].items()  # the first is this project
+    ratios = (f"{name} {each['first_against_it']['median']:.2f}" for name, each in others)
+    what = f"Time of a training step, 64 sentences of 25 tokens, {result['hardware']['cpu']}"
+    return what, f"{', '.join(ratios)} times as long as here", "speed/training.md"

@@ -1,0 +1,139 @@
+"""Writes the tables of docs/mechanisms.md from the files that they list; see `USAGE`."""
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attention_jax import layers, objectives
+from attention_jax.commands import cli
+from attention_jax.errors import UserError
+from experiments.sections import write_sections
+from experiments.tables import NOTHING, table
+
+USAGE = """
+Writes the tables of docs/mechanisms.md: every part of a model that a config chooses by its name,
+and every objective, with its paper and its fields as its file has them.
+
+usage: python -m experiments.mechanisms_page
+"""
+PAGE = Path("docs/mechanisms.md")
+SECTION = "parts"
+FIRST = ("mechanisms", "refinements", "encoders", "decoders")  # other kinds follow by their names
+HEADINGS = ("name", "what it is", "paper", "fields", "used by")
+# Groups of a config that are not called as the folder of the parts that they choose from.
+_GROUPS = {"attention": "mechanisms", "score": "mechanisms"}
+_MOST_USERS = 3
+
+
+def main() -> None:
+    """Writes the tables."""
+    write_sections(PAGE, {SECTION: parts_section()})
+    print(f"Written: {PAGE}")
+
+
+def parts_section() -> str:
+    """Returns a table for each kind of part, found by what files there are."""
+    users = config_users()
+    lines: list[str] = []
+    for package in [*part_packages(), objectives]:
+        kind = package.__name__.rpartition(".")[2]
+        modules = part_modules(package)
+        rows = [row(name, part, users.get((kind, name), [])) for name, part in modules.items()]
+        lines += [f"## {kind.capitalize()}", "", _first_line(package), "",
+                  table(HEADINGS, rows).replace("---:", "---"), ""]  # fmt: skip
+    return "\n".join(["", *lines])
+
+
+def part_packages() -> list[ModuleType]:
+    """Lists the folders of `layers`, each of which has a file for each part of one kind."""
+    names = [found.name for found in pkgutil.iter_modules(layers.__path__) if found.ispkg]
+    names.sort(key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+    return [importlib.import_module(f"{layers.__name__}.{name}") for name in names]
+
+
+def part_modules(package: ModuleType) -> dict[str, ModuleType]:
+    """Returns the files of a folder that have a config, by their names."""
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    return {name: module for name, module in modules.items() if config_of(module)}
+
+
+def config_of(module: ModuleType) -> type | None:
+    """Returns the config that a file declares: `Config`, or the `Term` of an objective."""
+    declared = [getattr(module, name, None) for name in ("Config", "Term")]
+    for config in filter(dataclasses.is_dataclass, declared):
+        if config.__module__ == module.__name__:
+            return config
+    return None
+
+
+def row(name: str, module: ModuleType, users: Sequence[str]) -> list[str]:
+    """Returns the row of a part.
+
+    Args:
+      name: Its name in configs.
+      module: Its file.
+      users: The config files that start with it.
+
+    Raises:
+      UserError: If the file names no paper.
+    """
+    path = "/".join(module.__name__.split(".")) + ".py"
+    if not hasattr(module, "PAPER"):
+        raise UserError(f"{path}: expected PAPER, the paper that it is from, found none")
+    shown = [f"[{user}](../configs/{user}.py)" for user in users[:_MOST_USERS]]
+    others = len(users) - len(shown)
+    used = ", ".join([*shown, *([f"{others} more"] if others else [])])
+    cells = [f"[`{name}`](../{path})", _first_line(module).removesuffix("."), module.PAPER,
+             ", ".join(_fields(config_of(module))), used]  # fmt: skip
+    return [cell.replace("|", r"\|") or NOTHING for cell in cells]
+
+
+def config_users() -> dict[tuple[str, str], list[str]]:
+    """Returns which config files start with a part, by (kind, name)."""
+    users: dict[tuple[str, str], list[str]] = {}
+    for path in sorted(Path("configs").glob("*.py")):
+        if "def get_config" not in path.read_text(encoding="utf-8"):
+            continue
+        for part in set(_chosen(cli.load_config(str(path)).to_dict())):
+            users.setdefault(part, []).append(path.stem)
+    return users
+
+
+def _chosen(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields (kind, name) of the parts that a config chooses: by `name`, or by being there."""
+    for key, value in group.items():
+        if not isinstance(value, Mapping):
+            continue
+        if "name" in value:
+            yield _GROUPS.get(key, f"{key}s"), value["name"]
+        elif key == key.removesuffix("s") + "s":
+            yield from ((key, name) for name in value)
+        yield from _chosen(value)
+
+
+def _fields(config: type) -> Iterator[str]:
+    """Yields the fields of a config with their defaults, but for its name."""
+    for field in dataclasses.fields(config):
+        if not field.init or field.name == "name":
+            continue
+        default = field.default
+        if default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if default is dataclasses.MISSING or dataclasses.is_dataclass(default):
+            default = getattr(default, "name", None)  # a part chosen by name, or a group of fields
+            yield f"`{field.name}={default}`" if default else f"`{field.name}`"
+        else:
+            yield f"`{field.name}={default}`"
+
+
+def _first_line(module: ModuleType) -> str:
+    return (module.__doc__ or "").strip().partition("\n")[0]
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE)

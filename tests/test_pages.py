@@ -1,0 +1,99 @@
+"""The pages for readers: the README is short, links lead somewhere, and every page is found."""
+
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+SHORT = 8 * 1024
+# What a reader of the field searches the pages for.
+TERMS = (
+    "teacher forcing",
+    "KV cache",
+    "cross-attention",
+    "causal mask",
+    "gradient accumulation",
+    "mixed precision",
+    "early stopping",
+)
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_FENCE = re.compile(r"^(```|~~~).*?^\1$", re.DOTALL | re.MULTILINE)
+
+
+def pages(repository: Path) -> list[Path]:
+    """The pages of the project, generated ones included."""
+    return [
+        *sorted(repository.glob("*.md")),
+        *sorted((repository / "docs").rglob("*.md")),
+        *sorted((repository / "attention_jax").rglob("*.md")),
+    ]
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """The files and anchors of this project that a page links to."""
+    found = []
+    for target in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if not re.match(r"[a-z]+:", target):
+            path, _, anchor = target.partition("#")
+            found.append(((page.parent / path).resolve() if path else page, anchor))
+    return found
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them; `-1` counts headings alike."""
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    dropped = str.maketrans("", "", string.punctuation.replace("-", "").replace("_", "") + "…")
+    names: list[str] = []
+    for heading in re.findall(r"^#+ (.*?)\s*$", text, re.MULTILINE):
+        name = heading.lower().translate(dropped).replace(" ", "-")
+        count = sum(re.fullmatch(rf"{re.escape(name)}(-\d+)?", other) is not None
+                    for other in names)  # fmt: skip
+        names.append(f"{name}-{count}" if count else name)
+    return set(names)
+
+
+def broken(page: Path) -> list[str]:
+    """The links of a page that lead nowhere."""
+    return [
+        f"{page.name}: {path}#{anchor}"
+        for path, anchor in links(page)
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path))
+    ]
+
+
+def test_readme_is_short(repository):
+    assert len((repository / "README.md").read_bytes()) <= SHORT
+
+
+def test_links_lead_somewhere(repository):
+    assert not [link for page in pages(repository) for link in broken(page)]
+
+
+@pytest.mark.parametrize("target", ["missing.md", "there.md#missing", "#missing"])
+def test_a_broken_link_is_found(tmp_path, target):
+    (tmp_path / "there.md").write_text("# Here I am\n")
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n[a](there.md#here-i-am) [b](#page) [c]({target})")
+    assert len(broken(page)) == 1
+
+
+def test_every_page_is_reached_from_the_readme(repository):
+    reached, waiting = set(), [repository / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md" and page.exists():
+            reached.add(page)
+            waiting += [path for path, _ in links(page)]
+    documents = set((repository / "docs").glob("*.md")) | set(
+        (repository / "docs" / "results").rglob("*.md")
+    )
+    # What stands beside a page's records, such as its reading, is part of the page.
+    parts = {path for path in documents if path.parent.name != "docs" and path.stem == "reading"}
+    assert not sorted(str(path) for path in documents - parts - reached)
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_the_words_of_the_field_are_found(repository, term):
+    texts = [(repository / "README.md"), *(repository / "docs").glob("*.md")]
+    assert any(term.lower() in path.read_text(encoding="utf-8").lower() for path in texts)
