@@ -305,7 +305,7 @@ def test_symmetrize_looks_at_links_in_the_order_of_a_tool(launch, files, tmp_pat
 
 
 def test_words_are_between_spaces_and_tabs_alone(launch, files, tmp_path):
-    texts = files(source=["\u3000 a\u00a0b c"] * 3, target=["x\ty\u2009z \u3000"] * 3)
+    texts = files(source=["\u3000 a\u00a0b\u00a0d c"] * 3, target=["x\ty\u2009z\u2009v \u3000"] * 3)
     output = tmp_path / "links"
     links = files(gold=["1-1 2-2 3-3"] * 3, hypothesis=["0-0 1-1 2-2"] * 3)
     assert launch("align", "score", *links, *texts).code == 0

@@ -133,6 +133,29 @@ def test_characters_of_one_subword_are_linked_alike_by_all_that_links(texts, mon
     assert pharaoh_line(best, split.source_ids[number], text, *vocabularies) == to_pharaoh(links)
 
 
+@pytest.mark.parametrize("joined", ["喜欢 图书馆", "ชอบ หนังสือ", "読み ます"])
+def test_links_of_a_text_that_is_given_in_words_are_of_these_words(tmp_path, joined):
+    """The largest numbers are those of the last words of source and output."""
+    lines = [f"{joined} {'我 ' * (number % 4)}{joined}" for number in range(24)]
+    for name in ("text.a", "text.b"):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = str(tmp_path / "text.a"), str(tmp_path / "text.b")
+    run, task = untrained_run(tmp_path / "run", *text, kind="bpe")
+    split, vocabularies = task.split("test"), (run.source_vocabulary, run.target_vocabulary)
+    for source, ids, target, output in zip(
+        split.sources, split.source_ids, split.targets, split.target_ids, strict=True
+    ):
+        for weights in (np.eye(len(ids)), np.eye(len(ids))[::-1]):
+            best = Hypothesis(output, -1.0, -1.0, weights[: len(output)])
+            line = pharaoh_line(best, ids, source, *vocabularies)
+            links = [tuple(map(int, link.split("-"))) for link in line.split()]
+            assert {place for _, place in links} <= set(range(len(target.split())))
+            assert {place for place, _ in links} <= set(range(len(source.split())))
+        best = Hypothesis(output, -1.0, -1.0, np.eye(len(ids)))
+        diagonal = [(place, place) for place in range(len(source.split()))]
+        assert pharaoh_line(best, ids, source, *vocabularies) == to_pharaoh(diagonal)
+
+
 def test_the_viewer_shows_characters(world):
     shown, other = (written(one[0].directory.path.name, *one) for one in world)
     write_run_viewer(shown, against=[other])

@@ -239,8 +239,8 @@ def test_a_start_that_never_trained_is_forgotten_with_its_links(config, find, tm
 
 
 def test_links_count_words_between_spaces_and_tabs_alone(config, find, write):
-    sources = [f"\u3000 w{number}\u00a0x\ty z" for number in range(40)]
-    targets = [f"a b{number}\u2009c \u3000" for number in range(40)]
+    sources = [f"\u3000 w{number}\u00a0x\u00a0v\ty z" for number in range(40)]
+    targets = [f"a b{number}\u2009c\u2009d \u3000" for number in range(40)]
     config = dataclasses.replace(
         config, train_source=write("a", sources), train_target=write("b", targets)
     )
