@@ -227,7 +227,7 @@ def _answered(call: Callable[[], T]) -> T:
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         streams.discard_output()
         sys.exit(0)
-    except (RuntimeError, ValueError, AssertionError) as error:
+    except (RuntimeError, ValueError, AssertionError, MemoryError) as error:
         message = mistakes.of_the_machine(error)
         if message is None:
             raise

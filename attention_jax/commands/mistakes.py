@@ -13,7 +13,8 @@ from ml_collections.config_flags import tuple_parser
 
 from attention_jax.errors import quoted
 
-_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # what every device's allocator says
+# What every device's allocator says, and NumPy of arrays that no machine could hold.
+_OUT_OF_MEMORY = re.compile("RESOURCE_EXHAUSTED|array is too big|Maximum allowed dimension")
 _NO_BACKEND = re.compile("Unable to initialize backend|Unknown backend")
 _JAX_BACKENDS, _JAX_SETTINGS = "jax/_src/xla_bridge.py", "jax/_src/config.py"
 _CLOSE = 0.6
@@ -69,8 +70,8 @@ def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
 def of_the_machine(error: Exception) -> str | None:
     """Returns the message for an error of JAX that the environment or too little memory causes."""
     text = " ".join(str(error).split()).removesuffix(".")
-    if _OUT_OF_MEMORY in text:
-        return f"{text}; smaller batches, beams or models take less"
+    if _OUT_OF_MEMORY.search(text) or isinstance(error, MemoryError):
+        return f"{text or 'out of memory'}; smaller batches, beams or models take less"
     raised_in = _raised_in(error)
     if _NO_BACKEND.search(text) or raised_in.endswith(_JAX_BACKENDS):
         asked = os.environ.get("JAX_PLATFORMS", "")

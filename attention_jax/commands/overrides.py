@@ -15,12 +15,7 @@ Override = tuple[str, str | None]
 _UNSET = "None"
 
 
-def define_overrides(
-    argv: Sequence[str],
-    name: str,
-    values: ConfigDict,
-    flag_values: flags.FlagValues = flags.FLAGS,
-) -> list[str]:
+def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
     """Defines `--NAME.FIELD` for every field of `values` and checks those on the command line.
 
     `flags.FLAGS[name].value` then holds the values as they were overridden. `None` unsets a number
@@ -35,7 +30,9 @@ def define_overrides(
     argv = _without_nones(argv, name, values)
     for path, text in listed(argv, name):
         _check(values, name, path, text)
-    config_flags.DEFINE_config_dict(name, values, flag_values=flag_values, sys_argv=argv)
+    config_flags.DEFINE_config_dict(
+        name, values, flag_values=flags.FLAGS, sys_argv=argv
+    )
     return argv
 
 
@@ -134,6 +131,9 @@ def _check(values: ConfigDict, name: str, path: str, text: str | None) -> None:
         raise ConfigError(
             f"--{where}: expected one of its fields ({fields}), found the group{hint}"
         )
+    if issubclass(kind, ConfigDict):
+        hint = f"--{where}.name={quoted(text)[1:-1]}" if text else f"--{where}.name"
+        raise ConfigError(f"--{where}: expected one of its fields, such as {hint}, found the group")
     if text is not None and not _fits(kind, text):
         raise ConfigError(f"--{where}: expected {kind.__name__}, found {quoted(text)}")
 

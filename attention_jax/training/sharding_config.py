@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 from attention_jax.configuration import setting
+from attention_jax.errors import quoted
 
 # The mesh's axes, in its order: neighbours along the last one exchange the most.
 AXES = ("data", "fsdp", "tensor")
@@ -77,9 +78,9 @@ class ShardingConfig:
 def _check_rule(where: str, pattern: str, axes: tuple[str | None, ...]) -> None:
     try:
         re.compile(pattern)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(
-            f"{where}: expected a regular expression, found {pattern!r} ({error})"
+            f"{where}: expected a regular expression, found {quoted(pattern)} ({error})"
         ) from None
     named = [axis for axis in axes if axis is not None]
     for axis in named:

@@ -236,6 +236,26 @@ def test_want_of_memory_is_one_line(is_memory, capsys, monkeypatch):
         )
 
 
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("array is too big; `arr.size` is larger"), "array is too big; `arr.size`"),
+        (MemoryError(), "out of memory; smaller batches"),
+        (MemoryError("Unable to allocate 8 EiB"), "Unable to allocate 8 EiB; smaller"),
+        (RuntimeError("Unable to initialize backend 'foo': no"), "JAX_PLATFORMS: expected devices"),
+    ],
+)
+def test_what_the_machine_has_not_is_one_line(error, line, capsys, monkeypatch):
+    monkeypatch.setattr(host_memory, "keep_freed_memory", lambda: None)
+
+    def main():
+        raise error
+
+    with pytest.raises(SystemExit) as raised:
+        cli._guarded(main)
+    assert raised.value.code == 2 and capsys.readouterr().err.startswith(f"error: {line}")
+
+
 def test_a_model_that_no_machine_holds_is_one_line(launch, tmp_path):
     result = launch(
         "train", CONFIG, f"--workdir={tmp_path / 'run'}",

@@ -31,7 +31,7 @@ def override(monkeypatch):
         given = overrides.listed(argv, "config")
         values = additions.with_additions(values, [path for path, _ in given])
         completed = configs.template(values, overrides.chosen_names(given))
-        argv = overrides.define_overrides(argv, "config", completed, flags.FLAGS)
+        argv = overrides.define_overrides(argv, "config", completed)
         flags.FLAGS(argv)
         return configs.from_config_dict(flags.FLAGS["config"].value)
 
@@ -89,13 +89,24 @@ def test_override_unsets_an_optional_part(override):
         ("training.initial_weights=a\udcff", r"initial_weights: expected UTF-8 text .* found 'a.u"),
         (f"training.num_steps={10**30}", "num_steps: expected a number of 64 bits, found 10000"),
         (f"training.num_epochs={10**400}", "num_epochs: expected a finite number, found inf"),
+        (f"training.freezing.parameters={'(' * 500}", "expected a regular expression, found '"),
+        (f"evaluation.splits={'(' * 500}", "splits.0.: expected one of train, "),
         (f"seed={'9' * 5000}", "--config.seed: expected int, found '9999.*9'"),
     ],
 )
 def test_override_refuses_what_no_field_can_be(override, argument, message):
     with pytest.raises(ConfigError, match=message) as error:
         override(f"--config.{argument}")
-    assert len(str(error.value)) <= 300
+    assert len(str(error.value)) <= 500
+
+
+def test_override_of_a_part_that_is_not_there_names_its_field(override):
+    stack = {"name": "self_attention"}
+    values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},
+              "model": {"name": "encoder_decoder", "encoder": stack}}  # fmt: skip
+    where = "--config.model.encoder.self_attention"
+    with pytest.raises(ConfigError, match=f"{where}: .* such as {where}.name=scaled_dot, found"):
+        override(f"{where}=scaled_dot", values=values)
 
 
 def test_override_of_a_name_takes_the_other_group_and_keeps_what_fits(override):

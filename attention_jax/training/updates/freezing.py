@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from attention_jax.configuration import setting
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, quoted
 from attention_jax.types import Params
 
 
@@ -42,9 +42,9 @@ class Freezing:
         for index, pattern in enumerate(self.parameters):
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, RecursionError, OverflowError) as error:
                 raise ValueError(
-                    f"parameters[{index}]: expected a regular expression, found {pattern!r} "
+                    f"parameters[{index}]: expected a regular expression, found {quoted(pattern)} "
                     f"({error})"
                 ) from None
         for field in ("start_steps", "num_steps"):

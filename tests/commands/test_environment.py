@@ -1,0 +1,27 @@
+"""Variables of the environment that JAX refuses: one line, code 2."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("JAX_PLATFORMS", "foo", "error: JAX_PLATFORMS: expected devices of this machine, found"),
+        ("JAX_PLATFORMS", "cuda", "error: JAX_PLATFORMS: expected devices of this machine, found"),
+        ("JAX_ENABLE_X64", "perhaps", "error: a variable JAX_... of the environment: "),
+    ],
+)  # fmt: skip
+def test_what_jax_refuses_is_a_line(trained, repository, variable, value, words):
+    result = subprocess.run(
+        [sys.executable, "-m", "launch.translate", f"--workdir={trained}"],
+        cwd=repository, env={**os.environ, variable: value}, input="1 2\n",
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    if value == "cuda" and result.returncode == 0:
+        pytest.skip("there is such a device")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(words) and result.stderr.count("\n") == 1
