@@ -218,7 +218,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> Task:
 
 def prepare_text(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
     """Brings a text of the user into the form of the data set's sources, or of its targets."""
-    text = strip_spaces(text)
+    text = strip_spaces(text.strip("\r\n"))
     # Dictionary words are listed in lower case only; phonemes are not.
     if is_source and isinstance(data_config, CmudictConfig):
         return text.lower()
