@@ -43,8 +43,7 @@ def parts_section() -> str:
         kind = package.__name__.rpartition(".")[2]
         modules = part_modules(package)
         rows = [row(name, part, users.get((kind, name), [])) for name, part in modules.items()]
-        lines += [f"## {kind.capitalize()}", "", _first_line(package), "",
-                  table(HEADINGS, rows).replace("---:", "---"), ""]  # fmt: skip
+        lines += [f"## {kind.capitalize()}", "", table(HEADINGS, rows).replace("---:", "---"), ""]
     return "\n".join(["", *lines])
 
 
@@ -88,7 +87,8 @@ def row(name: str, module: ModuleType, users: Sequence[str]) -> list[str]:
     shown = [f"[{user}](../configs/{user}.py)" for user in users[:_MOST_USERS]]
     others = len(users) - len(shown)
     used = ", ".join([*shown, *([f"{others} more"] if others else [])])
-    cells = [f"[`{name}`](../{path})", _first_line(module).removesuffix("."), module.PAPER,
+    term = (module.__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+    cells = [f"[`{name}`](../{path})", term, module.PAPER,
              ", ".join(_fields(config_of(module))), used]  # fmt: skip
     return [cell.replace("|", r"\|") or NOTHING for cell in cells]
 
@@ -129,10 +129,6 @@ def _fields(config: type) -> Iterator[str]:
             yield f"`{field.name}={default}`" if default else f"`{field.name}`"
         else:
             yield f"`{field.name}={default}`"
-
-
-def _first_line(module: ModuleType) -> str:
-    return (module.__doc__ or "").strip().partition("\n")[0]
 
 
 if __name__ == "__main__":
