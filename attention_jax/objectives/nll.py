@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.configuration import setting
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Szegedy et al. (2016), section 7, for label smoothing"
@@ -96,7 +97,8 @@ def cross_entropy(
     size = logits.shape[-1]
     peak, floor = _smoothed_target(size, label_smoothing, smoothing_over)
     # In two dimensions XLA needs no transposed copies of the gradient for the readout's matmuls.
-    flat = _cross_entropy(logits.reshape(-1, size), targets.ravel(), mask.ravel(), peak, floor)
+    parts = (functools.partial(part, peak, floor) for part in (_plain, _forward, _backward))
+    flat = with_backward(*parts)(logits.reshape(-1, size), targets.ravel(), mask.ravel())
     return flat.reshape(targets.shape)
 
 
@@ -118,31 +120,28 @@ def _smoothed_target(size: int, eps: float, over: str) -> tuple[float, float]:
     return 1.0 - eps - floor, floor
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def _cross_entropy(logits: Array, targets: Array, mask: Array, peak: float, floor: float) -> Array:
-    return _forward(logits, targets, mask, peak, floor)[0]
+def _plain(peak: float, floor: float, logits: Array, targets: Array, mask: Array) -> Array:
+    logits = jnp.where(mask[..., None], logits, jnp.zeros((), logits.dtype))
+    return _forward(peak, floor, logits, targets, mask)[0]
 
 
 def _forward(
-    logits: Array, targets: Array, mask: Array, peak: float, floor: float
-) -> tuple[Array, tuple[Array, ...]]:
+    peak: float, floor: float, logits: Array, targets: Array, mask: Array
+) -> tuple[Array, Array]:
     scores = logits.astype(jnp.float32)
     log_normalizer = jax.nn.logsumexp(scores, axis=-1)
     expected = peak * jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
     if floor:  # 0 * inf would turn a forbidden token into NaN
         expected += floor * scores.sum(axis=-1)
     loss = jnp.where(mask, log_normalizer - expected, 0.0)
-    return loss, (logits, targets, mask, log_normalizer)
+    return loss, log_normalizer
 
 
 def _backward(
-    peak: float, floor: float, residuals: tuple[Array, ...], cotangent: Array
+    peak: float, floor: float, arguments: tuple, log_normalizer: Array, cotangent: Array
 ) -> tuple[Array, None, None]:
-    logits, targets, mask, log_normalizer = residuals
+    logits, targets, mask = arguments
     probabilities = jnp.exp(logits.astype(jnp.float32) - log_normalizer[..., None])
     is_target = targets[..., None] == jnp.arange(logits.shape[-1])
     gradient = (probabilities - peak * is_target - floor) * cotangent[..., None]
     return jnp.where(mask[..., None], gradient, 0.0).astype(logits.dtype), None, None
-
-
-_cross_entropy.defvjp(_forward, _backward)

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.precision import for_sums
 from attention_jax.ops.step_program import Operation, Program
 
@@ -39,7 +40,7 @@ def deferred_scan(
     """Scans `step` over the leading axis of `inputs`, deferring gradients of `constants`.
 
     Equal to `lax.scan(functools.partial(step, constants), carry, inputs, reverse=reverse)` in its
-    values and, up to the order of summation, in its reverse-mode gradients.
+    values and derivatives, up to the order of summation in its gradients; only these are deferred.
 
     Args:
       step: A pure function (constants, carry, input) -> (carry, output). What it needs of arrays
@@ -76,13 +77,16 @@ def deferred_scan(
     traced = jax.make_jaxpr(flat_step)(*jax.tree.leaves(abstract_groups))
     program = Program.build(traced, counts)
     invariants = program.run_invariant(constant_leaves)
-    carry_leaves, output_leaves = _scan(
-        (program, reverse), invariants, [jnp.asarray(leaf) for leaf in carry_leaves], input_leaves
+    static = (program, reverse)
+    run, forward, backward = (
+        functools.partial(function, static) for function in (_scan, _scan_forward, _scan_backward)
+    )
+    carry_leaves, output_leaves = with_backward(run, forward, backward)(
+        invariants, [jnp.asarray(leaf) for leaf in carry_leaves], input_leaves
     )
     return carry_tree.unflatten(carry_leaves), output_tree.unflatten(output_leaves)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _scan(static: Any, invariants: list[Any], carry: list[Any], inputs: list[Any]) -> Any:
     program, reverse = static
 
@@ -127,12 +131,12 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
 
     ordinary = [for_sums(invariants[position]) for position in program.ordinary]
     result, pullback, tapped = jax.vjp(run, ordinary, carry, inputs, taps, has_aux=True)
-    return result, (pullback, tapped, invariants)
+    return result, (pullback, tapped)
 
 
-def _scan_backward(static: Any, residuals: Any, cotangent: Any) -> Any:
+def _scan_backward(static: Any, arguments: Any, saved: Any, cotangent: Any) -> Any:
     program, _ = static
-    pullback, tapped, invariants = residuals
+    (invariants, _, _), (pullback, tapped) = arguments, saved
     ordinary, carry, inputs, taps = pullback(cotangent)
     gradients: list[Any] = [None] * len(invariants)
     for position, gradient in zip(program.ordinary, ordinary, strict=True):
@@ -145,9 +149,6 @@ def _scan_backward(static: Any, residuals: Any, cotangent: Any) -> Any:
         gradients[index] = gradient if previous is None else previous + gradient
     gradients = [_as_type(one, of.dtype) for one, of in zip(gradients, invariants, strict=True)]
     return gradients, carry, inputs
-
-
-_scan.defvjp(_scan_forward, _scan_backward)
 
 
 def _apply_deferred(

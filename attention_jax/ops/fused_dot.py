@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.normalizers import masked_softmax
 from attention_jax.ops.scores import dot_scores, scaled_dot_scores
 
@@ -84,13 +85,9 @@ def _on_cpu(query: Array, keys: Array, values: Array, mask: Array) -> Array:
     return _by_head(*heads).reshape(*batch, num_queries, values.shape[-1])
 
 
-@jax.custom_vjp
-def _by_head(query: Array, keys: Array, values: Array, mask: Array) -> Array:
-    """Answers queries `N T D`, one of N heads after the other."""
-    return _forward(query, keys, values, mask)[0]
-
-
 def _forward(query: Array, keys: Array, values: Array, mask: Array) -> tuple[Array, tuple]:
+    """Answers queries `N T D`, one of N heads after the other."""
+
     def one_head(head: tuple) -> tuple[Array, Array]:
         query, keys, values, mask = head
         return jax.lax.map(lambda block: _answer(keys, values, *block), (query, mask))
@@ -98,7 +95,7 @@ def _forward(query: Array, keys: Array, values: Array, mask: Array) -> tuple[Arr
     blocks = [_in_blocks(array, query.shape[1], keys.shape[1]) for array in (query, mask)]
     found = jax.lax.map(one_head, (blocks[0], keys, values, blocks[1]))
     context, normalizer = (_joined(array, query.shape[1]) for array in found)
-    return context, (query, keys, values, mask, context, normalizer)
+    return context, (context, normalizer)
 
 
 def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Array, Array]:
@@ -114,8 +111,11 @@ def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Arra
     return (context / total).astype(values.dtype), highest + jnp.log(total)
 
 
-def _backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Array, None]:
-    query, keys, values, mask, context, normalizer = saved
+def _backward(
+    arguments: tuple, saved: tuple, cotangent: Array
+) -> tuple[Array, Array, Array, None]:
+    query, keys, values, mask = arguments
+    context, normalizer = saved
     num_queries, num_slots = query.shape[1], keys.shape[1]
     shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=jnp.float32)
 
@@ -163,7 +163,7 @@ def _differentiate(
     return of_query, of_keys, of_values
 
 
-_by_head.defvjp(_forward, _backward)
+_by_head = with_backward(lambda *arguments: _forward(*arguments)[0], _forward, _backward)
 
 
 def _in_blocks(array: Array, num_queries: int, num_slots: int) -> Array:

@@ -6,11 +6,13 @@ it is made in float32 and rounded once.
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Shaped
 
+from attention_jax.ops.precision import for_sums
 from attention_jax.types import Array
 
 
@@ -62,26 +64,21 @@ def take_slots(
     return _take(take, rows, slots)
 
 
-def _take(take, rows: Array, ids: Array) -> Array:
+def _take(take: Callable[[Array, Array], Array], rows: Array, ids: Array) -> Array:
     is_short = jnp.issubdtype(rows.dtype, jnp.floating) and rows.dtype.itemsize < 4
-    return _take_short(take, rows.shape, rows, ids) if is_short else take(rows, ids)
+    return _take_short(take, rows, ids) if is_short else take(rows, ids)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _take_short(take, shape: tuple[int, ...], rows: Array, ids: Array) -> Array:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _take_short(take: Callable[[Array, Array], Array], rows: Array, ids: Array) -> Array:
     return take(rows, ids)
 
 
-def _forward(take, shape: tuple[int, ...], rows: Array, ids: Array) -> tuple[Array, Array]:
-    return take(rows, ids), ids
-
-
-def _backward(take, shape: tuple[int, ...], ids: Array, gradient: Array) -> tuple[Array, None]:
-    rows = jax.ShapeDtypeStruct(shape, jnp.float32)
-    (sums,) = jax.linear_transpose(lambda rows: take(rows, ids), rows)(
-        gradient.astype(jnp.float32)
-    )
-    return sums.astype(gradient.dtype), None
-
-
-_take_short.defvjp(_forward, _backward)
+@_take_short.defjvp
+def _take_tangent(
+    take: Callable[[Array, Array], Array], primals: tuple, tangents: tuple
+) -> tuple[Array, Array]:
+    rows, ids = primals
+    # Transposed, this rounds what was added up in float32.
+    tangent = take(for_sums(tangents[0]), ids).astype(rows.dtype)
+    return _take_short(take, rows, ids), tangent

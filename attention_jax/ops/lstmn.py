@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.attend import AttentionSpec, attend
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.masks import time_major, zero_padding
 from attention_jax.ops.precision import for_sums
 from attention_jax.ops.recurrent import CELLS, Gates, lstm_step
@@ -85,7 +86,11 @@ def run_lstmn(
     cell = CELLS["lstm"]
     by_time = jax.tree.map(time_major, (cell.split(projected), query, mask))
     inputs = _Inputs(*by_time, jnp.arange(mask.shape[1]))
-    values = _run(reverse, {name: params[name] for name in _PARAMETERS}, keep, inputs)
+    run, forward, backward = (
+        functools.partial(function, reverse) for function in (_run, _run_forward, _run_backward)
+    )
+    params = {name: params[name] for name in _PARAMETERS}
+    values = with_backward(run, forward, backward)(params, keep, inputs)
     values = zero_padding(values, mask)
     hidden, _ = _halves(values)
     final = jnp.take_along_axis(values, _last(mask, reverse)[:, None, None], axis=1)[:, 0]
@@ -121,7 +126,6 @@ def _allowed(reverse: bool, is_real: Array, position: Array) -> Array:
     return is_real.T & (places > position if reverse else places < position)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _run(reverse: bool, params: Params, keep: Array | None, inputs: _Inputs) -> Array:
     return _run_forward(reverse, params, keep, inputs)[0]
 
@@ -149,11 +153,13 @@ def _run_forward(reverse: bool, params: Params, keep: Array | None, inputs: _Inp
     )
     start = (tape, jnp.zeros((batch, depth), dtype))
     (tape, _), summaries = jax.lax.scan(step, start, inputs, reverse=reverse)
-    return tape.values, (params, keep, inputs, tape, summaries)
+    return tape.values, (tape, summaries)
 
 
-def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, None, _Inputs]:
-    params, keep, inputs, tape, summaries = saved
+def _run_backward(
+    reverse: bool, arguments: Any, saved: Any, cotangent: Array
+) -> tuple[Any, Array | None, _Inputs]:
+    (params, keep, inputs), (tape, summaries) = arguments, saved
     to_hidden, to_summary = params["key_kernel"].T, params["summary_kernel"].T
 
     def step(carry: tuple[_Tape, Array, Array], step_inputs: Any) -> tuple[Any, Any]:
@@ -188,16 +194,15 @@ def _run_backward(reverse: bool, saved: Any, cotangent: Array) -> tuple[Any, Non
     )
     hidden = time_major(_halves(tape.values)[0])
     used = summary if keep is None else summary * keep
+    on_gates = jnp.concatenate(gates, axis=-1)
+    on_keep = None if keep is None else ((on_gates @ params["recurrent"].T) * summary).sum(0)
     gradients = {
-        "recurrent": _over_steps(used, jnp.concatenate(gates, axis=-1)),
+        "recurrent": _over_steps(used, on_gates),
         "key_kernel": _over_steps(hidden, keys),
         "summary_kernel": _over_steps(previous, query),
         "vector": on_vector.astype(params["vector"].dtype),
     }
-    return gradients, None, _Inputs(gates, query, None, None)
-
-
-_run.defvjp(_run_forward, _run_backward)
+    return gradients, on_keep, _Inputs(gates, query, None, None)
 
 
 def _over_steps(left: Array, right: Array) -> Array:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.types import Memory, Params, State
 
 _MASKED = -1e9
@@ -110,7 +111,7 @@ def _descending(scores: Array) -> Array:
     return jnp.flip(jnp.sort(scores, axis=-1), axis=-1)
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def _sparsemax(scores: Array) -> Array:
     ordered = _descending(scores)
     ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=jnp.float32)
@@ -120,17 +121,17 @@ def _sparsemax(scores: Array) -> Array:
     return jnp.maximum(scores - (support_sum - 1.0) / size, 0.0)
 
 
-def _sparsemax_backward(weights: Array, cotangent: Array) -> tuple[Array]:
-    support = (weights > 0.0).astype(jnp.float32)
-    mean = (cotangent * support).sum(-1, keepdims=True) / support.sum(-1, keepdims=True)
-    return (support * (cotangent - mean),)
+@_sparsemax.defjvp
+def _sparsemax_tangent(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    weights = _sparsemax(*primals)
+    support, (tangent,) = (weights > 0.0).astype(weights.dtype), tangents
+    mean = (tangent * support).sum(-1, keepdims=True) / support.sum(-1, keepdims=True)
+    return weights, support * (tangent - mean)
 
 
-_sparsemax.defvjp(lambda scores: (_sparsemax(scores),) * 2, _sparsemax_backward)
-
-
-@jax.custom_vjp
-def _entmax15(scores: Array) -> Array:
+@jax.custom_jvp
+def _entmax15_root(scores: Array) -> Array:
+    """Returns the square roots of the weights, which have derivatives where weights are zero."""
     halves = scores / 2.0
     ordered = _descending(halves)
     ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=jnp.float32)
@@ -139,16 +140,31 @@ def _entmax15(scores: Array) -> Array:
     thresholds = mean - jnp.sqrt(jnp.maximum((1.0 - spread) / ranks, 0.0))
     size = jnp.sum(thresholds <= ordered, axis=-1, keepdims=True)
     threshold = jnp.take_along_axis(thresholds, size - 1, axis=-1)
-    return jnp.maximum(halves - threshold, 0.0) ** 2
+    return jnp.maximum(halves - threshold, 0.0)
 
 
-def _entmax15_backward(weights: Array, cotangent: Array) -> tuple[Array]:
-    slope = jnp.sqrt(weights)
-    mean = (slope * cotangent).sum(-1, keepdims=True) / slope.sum(-1, keepdims=True)
-    return (slope * (cotangent - mean),)
+@_entmax15_root.defjvp
+def _entmax15_root_tangent(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    root, (tangent,) = _entmax15_root(*primals), tangents
+    mean = (root * tangent).sum(-1, keepdims=True) / root.sum(-1, keepdims=True)
+    return root, jnp.where(root > 0.0, (tangent - mean) / 2.0, 0.0)
 
 
-_entmax15.defvjp(lambda scores: (_entmax15(scores),) * 2, _entmax15_backward)
+def _entmax15_forward(scores: Array) -> tuple[Array, Array]:
+    root = _entmax15_root(scores)
+    return root**2, root
+
+
+def _entmax15_backward(
+    arguments: tuple[Array], root: Array, cotangent: Array
+) -> tuple[Array]:
+    mean = (root * cotangent).sum(-1, keepdims=True) / root.sum(-1, keepdims=True)
+    return (root * (cotangent - mean),)
+
+
+_entmax15 = with_backward(
+    lambda scores: _entmax15_root(scores) ** 2, _entmax15_forward, _entmax15_backward
+)
 
 
 def _adapt(function: Callable[[Array, Array], Array]) -> Normalizer:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.precision import for_sums
 
 _NO_SCORE = -1e9
@@ -210,17 +211,14 @@ def _hidden(query: Array, keys: Array) -> Array:
     return jnp.tanh((for_sums(query) + for_sums(keys)).astype(keys.dtype))
 
 
-@jax.custom_vjp
-def _additive(query: Array, keys: Array, vector: Array) -> Array:
-    return _additive_forward(query, keys, vector)
+def _additive_save(query: Array, keys: Array, vector: Array) -> tuple[Array, None]:
+    return _additive_forward(query, keys, vector), None
 
 
-def _additive_save(query: Array, keys: Array, vector: Array) -> tuple[Array, tuple]:
-    return _additive_forward(query, keys, vector), (query, keys, vector)
-
-
-def _additive_backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Array]:
-    query, keys, vector = saved
+def _additive_backward(
+    arguments: tuple[Array, Array, Array], saved: None, cotangent: Array
+) -> tuple[Array, Array, Array]:
+    query, keys, vector = arguments
     if query.shape[-2] == 1:
         return jax.vjp(_additive_forward, query, keys, vector)[1](cotangent)
 
@@ -237,4 +235,4 @@ def _additive_backward(saved: tuple, cotangent: Array) -> tuple[Array, Array, Ar
     return of_query, of_keys.astype(keys.dtype), of_vector.astype(vector.dtype)
 
 
-_additive.defvjp(_additive_save, _additive_backward)
+_additive = with_backward(_additive_forward, _additive_save, _additive_backward)

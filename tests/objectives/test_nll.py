@@ -9,6 +9,7 @@ import pytest
 
 from attention_jax.objectives.nll import Term, cross_entropy
 from attention_jax.types import ModelOutput
+from tests.derivatives import assert_derivatives_are_those_of
 
 FORMS = ("vocabulary", "others")
 
@@ -97,6 +98,24 @@ def test_cross_entropy_ignores_padding(example, junk):
     gradient = jax.grad(loss)(dirty)
     np.testing.assert_array_equal(gradient, jax.grad(loss)(logits))
     np.testing.assert_array_equal(np.asarray(gradient)[~mask], 0.0)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_second_derivatives_and_forward_mode(example, eps):
+    """Of the real tokens' logits; what stands at padding is not a number."""
+    logits, targets, mask = example
+    smoothed = jnp.asarray(smoothed_targets(targets, 7, eps, "vocabulary"), jnp.float32)
+
+    def plain(logits):
+        return -(jax.nn.log_softmax(logits) * smoothed).sum(-1)[mask]
+
+    def dirty(logits):
+        logits = jnp.where(mask[..., None], logits, jnp.nan)
+        return cross_entropy(logits, targets, mask, label_smoothing=eps)
+
+    assert_derivatives_are_those_of(
+        lambda at: (plain(at) ** 2).sum(), lambda at: (dirty(at) ** 2).sum(), 0.3 * logits
+    )
 
 
 def test_cross_entropy_allows_forbidden_tokens():

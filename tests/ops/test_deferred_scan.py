@@ -12,6 +12,7 @@ from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.normalizers import sparsemax
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.step_program import Program
+from tests.derivatives import assert_derivatives_are_those_of
 
 T, B, D, S = 4, 2, 3, 5
 
@@ -148,6 +149,40 @@ def test_deferred_scan_equals_lax_scan(name, reverse):
 def test_deferred_scan_equals_lax_scan_without_jit():
     found, expected = values_and_gradients(counting_step, *arguments_of("counting"))
     assert_trees_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["attention", "counting"])
+def test_second_derivatives_and_forward_mode_are_those_of_lax_scan(name):
+    """Also through custom gradients of the step, look-ups and integers in the carry."""
+    constants, carry, inputs = arguments_of(name)
+    mask = constants.pop("mask")
+
+    def total(scan):
+        def loss_at(point):
+            constants, inputs = point
+            return loss(scan, STEPS[name], {**constants, "mask": mask}, carry, inputs)
+
+        return loss_at
+
+    point = jax.tree.map(lambda leaf: 0.5 * leaf, (constants, inputs))
+    assert_derivatives_are_those_of(total("lax"), total("deferred"), point, rtol=2e-3, atol=1e-3)
+
+
+def test_hessian_of_weights_whose_gradients_are_deferred(numpy_rng):
+    """Far larger than the rows they multiply; their Hessian-vector product was once zero."""
+    draw = lambda *shape: jnp.asarray(numpy_rng.normal(size=shape), jnp.float32)  # noqa: E731
+    weights, start, inputs = draw(40, 40) / 6, draw(2, 40), jnp.zeros((4, 0))
+
+    def step(weights, hidden, _):
+        return jnp.tanh(hidden @ weights), None
+
+    def total(scan):
+        return lambda at: (run(scan, step, at[0], at[1], inputs)[0] ** 2).sum()
+
+    traced = jax.make_jaxpr(step)(weights, start, inputs[0])
+    assert Program.build(traced, (1, 1, 1)).deferred
+    point = (weights, start)
+    assert_derivatives_are_those_of(total("lax"), total("deferred"), point, rtol=2e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["weights", "attention", "embedding"])

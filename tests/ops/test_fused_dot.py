@@ -8,6 +8,7 @@ import pytest
 from attention_jax.ops import fused_dot
 from attention_jax.ops.normalizers import masked_softmax
 from attention_jax.ops.scores import scaled_dot_scores
+from tests.derivatives import assert_derivatives_are_those_of
 
 B, T, S, D = 2, 7, 5, 4
 
@@ -39,6 +40,17 @@ def test_blocks_equal_the_open_path(monkeypatch, rows):
     monkeypatch.setattr(fused_dot, "_SHORT", 0)
     monkeypatch.setattr(fused_dot, "_BLOCK", rows * S)
     check(fused_dot._on_cpu, *arrays(3))
+
+
+def test_second_derivatives_and_forward_mode_in_blocks(monkeypatch):
+    monkeypatch.setattr(fused_dot, "_SHORT", 0)
+    monkeypatch.setattr(fused_dot, "_BLOCK", 3 * S)
+    *floats, mask = arrays(3)
+
+    def total(function):
+        return lambda point: (function(*point, mask) ** 2).sum()
+
+    assert_derivatives_are_those_of(total(plain), total(fused_dot._on_cpu), tuple(floats))
 
 
 @pytest.mark.parametrize("short", [0, 128])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from attention_jax.ops.lookup import look_up, take_slots
+from tests.derivatives import HESSIAN_VECTOR_PRODUCTS, hessian_vector_product
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
@@ -55,3 +56,21 @@ def test_slots_are_taken_and_given_all_of_their_gradients(dtype, numpy_rng):
     counts = np.stack([np.bincount(of_one.ravel(), minlength=4) for of_one in slots])
     assert counts.max() > 512 and np.all(counts[:, 3] == 0)
     np.testing.assert_allclose(gradient[:, 0, :, 0].astype(jnp.float32), counts, rtol=2**-8)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_second_derivatives_and_forward_mode(dtype):
+    """Of the cube of each row that is looked up: 6 x times the direction for each look-up."""
+    ids, table = jnp.asarray([0, 2, 2] + [1] * 600), jnp.full((3, 2), 0.5, dtype)
+
+    def total(table):
+        return (look_up(table, ids).astype(jnp.float32) ** 3).sum()
+
+    ones, counts = jnp.ones_like(table), np.asarray([[1], [600], [2]])
+    np.testing.assert_allclose(jax.jvp(total, (table,), (ones,))[1], 0.75 * 603 * 2, rtol=1e-3)
+    for mode in HESSIAN_VECTOR_PRODUCTS:
+        product = hessian_vector_product(mode, total, table, ones)
+        assert product.dtype == dtype
+        np.testing.assert_allclose(
+            product.astype(jnp.float32), np.broadcast_to(3.0 * counts, (3, 2)), rtol=2**-7
+        )

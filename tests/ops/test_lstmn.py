@@ -9,6 +9,7 @@ import pytest
 
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.recurrent import lstm_step
+from tests.derivatives import assert_derivatives_are_differences
 from tests.quick import quick_jit
 
 B, S, D, A = 3, 5, 3, 4
@@ -114,6 +115,19 @@ def test_gradients_are_those_of_an_ordinary_loop(reverse):
     found, expected = quick_jit(both)(params, gates, queries)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_second_derivatives_and_forward_mode_are_differences():
+    """Also with respect to the factors of variational dropout."""
+    *floats, mask, keep = inputs()
+
+    def loss(point):
+        params, gates, queries, keep = point
+        hidden, final = run_lstmn(params, gates, queries, mask, keep=keep)
+        return (hidden**2).sum() + (final["hidden"] * final["cell"]).sum()
+
+    point = jax.tree.map(lambda leaf: 0.5 * leaf, (*floats, keep))
+    assert_derivatives_are_differences(loss, point)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

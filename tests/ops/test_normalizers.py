@@ -17,6 +17,7 @@ from attention_jax.ops.normalizers import (
     sparsemax,
 )
 from attention_jax.types import Memory
+from tests.derivatives import assert_derivatives_are_differences
 
 FUNCTIONS = {"softmax": masked_softmax, "sparsemax": sparsemax, "entmax15": entmax15}
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
@@ -135,3 +136,22 @@ def test_gaussian_window_multiplies_without_normalising_again(numpy_rng):
     factor = np.exp(-((slots - center[:, None]) ** 2) / (2 * 1.5**2))[:, None]
     np.testing.assert_allclose(weights, reference("softmax", scores, mask) * factor, rtol=1e-5)
     assert np.all(np.asarray(weights).sum(-1) < 1)
+
+
+@every_function
+def test_second_derivatives_and_forward_mode(name):
+    """Some weights are zero, and some slots may not be attended to."""
+    scores = jnp.asarray([[0.3, -0.2, -4.0, 0.1], [1.0, 0.7, 0.2, -3.0], [9.0, 0.0, 0.0, 0.0]])
+    mask = jnp.asarray([[1, 1, 1, 1], [1, 1, 0, 1], [0, 0, 0, 0]], bool)
+    weights = FUNCTIONS[name](scores, mask)
+    assert (weights[0] == 0).any() == (name != "softmax")
+    factors = jnp.cos(jnp.arange(12.0)).reshape(3, 4)
+    assert_derivatives_are_differences(
+        lambda scores: (factors * FUNCTIONS[name](scores, mask) ** 2).sum(), scores
+    )
+
+
+@every_function
+def test_hessians_are_finite(name):
+    hessian = jax.hessian(lambda scores: FUNCTIONS[name](scores, jnp.ones(3, bool))[0])
+    assert np.isfinite(hessian(jnp.asarray([2.0, 0.1, -40.0]))).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attention_jax.ops.recurrent import CELLS, run_cell
+from tests.derivatives import assert_derivatives_are_those_of
 
 B, S, D = 3, 5, 4
 every_cell = pytest.mark.parametrize("name", CELLS)
@@ -89,6 +90,35 @@ def test_run_cell_drops_the_same_units_at_all_steps(name, numpy_rng):
     for position in range(S):
         carry = reference_step(name, params, carry, projected[:, position], keep)
         np.testing.assert_allclose(hidden[:, position], carry["hidden"], rtol=1e-4, atol=1e-5)
+
+
+@every_cell
+def test_second_derivatives_and_forward_mode_are_those_of_a_loop(name, numpy_rng):
+    """With more hidden units than rows, so that gradients of the weights leave the loop."""
+    cell, depth = CELLS[name], 12
+    params = {"recurrent": 0.3 * numpy_rng.normal(size=(depth, cell.num_gates * depth))}
+    if name == "gru":
+        params["candidate_bias"] = numpy_rng.normal(size=depth)
+    projected = 0.5 * numpy_rng.normal(size=(2, 3, cell.num_gates * depth))
+    mask = jnp.asarray([[1, 1, 1], [1, 1, 0]], bool)
+
+    def by_scan(params, projected):
+        return run_cell(cell, params, projected, mask)[0]
+
+    def by_loop(params, projected):
+        carry, hidden = cell.zeros((2, depth)), []
+        for position in range(3):
+            new = cell.step(params, carry, cell.split(projected[:, position]), None)
+            real = mask[:, position, None]
+            carry = {entry: jnp.where(real, new[entry], carry[entry]) for entry in carry}
+            hidden.append(jnp.where(real, carry["hidden"], 0.0))
+        return jnp.stack(hidden, axis=1)
+
+    def total(function):
+        return lambda point: (function(*point) ** 2).sum()
+
+    point = f32(params), f32(projected)
+    assert_derivatives_are_those_of(total(by_loop), total(by_scan), point, rtol=2e-3)
 
 
 def test_zeros_are_a_carry():

@@ -16,6 +16,7 @@ from attention_jax.ops.scores import (
     project_general_keys,
     scaled_dot_scores,
 )
+from tests.derivatives import assert_derivatives_are_those_of
 
 B, T, S, D, Dk, Da = 2, 3, 5, 4, 6, 7
 
@@ -113,6 +114,21 @@ def test_additive_scores_gradients_equal_the_formula(queries, beams, numpy_rng):
     _, pullback = jax.vjp(additive_scores, *f32(query, keys, vector))
     for found, wanted in zip(pullback(*f32(upstream)), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("queries", [1, T])
+def test_second_derivatives_and_forward_mode_of_additive_scores(queries, numpy_rng):
+    """Queries, keys and vector all move, for two beams that share the keys."""
+    shapes = (B, 2, queries, Da), (B, 1, S, Da), (Da,)
+    point = tuple(f32(*(draw(numpy_rng, *shape) for shape in shapes)))
+
+    def total(function):
+        return lambda point: (function(*point) ** 2).sum()
+
+    def plain(query, keys, vector):
+        return jnp.tanh(query[..., :, None, :] + keys[..., None, :, :]) @ vector
+
+    assert_derivatives_are_those_of(total(plain), total(additive_scores), point, rtol=1e-3)
 
 
 def test_gradients_of_bfloat16_over_many_queries_are_those_of_float32():
