@@ -12,6 +12,7 @@ from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.ops.precision import for_sums
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = (
@@ -30,7 +31,7 @@ Divergence = Callable[[Rows, Rows], Float[Array, "B T"] | Float[Array, "B"]]
 
 def cross_entropy(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
     """Computes -sum_s expected[t, s] log weights[t, s]; least at the entropy of `expected`."""
-    return -jnp.sum(expected * jnp.log(weights + _TINY), axis=-1)
+    return -jnp.sum(expected * jnp.log(for_sums(weights) + _TINY), axis=-1)
 
 
 def squared_error(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
@@ -52,7 +53,7 @@ def multiplication_per_token(weights: Rows, expected: Rows) -> Float[Array, "B T
 
 
 def _negative_log(agreement: Array, is_expected: Bool[Array, "..."]) -> Array:
-    return -jnp.log(jnp.where(is_expected, agreement + _TINY, 1.0))
+    return -jnp.log(jnp.where(is_expected, for_sums(agreement) + _TINY, 1.0))
 
 
 LOSSES: Mapping[str, Divergence] = {

@@ -1,5 +1,7 @@
 """In which precision numbers are added up."""
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from attention_jax.types import Array
@@ -14,4 +16,9 @@ def for_sums(array: Array) -> Array:
     """
     if not jnp.issubdtype(array.dtype, jnp.floating):
         return array
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+    return array.astype(sum_type(array))
+
+
+def sum_type(*arrays: Array) -> Any:
+    """Returns the type in which sums of floats are made: float32, or float64 if one of them is."""
+    return jnp.promote_types(jnp.result_type(*arrays), jnp.float32)

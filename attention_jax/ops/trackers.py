@@ -32,14 +32,15 @@ def previous_weights() -> Tracker:
     return Tracker(_no_weights, update)
 
 
-def coverage(fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) -> Tracker:
+def coverage(inverse_fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) -> Tracker:
     """Carries the sum of all earlier weights, per slot and relative to its fertility.
 
     C_0 = 0;   C_t[s] = C_{t-1}[s] + weights_t[s] / fertility[s]
 
     Args:
-      fertility: From a memory to how many target words each slot is expected to account for; one
-        everywhere if not given.
+      inverse_fertility: From a memory to 1 / fertility[s], the part of each slot that one target
+        word accounts for; one everywhere if not given. The fertility itself would not do: where
+        it is small, its square, which the gradient of a quotient divides by, underflows.
 
     Source:
       Tu et al. (2016), on linguistic coverage. Without fertility also See et al. (2017),
@@ -50,7 +51,9 @@ def coverage(fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) 
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
         attended = output.weights[..., 0, :]
-        return value + (attended if fertility is None else attended / fertility(memory))
+        if inverse_fertility is not None:
+            attended = attended * inverse_fertility(memory)
+        return value + attended
 
     return Tracker(_no_weights, update)
 

@@ -193,3 +193,59 @@ def test_structural_bias_rejects_fields_without_effect():
         config(position=False, boundary=True)
     with pytest.raises(ValueError, match="reach: expected markov or fertility beside it, found 2"):
         config(markov=False, fertility=False, reach=2)
+
+
+@pytest.mark.parametrize(
+    ("logit", "dtype", "rtol"),
+    [(-5, "float32", 1e-5), (-45, "float32", 1e-4), (-70, "float32", 1e-4), (-45, "bfloat16", 0.02),
+     (-12, "float16", 0.01)],
+)  # fmt: skip
+def test_gradient_of_a_fertility_close_to_zero(logit, dtype, rtol):
+    """One word's coverage of each slot is w (1 + exp(-logit)) / 2: finite, and so is its gradient.
+
+    The kernel is as small as the coverage is large, so that what is learned of it is not.
+    """
+    config = find_config("linguistic_coverage")(attention_dim=1, max_fertility=2.0)
+    mechanism = Mechanism.build(config, 1, 2, 1)
+    scale, depth = np.exp(float(logit)), jnp.dtype(dtype)
+    array = lambda value: jnp.asarray(value, depth)  # noqa: E731
+    params = {
+        "query_kernel": array([[1.0]]), "key_kernel": array([[0.0], [0.5]]),
+        "coverage_kernel": array([[scale]]), "vector": array([1.0]),
+        "fertility_vector": array([float(logit), 0.0]),
+    }  # fmt: skip
+    keys, query = array([[[1.0, 0.0], [1.0, 2.0]]]), array(np.zeros((1, 2, 1)))
+
+    def second_scores(params):
+        values, mask = jnp.ones((1, 2, 1), depth), jnp.ones((1, 2), bool)
+        memory = mechanism.make_memory(params, keys, values, mask)
+        return mechanism.attend(params, query, memory)[0].scores[0, 1].sum().astype(jnp.float32)
+
+    gradient = jax.grad(second_scores)(params)
+    assert all(np.isfinite(leaf.astype(jnp.float32)).all() for leaf in gradient.values())
+    small = float(params["coverage_kernel"][0, 0])
+    first = np.tanh([0.0, 1.0])
+    weights = np.exp(first) / np.exp(first).sum()
+    covered = weights * (1 + 1 / scale) / 2
+    slope = 1 - np.tanh(np.asarray([0.0, 1.0]) + covered * small) ** 2
+    expected = (-slope * small * weights / scale / 2).sum()
+    np.testing.assert_allclose(float(gradient["fertility_vector"][0]), expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("logit", [-88.0, -104.0, -1e4])
+def test_a_fertility_of_zero_covers_a_slot_at_once(logit):
+    """It has no inverse; the coverage stays finite, and with it every gradient."""
+    config = find_config("linguistic_coverage")(attention_dim=1, max_fertility=2.0)
+    mechanism = Mechanism.build(config, 1, 1, 1)
+    params = {
+        name: jnp.full(parameter.shape, logit if name == "fertility_vector" else 0.5)
+        for name, parameter in mechanism.parameters.items()
+    }
+    ones = jnp.ones((1, 3, 1))
+
+    def total(params):
+        memory = mechanism.make_memory(params, ones, ones, jnp.ones((1, 3), bool))
+        return (mechanism.attend(params, ones, memory)[0].scores ** 2).sum()
+
+    value, gradient = jax.value_and_grad(total)(params)
+    assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in gradient.values())

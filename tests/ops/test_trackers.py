@@ -32,8 +32,8 @@ def test_coverage_sums_up_relative_to_fertility():
     rows = [[0.9, 0.1], [0.5, 0.5]]
     plain = follow(coverage(), rows, memory_of(2))
     np.testing.assert_allclose(plain, [[0, 0], [0.9, 0.1], [1.4, 0.6]], rtol=1e-6)
-    memory = memory_of(2, fertility=2 * jax.nn.sigmoid(jnp.asarray([0.0, 1.0])))
-    found = follow(coverage(lambda memory: memory.aux["fertility"]), rows, memory)
+    memory = memory_of(2, inverse=1 / (2 * jax.nn.sigmoid(jnp.asarray([0.0, 1.0]))))
+    found = follow(coverage(lambda memory: memory.aux["inverse"]), rows, memory)
     expected = [[0, 0], [0.9, 0.06839397], [1.4, 0.41036383]]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 

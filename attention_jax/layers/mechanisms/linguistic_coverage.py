@@ -3,17 +3,23 @@
   scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + C_{t-1}[s] V)
   C_t[s] = C_{t-1}[s] + weights[t, s] / fertility[s],   C_0 = 0
   fertility[s] = N sig(keys[s] . u), or one
+
+Computed is its inverse, (1 + exp(-keys[s] . u)) / N, which has a gradient where the fertility is as
+good as zero.
 """
 
 import dataclasses
+import functools
+import math
 
-import jax
+import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
+from attention_jax.ops.precision import sum_type
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
@@ -57,11 +63,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         aux = dict(memory.aux)
         if has_fertility:
-            share = jax.nn.sigmoid(memory.keys @ params["fertility_vector"])
-            aux["fertility"] = config.max_fertility * share
+            aux["inverse_fertility"] = _inverse_share(memory.keys, params) / config.max_fertility
         return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 
-    tracker = coverage((lambda memory: memory.aux["fertility"]) if has_fertility else None)
+    tracker = coverage((lambda memory: memory.aux["inverse_fertility"]) if has_fertility else None)
     spec = AttentionSpec(
         _score,
         NORMALIZERS[config.normalizer],
@@ -72,6 +77,16 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     return MechanismParts(spec, parameters)
 
 
+def _inverse_share(keys: Array, params: Params) -> Array:
+    """Returns 1 / sig(keys . u), bounded such that sums of it are finite."""
+    product = functools.partial(jnp.matmul, preferred_element_type=sum_type(keys))
+    logit = product(keys, params["fertility_vector"])
+    most = 0.9 * math.log(jnp.finfo(logit.dtype).max)
+    return 1.0 + jnp.exp(jnp.minimum(-logit, most))
+
+
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    covered = state["coverage"][..., None].astype(memory.keys.dtype) @ params["coverage_kernel"]
+    dtype = memory.keys.dtype
+    covered = jnp.minimum(state["coverage"], jnp.finfo(dtype).max).astype(dtype)
+    covered = covered[..., None] @ params["coverage_kernel"]
     return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])
