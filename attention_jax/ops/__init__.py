@@ -22,6 +22,7 @@ from attention_jax.ops.bands import (
     split_queries,
 )
 from attention_jax.ops.convolutions import average_window, convolve, gated_linear_unit
+from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.fused_dot import fused_dot_context
 from attention_jax.ops.lookup import look_up, take_slots
@@ -40,7 +41,7 @@ from attention_jax.ops.normalizers import (
     sparsemax_normalizer,
 )
 from attention_jax.ops.positions import alibi_slopes, rotate, sinusoidal_positions, slot_offsets
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.precision import for_sums, sum_type
 from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.ops.recurrent import (
     CELLS,
@@ -151,8 +152,10 @@ __all__ = [
     "sparsemax_normalizer",
     "split_memory",
     "split_queries",
+    "sum_type",
     "take_slots",
     "time_major",
     "window_around",
+    "with_backward",
     "zero_padding",
 ]
