@@ -42,6 +42,7 @@ from attention_jax.inference.trained import TrainedRun, load_run, task_of
 from attention_jax.training.loop import count_parameters
 from attention_jax.training.run_directory import read_json
 from experiments import disagreement, measure_tables, sentence_measures
+from experiments.arrays import write_lines
 from experiments.grid import Grid, Run
 
 USAGE = """
@@ -71,10 +72,10 @@ def record(run: TrainedRun) -> None:
     outputs = run_outputs(run, test)
     gold = gold_links(test, run.config.data)
     sentence_measures.save(path / sentence_measures.FILE, measure(run, test, outputs, gold))
-    disagreement.save(path / disagreement.OUTPUTS, readable(outputs))
+    write_lines(path / disagreement.OUTPUTS, readable(outputs))
     pairs = zip(test.sources, test.references, strict=True)
     texts = (text for source, variants in pairs for text in (source, variants[0]))
-    disagreement.save(path / disagreement.TEXTS, texts)
+    write_lines(path / disagreement.TEXTS, texts)
     run.directory.add_to_run(
         num_parameters=count_parameters(run.params), num_train_pairs=len(task.split("train"))
     )
@@ -190,11 +191,7 @@ def gold_links(split: Split, data_config: DataConfig) -> GoldLinks | None:
 def by_cell(grid: Grid, runs: Sequence[Run]) -> measure_tables.Found:
     """Reads the measures of finished runs, by cell in the grid's order."""
     found = {
-        cell: [
-            sentence_measures.load(run.record / sentence_measures.FILE)
-            for run in runs
-            if run.cell == cell
-        ]
+        cell: [sentence_measures.of_run(run) for run in runs if run.cell == cell]
         for cell in grid.cells
     }
     return {cell: seeds for cell, seeds in found.items() if seeds}

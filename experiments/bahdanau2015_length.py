@@ -79,7 +79,7 @@ def make_grid(smoke: bool = False) -> Grid:
         },
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.joined_sentences",),
-        kept=(sentence_bleu.FILE,),
+        kept={sentence_bleu.FILE: None},
     )
 
 

@@ -25,10 +25,11 @@ from experiments import (
 )
 from experiments.alignment_claims import CLAIMS, CONTRASTS
 from experiments.alignment_variants import BASE, CONDITIONS, FULL, VARIANTS, cells
+from experiments.arrays import read_lines
 from experiments.claims import claims_table
 from experiments.gains import gains_section
 from experiments.grid import SMOKE, Grid, Run
-from experiments.training_curves import METRICS, mean_curve
+from experiments.training_curves import mean_curve
 
 NAME = "coverage_vs_supervised"
 USAGE = """
@@ -68,7 +69,8 @@ def make_grid(smoke: bool = False) -> Grid:
         cells=chosen,
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
-        kept=(sentence_measures.FILE, disagreement.OUTPUTS, METRICS),
+        kept={sentence_measures.FILE: None, disagreement.OUTPUTS: None},
+        curves=("perplexity",),
         shared=(disagreement.TEXTS,),
     )
 
@@ -127,7 +129,7 @@ def _found(
     found: dict[str, list] = {}
     for cell in grid.cells:
         for run in (run for run in runs if run.cell == cell):
-            measures = sentence_measures.load(run.record / sentence_measures.FILE)
+            measures = sentence_measures.of_run(run)
             if run.name in dropped:
                 measures[untranslated_counts.MEASURE] = dropped[run.name]
             found.setdefault(cell, []).append(measures)
@@ -279,7 +281,7 @@ def _plots(
     if all("aer" in run for measured in found.values() for run in measured):
         draw = functools.partial(_tradeoff, found)
         plots.append((folder / f"{condition}.png", "BLEU over AER", draw))
-    if all((run.record / METRICS).exists() for run in runs):
+    if all("perplexity" in run.record().curves for run in runs):
         draw = functools.partial(_curves, found, runs)
         plots.append((folder / f"{condition}_curves.png", "Perplexity over updates", draw))
     return plots
@@ -325,11 +327,10 @@ def _sentences_page(runs: Sequence[Run]) -> list[str]:
         }
         if len(chosen) < 2:
             continue
-        texts = disagreement.load(runs[0].shared(disagreement.TEXTS))
-        outputs = {name: disagreement.load(run.record / disagreement.OUTPUTS)
-                   for name, run in chosen.items()}  # fmt: skip
+        texts = read_lines(runs[0].shared(disagreement.TEXTS))
+        outputs = {name: run.lines(disagreement.OUTPUTS) for name, run in chosen.items()}
         counts = {
-            name: sentence_measures.load(run.record / sentence_measures.FILE)["bleu"].counts
+            name: sentence_measures.of_run(run)["bleu"].counts
             for name, run in chosen.items()
         }
         shown = disagreement.page(texts, outputs, counts, _labels())

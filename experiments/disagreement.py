@@ -1,39 +1,16 @@
 """The sentences that systems translate most differently."""
 
-import gzip
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics
-from attention_jax.training.files import replacing
+from experiments.arrays import read_lines
 from experiments.grid import Run
 
 OUTPUTS = "outputs.test.txt.gz"
 TEXTS = "texts.test.txt.gz"  # a source and its reference in turn
 REFERENCE = "reference"
-
-
-def save(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines to a compressed file, the same bytes for the same lines."""
-    text = "".join(f"{line}\n" for line in lines)
-    with replacing(path) as temporary:
-        Path(temporary).write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
-
-
-def load(path: Path) -> list[str]:
-    """Reads the lines of a compressed file.
-
-    Raises:
-      RunDirectoryError: If there is no such file, or it is damaged.
-    """
-    try:
-        return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise RunDirectoryError(f"{path}: expected lines of text, {error}") from None
 
 
 def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
@@ -43,10 +20,10 @@ def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
       The sources; and the outputs for them by the runs' names, the references as `REFERENCE`.
 
     Raises:
-      RunDirectoryError: As `load`.
+      RunDirectoryError: If one of them is not in the records.
     """
-    lines = load(runs[0].shared(TEXTS))
-    outputs = {run.name: load(run.record / OUTPUTS) for run in runs}
+    lines = read_lines(runs[0].shared(TEXTS))
+    outputs = {run.name: run.lines(OUTPUTS) for run in runs}
     return lines[::2], {REFERENCE: lines[1::2], **outputs}
 
 

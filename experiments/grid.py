@@ -1,13 +1,13 @@
 """An experiment is a grid: cells, each a few config overrides, times seeds.
 
 Every run of it is a directory of `launch.train`, `RUNS/EXPERIMENT/CELL/seedK`. What the tables need
-of a finished run is copied to its record, `OUT/EXPERIMENT/runs/CELL/seedK`. Records are committed:
-tables are made of them alone, and a run that has one is finished, wherever it was trained.
+of a finished run is its record, found by cell and seed in `OUT/EXPERIMENT/records.zip`. Records are
+committed: tables are made of them alone, and a run that has one is finished, wherever it was
+trained and whatever its config would be today.
 """
 
 import dataclasses
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from attention_jax.commands import additions, cli
@@ -22,8 +23,10 @@ from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.training.config import changed_fields, from_config_dict, template, to_plain
 from attention_jax.training.files import replacing
 from attention_jax.training.run_directory import RunDirectory, read_json, writing
+from experiments import archive
+from experiments.archive import Record
+from experiments.records import Kept, record_of
 
-RECORD = ("config.json", "run.json", "results.json")
 _BLOCK = 4096  # bytes, which a full disk has no room for
 # Overrides with which a run of a `:smoke` config takes seconds.
 SMOKE: Mapping[str, Any] = {
@@ -47,7 +50,8 @@ class Grid:
       seeds: The runs of a cell differ in `config.seed`.
       overrides: Overrides of all cells.
       after: Modules that go on where training ends: `python -m MODULE --workdir=RUN`.
-      kept: Files that a record has beside `RECORD`.
+      kept: Arrays and lines of text that a record has, as `record_of` has them.
+      curves: Metrics whose course while training a record has.
       shared: Files that are the same in all runs, kept once beside the records.
     """
 
@@ -57,7 +61,8 @@ class Grid:
     seeds: Sequence[int]
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     after: Sequence[str] = ()
-    kept: Sequence[str] = ()
+    kept: Kept = dataclasses.field(default_factory=dict)
+    curves: Sequence[str] = ()
     shared: Sequence[str] = ()
 
     def runs(self, runs: Path, out: Path) -> list["Run"]:
@@ -73,7 +78,7 @@ class Grid:
                 cell=cell,
                 seed=seed,
                 workdir=runs / self.name / cell / f"seed{seed}",
-                record=out / self.name / "runs" / cell / f"seed{seed}",
+                records=out / self.name / archive.FILE,
             )
             for seed in self.seeds
             for cell in self.cells
@@ -89,14 +94,14 @@ class Run:
       cell: Its cell.
       seed: Its seed.
       workdir: Where it trains.
-      record: Where its results are kept.
+      records: The archive that its record is kept in, with those of the others.
     """
 
     grid: Grid
     cell: str
     seed: int
     workdir: Path
-    record: Path
+    records: Path
 
     @property
     def name(self) -> str:
@@ -152,23 +157,18 @@ class Run:
         """Returns whether the run has a record.
 
         Raises:
-          RunDirectoryError: If the record is of another config than the grid now has.
+          RunDirectoryError: If the records cannot be read.
         """
-        config = read_json(self.record / "config.json")
-        if config is None:
-            return False
-        changed = changed_fields(to_plain(from_config_dict(config)), self.resolved())
-        if changed:
-            differences = (f"{path} {old!r}, now {new!r}" for path, (old, new) in changed.items())
-            raise RunDirectoryError(
-                f"{self.record}: made with another config ({'; '.join(differences)}); "
-                "remove it to run again"
-            )
-        return True
+        return (self.cell, self.seed) in archive.load(self.records)
+
+    def changes(self) -> str:
+        """Returns how the overrides of the run differ from those that its record was made with."""
+        changed = changed_fields(self.record().overrides, json.loads(json.dumps(self.overrides)))
+        return "; ".join(f"{path} {old!r}, now {new!r}" for path, (old, new) in changed.items())
 
     def shared(self, name: str) -> Path:
         """Returns where a file that all runs share is kept."""
-        return self.record.parents[2] / name
+        return self.records.with_name(name)
 
     def require_room(self) -> None:
         """Makes the folders of the experiment, and makes sure that files can be written there.
@@ -176,7 +176,7 @@ class Run:
         Raises:
           RunDirectoryError: If they cannot.
         """
-        for folder in (self.workdir.parents[1], self.record.parents[2]):
+        for folder in (self.workdir.parents[1], self.records.parent):
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 with tempfile.TemporaryFile(dir=folder) as file:
@@ -188,34 +188,41 @@ class Run:
         Raises:
           RunDirectoryError: If the run has not left what belongs into it.
         """
-        unfinished = self.record.with_name(f".{self.record.name}.{os.getpid()}")
+        grid = self.grid
+        record = record_of(
+            self.workdir, self.cell, self.seed, self.overrides, grid.kept, grid.curves
+        )
         try:
-            unfinished.mkdir(parents=True)
-            for name in (*RECORD, *self.grid.kept):
-                shutil.copyfile(self.workdir / name, unfinished / name)
-            for name in self.grid.shared:
+            for name in grid.shared:
                 with replacing(self.shared(name)) as temporary:
                     shutil.copyfile(self.workdir / name, temporary)
-            unfinished.rename(self.record)
+            archive.add(self.records, [record])
         except OSError as error:
-            raise RunDirectoryError(f"{self.record} cannot be made: {error}") from None
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            raise RunDirectoryError(f"{self.records} cannot be made: {error}") from None
 
     def status(self) -> str:
         """Returns in a word how far the run is."""
         if self.is_finished():
-            return "finished"
+            changes = self.changes()
+            return f"finished, made with {changes}" if changes else "finished"
         directory = RunDirectory(self.workdir)
         if (read_json(directory.run) or {}).get("finished"):
             return "trained"
         return "started" if directory.config.exists() else "not started"
 
-    def results(self) -> dict[str, dict[str, float]]:
-        """Returns the metrics of each split, from the record."""
-        return self._read("results.json")
+    def record(self) -> Record:
+        """Returns the record, without arrays and lines.
 
-    def scores(self) -> dict[str, float]:
+        Raises:
+          RunDirectoryError: If there is none.
+        """
+        return self._records().outline((self.cell, self.seed))
+
+    def results(self) -> Mapping[str, Mapping[str, float]]:
+        """Returns the metrics of each split, from the record."""
+        return self.record().results
+
+    def scores(self) -> Mapping[str, float]:
         """Returns the metrics of the test split, from the record.
 
         Raises:
@@ -224,20 +231,40 @@ class Run:
         results = self.results()
         if "test" not in results:
             raise RunDirectoryError(
-                f"{self.record / 'results.json'}: expected results of the test split, found "
+                f"{self.records}: expected results of the test split for {self.name}, found "
                 f"{', '.join(results) or 'none'}"
             )
         return results["test"]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Returns how the run was made, from the record."""
-        return self._read("run.json")
+        return self.record().facts
 
-    def _read(self, name: str) -> Any:
-        found = read_json(self.record / name)
-        if found is None:
-            raise RunDirectoryError(f"{self.record}: expected a record, found no {name} in it")
-        return found
+    def arrays(self, file: str) -> Mapping[str, np.ndarray]:
+        """Returns the arrays of a file that the run has left, from the record.
+
+        Raises:
+          RunDirectoryError: If the record has none.
+        """
+        return self._kept(self._records()[self.cell, self.seed].arrays, file)
+
+    def lines(self, file: str) -> Sequence[str]:
+        """Returns the lines of a text that the run has left, from the record; as for `arrays`."""
+        return self._kept(self._records()[self.cell, self.seed].lines, file)
+
+    def _records(self) -> archive.Archive:
+        records = archive.load(self.records)
+        if (self.cell, self.seed) not in records:
+            raise RunDirectoryError(f"{self.records}: expected a record of {self.name}, found none")
+        return records
+
+    def _kept(self, files: Mapping[str, Any], file: str) -> Any:
+        if file not in files:
+            raise RunDirectoryError(
+                f"{self.records}: expected {file} of {self.name}, found "
+                f"{', '.join(files) or 'nothing'}"
+            )
+        return files[file]
 
 
 def _override(values: ConfigDict, path: str, value: Any) -> None:

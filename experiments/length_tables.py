@@ -17,9 +17,7 @@ Curves = Mapping[str, Sequence[LengthBucket]]
 def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
     """Returns the sentences of each run, of several splits as if they were one."""
     return [
-        SentenceBleu.concatenated(
-            [sentence_bleu.load(run.record / sentence_bleu.FILE, split) for split in splits]
-        )
+        SentenceBleu.concatenated([sentence_bleu.of_run(run, split) for split in splits])
         for run in runs
     ]
 

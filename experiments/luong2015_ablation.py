@@ -135,7 +135,7 @@ def make_grid(smoke: bool = False) -> Grid:
         cells={name: system.overrides for name, system in chosen.items()},
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
-        kept=(sentence_measures.FILE,),
+        kept={sentence_measures.FILE: _MEASURES},
     )
 
 

@@ -84,7 +84,7 @@ def run(
                 paths = write_report(grid, finished, out)
             _say(f"Written: {', '.join(map(str, paths))}")
         elif tables_only:
-            raise UserError(f"{out / grid.name / 'runs'}: expected a record, found none")
+            raise UserError(f"{runs[0].records}: expected a record, found none")
         return code
 
     cli.run(main, f"{usage.strip()}\n{OPTIONS}", define_flags)

@@ -16,7 +16,7 @@ from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.by_length import LengthBucket
 from attention_jax.spaced_words import spaced_words
 from attention_jax.training.files import replacing
-from experiments.arrays import read_arrays
+from experiments.grid import Run
 from experiments.seeds import corpus_score, seed_mean
 
 FILE = "sentence_bleu.npz"
@@ -77,17 +77,30 @@ def save(path: Path, splits: Mapping[str, SentenceBleu]) -> None:
         np.savez_compressed(temporary, **arrays)
 
 
-def load(path: Path, split: str) -> SentenceBleu:
-    """Reads the sentences of a split.
+def of_run(run: Run, split: str) -> SentenceBleu:
+    """Reads the sentences of a split that a finished run has translated.
 
     Raises:
-      RunDirectoryError: If there is no such file or split.
+      RunDirectoryError: If its record has none.
     """
-    found = read_arrays(path, f"the counts of {split!r}")
+    return from_arrays(run.arrays(FILE), split, run.name)
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], split: str, where: str) -> SentenceBleu:
+    """Returns the sentences of a split that `save` has written.
+
+    Args:
+      arrays: Of the file.
+      split: One of its splits.
+      where: The file, for the message.
+
+    Raises:
+      RunDirectoryError: If there is no such split.
+    """
     try:
-        words, counts = found[f"{split}.words"], found[f"{split}.counts"]
+        words, counts = arrays[f"{split}.words"], arrays[f"{split}.counts"]
     except KeyError as error:
-        raise RunDirectoryError(f"{path}: expected the counts of {split!r}, {error}") from None
+        raise RunDirectoryError(f"{where}: expected the counts of {split!r}, {error}") from None
     return SentenceBleu(words.astype(np.int64), counts.astype(np.float64))
 
 

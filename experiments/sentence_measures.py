@@ -12,7 +12,7 @@ from attention_jax.evaluation.aer import error_rate
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.evaluation.chrf import chrf_from_statistics
 from attention_jax.training.files import replacing
-from experiments.arrays import read_arrays
+from experiments.grid import Run
 
 FILE = "sentence_measures.npz"
 
@@ -84,15 +84,26 @@ def save(path: Path, counts: Mapping[str, Float[np.ndarray, "_ _"]]) -> None:
         )
 
 
-def load(path: Path) -> dict[str, SentenceMeasure]:
-    """Reads the measures of a file.
+def of_run(run: Run) -> dict[str, SentenceMeasure]:
+    """Reads the measures of a finished run.
 
     Raises:
-      RunDirectoryError: If there is no such file, or it holds something else.
+      RunDirectoryError: If its record has none.
     """
-    found = read_arrays(path, "the counts of measures")
-    counts = {name: rows.astype(np.float64) for name, rows in found.items()}
-    unknown = sorted(counts.keys() - MEASURES.keys())
+    return from_arrays(run.arrays(FILE), run.name)
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, SentenceMeasure]:
+    """Returns the measures that `save` has written.
+
+    Args:
+      arrays: Of the file.
+      where: The file, for the message.
+
+    Raises:
+      RunDirectoryError: If they are others.
+    """
+    unknown = sorted(arrays.keys() - MEASURES.keys())
     if unknown:
-        raise RunDirectoryError(f"{path}: expected measures, found {', '.join(unknown)}")
-    return {name: SentenceMeasure(name, rows) for name, rows in counts.items()}
+        raise RunDirectoryError(f"{where}: expected measures, found {', '.join(unknown)}")
+    return {name: SentenceMeasure(name, rows.astype(float)) for name, rows in arrays.items()}

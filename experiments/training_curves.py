@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from attention_jax.errors import RunDirectoryError
-from attention_jax.plotting.curves import Curve, curves_by_metric, read_metrics
+from attention_jax.plotting.curves import Curve
 from experiments.grid import Run
-
-METRICS = "metrics.jsonl"
 
 
 def tokens_per_second(run: Run) -> float:
@@ -18,7 +16,7 @@ def tokens_per_second(run: Run) -> float:
 
 def sentences_per_second(run: Run) -> float:
     """Returns the median rate of a run in sentence pairs, whatever it cuts them into."""
-    return _median(run, "steps_per_second") * run.resolved()["data"]["batch_size"]
+    return _median(run, "steps_per_second") * run.record().config["data"]["batch_size"]
 
 
 def seconds_computed(run: Run) -> float:
@@ -46,12 +44,8 @@ def _median(run: Run, metric: str) -> float:
 
 
 def _curve(run: Run, metric: str, split: str) -> Curve:
-    path = run.record / METRICS
-    try:
-        curves = curves_by_metric(read_metrics(path))
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    found = curves.get(metric, {}).get(split)
+    found = run.record().curves.get(metric, {}).get(split)
     if found is None:
-        raise RunDirectoryError(f"{path}: expected {metric!r} of the {split} split, found none")
-    return found
+        raise RunDirectoryError(f"{run.name}: expected {metric!r} of the {split} split, found none")
+    steps, values = found
+    return np.array(steps), np.array(values)

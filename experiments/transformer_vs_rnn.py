@@ -14,7 +14,7 @@ from attention_jax.plotting.system_curves import system_curves
 from attention_jax.training.files import write_text
 from experiments import attention_record, measure_tables, program, sentence_measures, tables
 from experiments.grid import SMOKE, Grid, Run
-from experiments.training_curves import METRICS, mean_curve, seconds_computed, sentences_per_second
+from experiments.training_curves import mean_curve, seconds_computed, sentences_per_second
 
 NAME = "transformer_vs_rnn"
 USAGE = """
@@ -40,7 +40,8 @@ def make_grid(smoke: bool = False) -> Grid:
         cells={cell: {} for cell in CONFIGS},
         seeds=(0,) if smoke else (0, 1, 2),
         after=("experiments.attention_record",),
-        kept=(sentence_measures.FILE, METRICS),
+        kept={sentence_measures.FILE: MEASURES},
+        curves=("nll_per_sentence", "seconds/compute", "steps_per_second"),
     )
 
 

@@ -1,0 +1,330 @@
+"""The archive of an experiment: the records of all its runs, found by cell and seed, in one file.
+
+It is a zip file of
+
+    runs.json    of each run its cell, seed and overrides, the config, facts and results that it
+                 left, and the curves of what it logged: [steps, values] by metric and split
+    index.json   which arrays and which lines of text there are, of which runs
+    arrays       counts of sentences, of all runs together
+    lines/FILE   the first line of every run's FILE, then the second of every run, ...
+
+What belongs to one sentence stands together for all runs, because that is what is alike. The same
+records give the same bytes.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import lzma
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.files import replacing
+from attention_jax.json_files import Shape, parse_json
+from attention_jax.locks import locked
+
+FILE = "records.zip"
+_RUNS, _INDEX, _ARRAYS, _LINES = "runs.json", "index.json", "arrays", "lines/"
+_TIME = (1980, 1, 1, 0, 0, 0)  # of every member, the earliest that a zip file knows
+_METRICS = {str: {str: (float, None)}}
+_SHAPES: Mapping[str, Shape] = {
+    _RUNS: [
+        {"cell": str, "seed": int, "overrides": {}, "config": {}, "facts": {}, "results": _METRICS,
+         "curves": {str: {str: [[float]]}}}
+    ],
+    _INDEX: {
+        "arrays": [{"file": str, "name": str, "type": str, "shape": [int], "is_whole": bool,
+                    "width": int, "runs": [int]}],
+        "lines": {str: [[int]]},
+    },
+}  # fmt: skip
+
+Key = tuple[str, int]
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Record:
+    """What is kept of a run: a measurement of the past, which nothing that comes later changes.
+
+    Attributes:
+      cell: Its cell in the grid.
+      seed: Its seed.
+      overrides: What it was made with, as path -> value.
+      config: The whole config that it had then, for people: fields may have been renamed since.
+      facts: How it was made, as `run.json` has it.
+      results: Its metrics by split, as `results.json` has them.
+      curves: {metric: {split: [steps, values]}} of what it logged.
+      arrays: {file: {name: array}}.
+      lines: {file: lines of text}.
+    """
+
+    cell: str
+    seed: int
+    overrides: Mapping[str, Any]
+    config: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    results: Mapping[str, Mapping[str, float]]
+    curves: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(default_factory=dict)
+    arrays: Mapping[str, Arrays] = dataclasses.field(default_factory=dict)
+    lines: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """Cell and seed."""
+        return self.cell, self.seed
+
+
+class Archive(Mapping[Key, Record]):
+    """The records of a file; arrays and lines are unpacked where somebody asks for them first."""
+
+    def __init__(self, content: bytes, where: str):
+        """Reads what runs there are.
+
+        Args:
+          content: What `packed` returns.
+          where: The file, for messages.
+
+        Raises:
+          RunDirectoryError: If it is damaged or something else.
+        """
+        self._content, self._where = content, where
+        runs, self._index = (self._json(name) for name in (_RUNS, _INDEX))
+        self._keys = [(run["cell"], run["seed"]) for run in runs]
+        self._runs = dict(zip(self._keys, runs, strict=True))
+
+    def __getitem__(self, key: Key) -> Record:
+        """Returns the record of a run, with its arrays and lines."""
+        arrays, lines = self._arrays, self._lines
+        return Record(**self._runs[key], arrays=arrays.get(key, {}), lines=lines.get(key, {}))
+
+    def __iter__(self) -> Iterator[Key]:
+        """Yields the keys of all runs."""
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        """Returns the number of runs."""
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a record of a run; nothing is unpacked for that."""
+        return key in self._runs
+
+    def outline(self, key: Key) -> Record:
+        """Returns the record of a run without its arrays and lines, which are unpacked slowly."""
+        return Record(**self._runs[key])
+
+    def outlines(self) -> list[Record]:
+        """Returns all records without their arrays and lines."""
+        return [self.outline(key) for key in self]
+
+    @functools.cached_property
+    def _arrays(self) -> dict[Key, dict[str, dict[str, np.ndarray]]]:
+        data, found, start = self._member(_ARRAYS), {}, 0
+        for block in self._index["arrays"]:
+            shape = (len(block["runs"]), *block["shape"])
+            end = start + block["width"] * math.prod(shape)
+            with _damage(self._where):
+                stack = _unfolded(data[start:end], shape, block)
+                for run, array in zip(block["runs"], stack, strict=True):
+                    its = found.setdefault(self._keys[run], {}).setdefault(block["file"], {})
+                    its[block["name"]] = array
+            start = end
+        return found
+
+    @functools.cached_property
+    def _lines(self) -> dict[Key, dict[str, list[str]]]:
+        found: dict[Key, dict[str, list[str]]] = {}
+        for file, counts in self._index["lines"].items():
+            with _damage(self._where):
+                lines = self._member(_LINES + file).decode("utf-8").split("\n")[::-1]
+                its = [[] for _ in counts]
+                for number in range(max(count for _, count in counts)):
+                    for of_run, (_, count) in zip(its, counts, strict=True):
+                        if number < count:
+                            of_run.append(lines.pop())
+                for of_run, (run, _) in zip(its, counts, strict=True):
+                    found.setdefault(self._keys[run], {})[file] = of_run
+        return found
+
+    def _json(self, name: str) -> Any:
+        content = self._member(name)
+        return parse_json(content, _SHAPES[name], f"{self._where}, {name}", RunDirectoryError)
+
+    def _member(self, name: str) -> bytes:
+        with _damage(self._where), zipfile.ZipFile(io.BytesIO(self._content)) as file:
+            return file.read(name)
+
+
+def load(path: Path) -> Archive:
+    """Reads an archive; where there is no file, there is no record. Unchanged files are read once.
+
+    Raises:
+      RunDirectoryError: If it cannot be read, or is something else.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return _EMPTY
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+    return _load(path.absolute(), (status.st_ino, status.st_mtime_ns, status.st_size))
+
+
+@functools.lru_cache(maxsize=8)
+def _load(path: Path, version: tuple[int, int, int]) -> Archive:
+    del version  # what tells a file from the one that it replaces
+    try:
+        return Archive(path.read_bytes(), str(path))
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def add(path: Path, records: Sequence[Record]) -> None:
+    """Adds records to an archive, in place of those of the same cell and seed.
+
+    Raises:
+      OSError: If it cannot be written.
+      RunDirectoryError: As `load`.
+    """
+    update(path, lambda known: {**known, **{record.key: record for record in records}})
+
+
+def update(path: Path, change: Callable[[dict[Key, Record]], Mapping[Key, Record]]) -> None:
+    """Replaces an archive by a changed one, whole or not at all; processes do so in turn.
+
+    Args:
+      path: The archive; it need not exist.
+      change: From the records that there are to those that there should be.
+
+    Raises:
+      OSError: If it cannot be written.
+      RunDirectoryError: As `load`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.with_name(f".{path.name}.lock"), remove=True):
+        content = packed(change(dict(load(path))).values())
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+
+
+def packed(records: Sequence[Record]) -> bytes:
+    """Returns the content of an archive."""
+    records = sorted(records, key=lambda record: record.key)
+    plain = [
+        {field.name: getattr(record, field.name) for field in dataclasses.fields(record)[:-2]}
+        for record in records
+    ]
+    blocks, arrays = _packed_arrays([record.arrays for record in records])
+    lines, texts = _packed_lines([record.lines for record in records])
+    members = {
+        _RUNS: _json_bytes(plain),
+        _INDEX: _json_bytes({"arrays": blocks, "lines": lines}),
+        _ARRAYS: arrays,
+        **texts,
+    }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            # bzip2 is the better one for sentences, which are alike but never the same for long.
+            method = zipfile.ZIP_BZIP2 if name.startswith(_LINES) else zipfile.ZIP_LZMA
+            archive.writestr(zipfile.ZipInfo(name, _TIME), content, method)
+    return file.getvalue()
+
+
+def _packed_arrays(
+    of_runs: Sequence[Mapping[str, Arrays]],
+) -> tuple[list[dict[str, Any]], bytes]:
+    """Returns what `index.json` says of arrays, and their bytes: one block for all that fit."""
+    alike: dict[tuple, dict[int, np.ndarray]] = {}
+    for run, files in enumerate(of_runs):
+        for file, arrays in files.items():
+            for name, array in arrays.items():
+                # Of a byte order of its own, so that every machine reads the same.
+                key = (file, name, array.dtype.newbyteorder("<").str, array.shape)
+                alike.setdefault(key, {})[run] = array
+    blocks, parts = [], []
+    for (file, name, kind, shape), members in sorted(alike.items(), key=lambda item: item[0]):
+        stack = np.stack(list(members.values())).astype(kind)
+        folded, is_whole, width = _folded(stack)
+        blocks.append({"file": file, "name": name, "type": kind, "shape": shape,
+                       "is_whole": is_whole, "width": width, "runs": list(members)})  # fmt: skip
+        parts.append(folded)
+    return blocks, b"".join(parts)
+
+
+def _packed_lines(
+    of_runs: Sequence[Mapping[str, Sequence[str]]],
+) -> tuple[dict[str, list[list[int]]], dict[str, bytes]]:
+    """Returns what `index.json` says of lines, [run, count] by file, and the texts by member."""
+    index, texts = {}, {}
+    for file in sorted({file for files in of_runs for file in files}):
+        its = {run: files[file] for run, files in enumerate(of_runs) if file in files}
+        index[file] = [[run, len(lines)] for run, lines in its.items()]
+        woven = (
+            lines[number]
+            for number in range(max(map(len, its.values())))
+            for lines in its.values()
+            if number < len(lines)
+        )
+        texts[_LINES + file] = "\n".join(woven).encode("utf-8")
+    return index, texts
+
+
+def _folded(stack: np.ndarray) -> tuple[bytes, bool, int]:
+    """Returns arrays of several runs `R ...` as bytes that compress well, and how they were made.
+
+    Column by column, then sentence by sentence, the runs stand beside each other. Whole numbers are
+    differences from the one before, in the smallest type that holds them: columns that differ by a
+    constant, such as the numbers of n-grams of two orders, become the same, and a column that all
+    runs share becomes zeros. Lowest bytes first, as planes.
+
+    Returns:
+      The bytes; whether they are such differences, and not the numbers as they are; and the bytes
+      of each number.
+    """
+    flat = np.ascontiguousarray(stack.T).reshape(-1)
+    is_whole = bool(np.all((flat >= 0) & (flat < 2**32)) and np.all(flat == np.floor(flat)))
+    if is_whole:
+        kind = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
+        flat = np.diff(flat.astype(kind), prepend=kind.type(0)).astype(kind)  # modulo its range
+    width = flat.dtype.itemsize
+    return flat.view(np.uint8).reshape(-1, width).T.tobytes(), is_whole, width
+
+
+def _unfolded(data: bytes, shape: Sequence[int], block: Mapping[str, Any]) -> np.ndarray:
+    """Returns the arrays that `_folded` has packed; ValueError or TypeError if they are damaged."""
+    planes = np.frombuffer(data, np.uint8).reshape(block["width"], -1)
+    kind = np.dtype(f"<u{block['width']}" if block["is_whole"] else block["type"])
+    flat = np.ascontiguousarray(planes.T).reshape(-1).view(kind)
+    if block["is_whole"]:
+        flat = np.cumsum(flat, dtype=kind)
+    return np.ascontiguousarray(flat.reshape(shape[::-1]).T).astype(block["type"])
+
+
+def _json_bytes(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+@contextlib.contextmanager
+def _damage(where: str) -> Iterator[None]:
+    """Raises RunDirectoryError where the block cannot make sense of an archive."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, LookupError, ValueError,
+            TypeError, OSError, NotImplementedError, RuntimeError) as error:  # fmt: skip
+        raise RunDirectoryError(
+            f"{where}: expected an archive of records, found something else ({error})"
+        ) from None
+
+
+_EMPTY = Archive(packed([]), "no file")
