@@ -204,7 +204,7 @@ class Run:
         """Returns in a word how far the run is."""
         if self.is_finished():
             changes = self.changes()
-            return f"finished, made with {changes}" if changes else "finished"
+            return f"finished, with {changes}" if changes else "finished"
         directory = RunDirectory(self.workdir)
         if (read_json(directory.run) or {}).get("finished"):
             return "trained"

@@ -9,6 +9,7 @@ from absl import flags
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.training.run_directory import writing
+from experiments import archive
 from experiments.grid import Grid, Run
 from experiments.runner import run_all
 
@@ -16,6 +17,7 @@ OPTIONS = """
   --jobs=N          runs at a time, which share the cores (1)
   --only=CELL,CELL  run these cells only
   --list            show every run with its state and command, and stop
+  --forget=CELL,CELL  first remove the records of these cells, which then run again
   --tables_only     make the tables of the records that there are
   --smoke           a tiny grid on made-up data, in seconds; records and tables go below --runs
   --runs=DIRECTORY  where runs train, and their logs (runs)
@@ -31,6 +33,7 @@ def define_flags(argv: list[str]) -> list[str]:
     """Defines the flags of a program that runs a grid."""
     flags.DEFINE_integer("jobs", 1, "Runs at a time.", lower_bound=1)
     flags.DEFINE_list("only", [], "Names of the cells to run; all if empty.")
+    flags.DEFINE_list("forget", [], "Names of the cells whose records are removed.")
     flags.DEFINE_bool("list", False, "Show the runs and stop.")
     flags.DEFINE_bool("tables_only", False, "Run nothing.")
     flags.DEFINE_bool("smoke", False, "A tiny grid.")
@@ -70,15 +73,19 @@ def run(
         usual = runs_root / "smoke_results" if smoke else "docs/results"
         out = Path(cli.value("out") or usual)
         runs = grid.runs(runs_root, out)
-        chosen = _chosen(runs, grid, cli.value("only"))
+        chosen = _chosen(runs, grid, "only")
+        forgotten = _chosen(runs, grid, "forget") if cli.value("forget") else []
         for each in runs:
             each.resolved()  # mistakes in any cell come before the first hour of training
         if cli.value("list"):
             _show(chosen)
             return 0
+        forget(forgotten)
         tables_only = cli.value("tables_only")
         code = 0 if tables_only else run_all(chosen, cli.value("jobs"), _say)
         finished = [each for each in runs if each.is_finished()]
+        for line in dict.fromkeys(filter(None, map(_note, finished))):
+            _say(line)
         if finished:
             with writing(out):
                 paths = write_report(grid, finished, out)
@@ -111,12 +118,37 @@ def chosen_grid(
     return make_full_grid()
 
 
-def _chosen(runs: Sequence[Run], grid: Grid, only: Sequence[str]) -> list[Run]:
-    for name in only:
+def forget(runs: Sequence[Run]) -> None:
+    """Removes the records of runs.
+
+    Raises:
+      RunDirectoryError: If they cannot be read or written.
+    """
+    keys = {(each.cell, each.seed) for each in runs if each.is_finished()}
+    if keys:
+        path = runs[0].records
+        with writing(path):
+            archive.update(
+                path, lambda known: {key: one for key, one in known.items() if key not in keys}
+            )
+
+
+def _chosen(runs: Sequence[Run], grid: Grid, flag: str) -> list[Run]:
+    """Returns the runs of the cells that a flag names; all if it names none."""
+    names = cli.value(flag)
+    for name in names:
         if name not in grid.cells:
             known = ", ".join(grid.cells)
-            raise UserError(f"--only: expected some of {known}, found {name!r}")
-    return [each for each in runs if not only or each.cell in only]
+            raise UserError(f"--{flag}: expected some of {known}, found {name!r}")
+    return [each for each in runs if not names or each.cell in names]
+
+
+def _note(run: Run) -> str:
+    """Says that a cell has changed since its record was made; nothing if it has not."""
+    changes = run.changes()
+    if not changes:
+        return ""
+    return f"{run.cell}: recorded with {changes}; --forget={run.cell} would run it again"
 
 
 def _show(runs: Sequence[Run]) -> None:

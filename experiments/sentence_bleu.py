@@ -69,12 +69,17 @@ class SentenceBleu:
 
 def save(path: Path, splits: Mapping[str, SentenceBleu]) -> None:
     """Writes the sentences of several splits to a file."""
-    arrays = {}
-    for name, sentences in splits.items():
-        arrays[f"{name}.words"] = sentences.words.astype(np.uint16)
-        arrays[f"{name}.counts"] = sentences.counts.astype(np.uint16)
     with replacing(path) as temporary:
-        np.savez_compressed(temporary, **arrays)
+        np.savez_compressed(temporary, **arrays(splits))
+
+
+def arrays(splits: Mapping[str, SentenceBleu]) -> dict[str, np.ndarray]:
+    """Returns the arrays of the file."""
+    found = {}
+    for name, sentences in splits.items():
+        found[f"{name}.words"] = sentences.words.astype(np.uint16)
+        found[f"{name}.counts"] = sentences.counts.astype(np.uint16)
+    return found
 
 
 def of_run(run: Run, split: str) -> SentenceBleu:
@@ -86,11 +91,11 @@ def of_run(run: Run, split: str) -> SentenceBleu:
     return from_arrays(run.arrays(FILE), split, run.name)
 
 
-def from_arrays(arrays: Mapping[str, np.ndarray], split: str, where: str) -> SentenceBleu:
+def from_arrays(found: Mapping[str, np.ndarray], split: str, where: str) -> SentenceBleu:
     """Returns the sentences of a split that `save` has written.
 
     Args:
-      arrays: Of the file.
+      found: The arrays of the file.
       split: One of its splits.
       where: The file, for the message.
 
@@ -98,7 +103,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray], split: str, where: str) -> Sen
       RunDirectoryError: If there is no such split.
     """
     try:
-        words, counts = arrays[f"{split}.words"], arrays[f"{split}.counts"]
+        words, counts = found[f"{split}.words"], found[f"{split}.counts"]
     except KeyError as error:
         raise RunDirectoryError(f"{where}: expected the counts of {split!r}, {error}") from None
     return SentenceBleu(words.astype(np.int64), counts.astype(np.float64))

@@ -184,7 +184,7 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     Raises:
       ConfigError: Naming the first field that is wrong, what was expected and what was found.
     """
-    config = typed(ExperimentConfig, _renewed(_plain_mapping(values)))
+    config = typed(ExperimentConfig, _plain_mapping(values))
     objective = build_objective(config.objectives)
     _check_links(config, objective)
     return dataclasses.replace(config, objectives=objective.terms)
@@ -284,34 +284,6 @@ def _plain_mapping(values: Any) -> Any:
     if hasattr(values, "items"):
         return {name: _plain_mapping(values[name]) for name in values.keys()}
     return values
-
-
-def _renewed(values: Any) -> Any:
-    """Turns fields of older configs, such as those of runs, into the ones that replaced them."""
-    if not isinstance(values, Mapping):
-        return values
-    return {**values, **_renewed_training(values), **_renewed_model(values)}
-
-
-def _renewed_training(values: Mapping[str, Any]) -> dict[str, Any]:
-    training = values.get("training")
-    if not isinstance(training, Mapping) or "tensorboard" not in training:
-        return {}
-    training = dict(training)
-    writers = tuple(training.get("writers", ()))
-    if training.pop("tensorboard") and "tensorboard" not in writers:
-        training["writers"] = ("tensorboard", *writers)
-    return {"training": training}
-
-
-def _renewed_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    model = values.get("model")
-    attention = model.get("attention") if isinstance(model, Mapping) else None
-    if not isinstance(attention, Mapping) or attention.get("name") != "coverage_embedding":
-        return {}
-    renamed = {"update": "coverage_update"}  # of which ConfigDict has a method
-    attention = {renamed.get(name, name): value for name, value in attention.items()}
-    return {"model": {**model, "attention": attention}}
 
 
 def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> Any:

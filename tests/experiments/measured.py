@@ -1,13 +1,16 @@
 """Made-up measures of systems of known quality."""
 
-import json
-
 import numpy as np
 
 from attention_jax.evaluation import chrf
 from attention_jax.evaluation.bleu import FIELDS
-from experiments import disagreement, sentence_measures
+from experiments import archive, disagreement, sentence_measures
+from experiments.archive import Record
+from experiments.arrays import write_lines
 from experiments.sentence_measures import SentenceMeasure
+
+_OTHERS = ("curves", "config", "arrays", "facts")
+_TEXTS = [f"{part} {index} ." for index in range(80) for part in ("source", "target")]
 
 
 def shares(numpy_rng, measure, rate, sentences=80):
@@ -26,24 +29,32 @@ def system(numpy_rng, number=3, **rates):
     ]
 
 
-def write_record(run, measures, **results):
-    """Writes the record of a run, as if it had been trained and measured."""
-    run.record.mkdir(parents=True)
-    sentence_measures.save(
-        run.record / sentence_measures.FILE,
-        {name: measure.counts for name, measure in measures.items()},
-    )
-    texts = [f"{part} {index} ." for index in range(80) for part in ("source", "target")]
-    disagreement.save(run.shared(disagreement.TEXTS), texts)
-    outputs = [f"{run.cell} {text}" for text in texts[1::2]]
-    disagreement.save(run.record / disagreement.OUTPUTS, outputs)
+def made_record(run, measures=None, **others):
+    """Returns the record of a run, as if it had been trained and measured.
+
+    Args:
+      run: The run.
+      measures: What it is measured by.
+      others: Further results of the test split; `curves`, `config`, `arrays` by file, or facts of
+        `run.json` instead of the usual ones.
+    """
+    curves, config, arrays, facts = (others.pop(name, {}) for name in _OTHERS)
     facts = {"seed": run.seed, "commit": "c0ffee", "data": "da7a", "finished": "2026",
-             "num_parameters": 1234, "num_train_pairs": 567}  # fmt: skip
-    split = {"perplexity": 8.0, "chrf": 50.0, "length_ratio": 1.0, **results}
-    for name, value in (
-        ("config", run.resolved()), ("results", {"test": split}), ("run", facts),
-    ):  # fmt: skip
-        (run.record / f"{name}.json").write_text(json.dumps(value))
+             "num_parameters": 1234, "num_train_pairs": 567, **facts}  # fmt: skip
+    if measures is not None:
+        counts = {name: np.float32(measure.counts) for name, measure in measures.items()}
+        arrays = {sentence_measures.FILE: counts, **arrays}
+    return Record(
+        run.cell, run.seed, run.overrides, config, facts,
+        {"test": {"perplexity": 8.0, "chrf": 50.0, "length_ratio": 1.0, **others}},
+        curves, arrays, {disagreement.OUTPUTS: [f"{run.cell} {text}" for text in _TEXTS[1::2]]},
+    )  # fmt: skip
+
+
+def write_records(runs, records):
+    """Writes the records of runs, with the texts that they share."""
+    archive.add(runs[0].records, records)
+    write_lines(runs[0].shared(disagreement.TEXTS), _TEXTS)
 
 
 def translations(numpy_rng, rate, sentences=80):

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
-from experiments import disagreement
-from experiments.arrays import read_arrays
+from experiments.arrays import read_arrays, read_lines, write_lines
 
 
 @pytest.fixture
@@ -43,10 +42,18 @@ def test_a_missing_file_and_a_single_array_are_one_line(tmp_path):
 @pytest.mark.parametrize("damage", ["cut off", "flipped", "empty", "text"])
 def test_damaged_outputs_are_one_line(tmp_path, damage):
     path = tmp_path / "outputs.gz"
-    disagreement.save(path, (f"sentence {number * number}" for number in range(300)))
+    write_lines(path, (f"sentence {number * number}" for number in range(300)))
     path.write_bytes(damages(path.read_bytes())[damage])
     if damage == "empty":  # no sentence at all, which is for the caller to see
-        assert disagreement.load(path) == []
+        assert read_lines(path) == []
     else:
         with pytest.raises(RunDirectoryError, match=r"outputs.gz: expected lines of text"):
-            disagreement.load(path)
+            read_lines(path)
+
+
+def test_lines_are_read_as_they_were_written(tmp_path):
+    path = tmp_path / "outputs.gz"
+    write_lines(path, ["x", "", "ä b"])
+    assert read_lines(path) == ["x", "", "ä b"]
+    with pytest.raises(RunDirectoryError, match="none.gz: expected lines of text"):
+        read_lines(tmp_path / "none.gz")

@@ -13,6 +13,7 @@ from attention_jax.inference.gold_links import GoldLinks, compare_with_gold
 from attention_jax.inference.trained import load_run
 from attention_jax.training.run_directory import read_json
 from experiments import attention_record, disagreement, sentence_measures
+from experiments.arrays import read_arrays, read_lines
 from experiments.seeds import corpus_score
 from experiments.sentence_measures import SentenceMeasure
 from tests.runs import smoke_run
@@ -53,8 +54,9 @@ def test_text_counts_give_the_scores_of_the_corpus(split):
 def test_record_agrees_with_the_evaluation_of_the_run(run, split):
     attention_record.record(run)
     path = run.directory.path
+    counts = read_arrays(path / sentence_measures.FILE, "counts")
     found = {name: corpus_score(measure)
-             for name, measure in sentence_measures.load(path / sentence_measures.FILE).items()}
+             for name, measure in sentence_measures.from_arrays(counts, "run").items()}
     results = read_json(run.directory.results)["test"]
     assert found["bleu"] == pytest.approx(results["bleu"], abs=1e-6)
     # Forced decoding of the outputs repeats the attention with which they were found.
@@ -63,8 +65,8 @@ def test_record_agrees_with_the_evaluation_of_the_run(run, split):
     assert found["deviation"] == pytest.approx(100 * results["coverage_deviation"], abs=0.1)
     assert "aer" not in found  # nobody knows gold links of made-up data
     outputs = run.directory.predictions("test").read_text().splitlines()
-    assert disagreement.load(path / disagreement.OUTPUTS) == outputs
-    assert disagreement.load(path / disagreement.TEXTS)[0::2] == list(split.sources)
+    assert read_lines(path / disagreement.OUTPUTS) == outputs
+    assert read_lines(path / disagreement.TEXTS)[0::2] == list(split.sources)
     assert read_json(run.directory.run)["num_parameters"] > 0
 
 

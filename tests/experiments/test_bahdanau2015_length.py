@@ -1,4 +1,3 @@
-import json
 import re
 import subprocess
 import sys
@@ -6,11 +5,11 @@ import sys
 import pytest
 
 from attention_jax.evaluation.bleu import FIELDS
-from attention_jax.training.run_directory import read_json
 from experiments import bahdanau2015_length as experiment
 from experiments import seeds, sentence_bleu
 from experiments.joined_sentences import CAVEAT, NUMBERS
 from experiments.sentence_bleu import SentenceBleu
+from tests.experiments.measured import made_record, write_records
 
 SPLITS = ("test", *(f"joined_{number}" for number in NUMBERS))
 
@@ -29,16 +28,13 @@ def records(tmp_path, numpy_rng, monkeypatch):
         grid = experiment.make_grid()
         runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed in seeds]
         words = numpy_rng.integers(4, 26, 200)
+        records = []
         for run in runs:
-            run.record.mkdir(parents=True)
             share = quality[run.cell] + 0.002 * run.seed
             sentences = _sentences(numpy_rng, words, share)
-            sentence_bleu.save(run.record / sentence_bleu.FILE, dict.fromkeys(SPLITS, sentences))
-            _write(run.record / "config.json", run.resolved())
-            _write(run.record / "results.json", {"test": {"bleu": sentences.bleu}})
-            facts = {"seed": run.seed, "commit": "c0ffee", "data": "da7a", "finished": "2026",
-                     "num_parameters": 1234, "num_train_pairs": 567}  # fmt: skip
-            _write(run.record / "run.json", facts)
+            arrays = {sentence_bleu.FILE: sentence_bleu.arrays(dict.fromkeys(SPLITS, sentences))}
+            records.append(made_record(run, bleu=sentences.bleu, arrays=arrays))
+        write_records(runs, records)
         return grid, runs
 
     return make
@@ -52,10 +48,6 @@ def _sentences(numpy_rng, words, share):
         counts[:, 6 + order] = totals
         counts[:, 2 + order] = numpy_rng.binomial(totals, share ** (order + 1))
     return SentenceBleu(words, counts)
-
-
-def _write(path, value):
-    path.write_text(json.dumps(value))
 
 
 QUALITY = {"attention_all": 0.8, "attention_short": 0.7, "fixed_all": 0.6, "fixed_short": 0.5}
@@ -125,11 +117,11 @@ def test_smoke_program_trains_tabulates_and_skips(repository, python_environment
     assert "attention_short/seed0: finished in" in shown
     assert "1 of 1 finished" in shown
     run = experiment.make_grid(smoke=True).runs(tmp_path, tmp_path / "smoke_results")[0]
-    assert read_json(run.record / "config.json") == run.resolved()
+    assert run.record().config == run.resolved()
     assert set(run.results()) == set(SPLITS)
     assert run.facts()["num_train_pairs"] == 2048
     for split in SPLITS:
-        bleu = sentence_bleu.load(run.record / sentence_bleu.FILE, split).bleu
+        bleu = sentence_bleu.of_run(run, split).bleu
         assert bleu == pytest.approx(run.results()[split]["bleu"], abs=1e-6)
     page = tmp_path / "smoke_results" / f"{run.grid.name}.md"
     assert "Only 1 of 4 runs" in page.read_text()

@@ -29,7 +29,8 @@ def test_committed_page_is_what_the_committed_records_give(
     runs = [run for run in grid.runs(Path("runs"), results) if run.is_finished()]
     if not runs or not committed.exists():
         pytest.skip(f"no results of {name} are committed")
-    shutil.copytree(results / name, tmp_path / name, ignore=shutil.ignore_patterns("runs", "*.png"))
+    unread = shutil.ignore_patterns("*.zip", "*.png")
+    shutil.copytree(results / name, tmp_path / name, ignore=unread)
     for other in results.glob("*.md"):  # pages say which others there are
         shutil.copy(other, tmp_path)
     (tmp_path / committed.name).unlink()
@@ -38,3 +39,10 @@ def test_committed_page_is_what_the_committed_records_give(
     assert all((results / path.relative_to(tmp_path)).exists() for path in others)
     if (results / name / "reading.md").exists():
         assert "\n## Reading\n" in page.read_text()
+
+
+def test_results_are_a_few_files_that_take_little_room(repository):
+    files = [path for path in (repository / "docs/results").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 5_000_000
+    for folder in (repository / "docs/results").iterdir():
+        assert sum(path.parent == folder for path in files) <= 12, folder

@@ -11,8 +11,15 @@ from attention_jax.training.config import from_config_dict
 from experiments import coverage_vs_supervised as experiment
 from experiments import disagreement, seeds, sentence_measures, tables, untranslated_counts
 from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
-from experiments.training_curves import METRICS, mean_curve
-from tests.experiments.measured import alignments, characters, shares, translations, write_record
+from experiments.training_curves import mean_curve
+from tests.experiments.measured import (
+    alignments,
+    characters,
+    made_record,
+    shares,
+    translations,
+    write_records,
+)
 
 # Those of a record.
 MEASURES = {*experiment.TRANSLATION, *experiment.ALIGNMENT, *experiment.COVERAGE} - {
@@ -32,16 +39,16 @@ def records(tmp_path, numpy_rng, monkeypatch):
     grid = experiment.make_grid()
     chosen = [f"29k_{variant}" for variant in (BASE, "neural", "ce_hmm")]
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell in chosen]
+    curves = {"perplexity": {"validation": [[100, 200], [10.0, 5.0]]}}
+    made = []
     for run in runs:
         rate = 0.9 if run.cell.endswith("hmm") else 0.6
         measures = {name: shares(numpy_rng, name, 0.3) for name in sorted(MEASURES)}
         measures["bleu"] = translations(numpy_rng, 0.7)
         measures["chrf"] = characters(numpy_rng)
         measures["aer"] = measures["saer"] = alignments(numpy_rng, rate)
-        write_record(run, measures)
-        logged = [{"step": step, "split": "validation", "perplexity": 1e3 / step}
-                  for step in (100, 200)]  # fmt: skip
-        (run.record / METRICS).write_text("\n".join(map(json.dumps, logged)))
+        made.append(made_record(run, measures, curves=curves))
+    write_records(runs, made)
     return grid, runs
 
 
@@ -80,7 +87,7 @@ def test_full_size_has_records_of_its_own():
     grids = (experiment.make_grid(), experiment.make_full_grid())
     runs, full = (grid.runs(Path("runs"), Path("out")) for grid in grids)
     assert len(runs) == len(full) == 120
-    assert not {run.record for run in runs} & {run.record for run in full}
+    assert not {run.records for run in runs} & {run.records for run in full}
     assert not {run.workdir for run in runs} & {run.workdir for run in full}
     assert runs[0].arguments()[0][2] == full[0].arguments()[0][2]  # one config
 
@@ -116,7 +123,7 @@ def test_a_grid_of_which_few_pairs_are_run_first_is_described_by_its_base(
     measures = {name: shares(numpy_rng, name, 0.3) for name in sorted(MEASURES)}
     measures |= {"bleu": translations(numpy_rng, 0.7), "chrf": characters(numpy_rng)}
     measures["aer"] = measures["saer"] = alignments(numpy_rng, 0.6)
-    write_record(small, measures)
+    write_records([small], [made_record(small, measures)])
     text = experiment.write_report(grid, [small, *runs], tmp_path)[0].read_text()
     assert "2,000 updates of 64 sentences (1,000 updates with 4,000 pairs)" in text
 
@@ -154,13 +161,15 @@ def test_gains_of_two_conditions_are_compared(records, tmp_path, numpy_rng):
     grid, runs = records
     small = [run for run in grid.runs(tmp_path / "runs", tmp_path)
              if run.cell in ("4k_base", "4k_neural")]  # fmt: skip
+    made = []
     for run in small:
         rate = 0.8 if run.cell.endswith("neural") else 0.5
         measures = {name: shares(numpy_rng, name, 0.3) for name in sorted(MEASURES)}
         measures["bleu"] = translations(numpy_rng, rate)
         measures["chrf"] = characters(numpy_rng)
         measures["aer"] = measures["saer"] = alignments(numpy_rng, 0.6)
-        write_record(run, measures)
+        made.append(made_record(run, measures))
+    write_records(small, made)
     text = experiment.write_report(grid, [*runs, *small], tmp_path)[0].read_text()
     _, section = text.split("## Does less text make them matter more?")
     bleu, aer = [line for line in section.splitlines() if line.startswith("| neural coverage |")]
@@ -172,7 +181,8 @@ def test_mean_curve_refuses_other_steps(records):
     _, runs = records
     steps, values = mean_curve(runs[:2], "perplexity", "validation")
     assert steps.tolist() == [100, 200] and values.tolist() == [10.0, 5.0]
-    (runs[0].record / METRICS).write_text('{"step": 7, "split": "validation", "perplexity": 1.0}')
+    curves = {"perplexity": {"validation": [[7], [1.0]]}}
+    write_records(runs, [made_record(runs[0], curves=curves)])
     with pytest.raises(ValueError, match="at the same steps"):
         mean_curve(runs[:2], "perplexity", "validation")
 
@@ -189,11 +199,11 @@ def test_smoke_program_trains_measures_and_tabulates(repository, python_environm
     runs = [run for run in grid.runs(tmp_path, tmp_path / "smoke_results") if run.is_finished()]
     assert [run.cell for run in runs] == ["29k_penalty"]
     for run in runs:
-        measures = sentence_measures.load(run.record / sentence_measures.FILE)
+        measures = sentence_measures.of_run(run)
         assert MEASURES - {*experiment.ALIGNMENT} == measures.keys()
         bleu = seeds.corpus_score(measures["bleu"])
         assert bleu == pytest.approx(run.results()["test"]["bleu"], abs=1e-6)
-        outputs = disagreement.load(run.record / disagreement.OUTPUTS)
+        outputs = run.lines(disagreement.OUTPUTS)
         assert len(outputs) == len(measures["bleu"].counts)
     page = (tmp_path / "smoke_results" / f"{grid.name}.md").read_text()
     assert "Only 1 of 3 runs" in page

@@ -1,7 +1,5 @@
 import numpy as np
-import pytest
 
-from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_statistics
 from experiments import disagreement
 
@@ -11,21 +9,6 @@ REFERENCES = ["ein Hund rennt schnell .", "zwei Männer sitzen hier .", "sie sin
 
 def counts_of(outputs):
     return bleu_statistics(outputs, [[text] for text in REFERENCES])
-
-
-def test_save_and_load_return_the_same(tmp_path):
-    path = tmp_path / disagreement.OUTPUTS
-    disagreement.save(path, ["x", "", "ä b"])
-    assert disagreement.load(path) == ["x", "", "ä b"]
-
-
-def test_load_says_what_is_wrong(tmp_path):
-    path = tmp_path / disagreement.OUTPUTS
-    with pytest.raises(RunDirectoryError, match="expected lines of text"):
-        disagreement.load(path)
-    path.write_bytes(b"no gzip")
-    with pytest.raises(RunDirectoryError, match="expected lines of text"):
-        disagreement.load(path)
 
 
 def test_most_different_finds_where_only_one_system_is_right():

@@ -1,4 +1,3 @@
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from experiments import encoders_as_matrices as experiment
 from experiments import seeds, sentence_bleu
 from experiments.joined_sentences import CAVEAT, NUMBERS
 from experiments.sentence_bleu import SentenceBleu
-from tests.experiments.measured import alignments, translations, write_record
+from tests.experiments.measured import alignments, made_record, translations, write_records
 
 SPLITS = ("test", *(f"joined_{number}" for number in NUMBERS))
 
@@ -27,21 +26,18 @@ def records(tmp_path, numpy_rng, monkeypatch):
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     grid = experiment.make_grid()
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
+    records = []
     for run in runs:
         rate = 0.6 if run.cell == "concatenation" else 0.8
         measures = {"bleu": translations(numpy_rng, rate)}
         if run.cell != "fixed_vector":
             measures["aer"] = alignments(numpy_rng, rate)
-        write_record(run, measures)
         counts = measures["bleu"].counts
         sentences = SentenceBleu(counts[:, 0].astype(int), counts)
-        sentence_bleu.save(run.record / sentence_bleu.FILE, dict.fromkeys(SPLITS, sentences))
-        lines = [
-            {"step": step, "split": "train", "tokens_per_second": rate}
-            for step, rate in enumerate((1.0, 900.0, 2000.0))
-        ]
-        lines.insert(1, {"step": 0, "split": "validation", "nll": 1.0})
-        (run.record / experiment.METRICS).write_text("\n".join(map(json.dumps, lines)))
+        arrays = {sentence_bleu.FILE: sentence_bleu.arrays(dict.fromkeys(SPLITS, sentences))}
+        curves = {"tokens_per_second": {"train": [[0, 1, 2], [1.0, 900.0, 2000.0]]}}
+        records.append(made_record(run, measures, arrays=arrays, curves=curves))
+    write_records(runs, records)
     return grid, runs
 
 

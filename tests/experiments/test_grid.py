@@ -6,12 +6,14 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attention_jax.errors import ConfigError, RunDirectoryError
-from experiments import grid as grids
 from experiments import runner
+from experiments.arrays import read_lines, write_lines
 from experiments.grid import Grid, Run
+from experiments.records import FILES
 
 
 def make_grid(**changes):
@@ -22,7 +24,7 @@ def make_grid(**changes):
         "seeds": (0, 1),
         "overrides": {"training.num_steps": 7},
         "after": ("experiments.other",),
-        "kept": ("extra.txt",),
+        "kept": {"extra.gz": None},
     }
     return Grid(**{**fields, **changes})
 
@@ -43,7 +45,7 @@ def fill(run: Run, config=None, **facts) -> None:
     (run.workdir / "config.json").write_text(json.dumps(config))
     (run.workdir / "run.json").write_text(json.dumps({"seed": run.seed, **facts}))
     (run.workdir / "results.json").write_text(json.dumps({"test": {"bleu": 12.5}}))
-    (run.workdir / "extra.txt").write_text("extra")
+    write_lines(run.workdir / "extra.gz", ["extra", "ordinary"])
 
 
 def test_runs_compare_all_cells_before_the_second_seed(tmp_path):
@@ -54,8 +56,8 @@ def test_runs_compare_all_cells_before_the_second_seed(tmp_path):
 def test_runs_have_directories_of_their_own(tmp_path):
     runs = make_runs(tmp_path)
     assert runs[2].workdir == tmp_path / "runs" / "trial" / "a" / "seed1"
-    assert runs[2].record == tmp_path / "out" / "trial" / "runs" / "a" / "seed1"
-    assert len({path for run in runs for path in (run.workdir, run.record, run.log)}) == 12
+    assert {run.records for run in runs} == {tmp_path / "out" / "trial" / "records.zip"}
+    assert len({path for run in runs for path in (run.workdir, run.log)}) == 8
 
 
 def test_commands_train_and_go_on(tmp_path):
@@ -103,29 +105,49 @@ def test_keep_makes_a_record_that_finishes_the_run(tmp_path):
     assert run.status() == "finished"
     assert run.results() == {"test": {"bleu": 12.5}}
     assert run.scores() == {"bleu": 12.5} and run.facts()["finished"] == "now"
-    assert sorted(path.name for path in run.record.iterdir()) == sorted(
-        [*grids.RECORD, "extra.txt"]
-    )
+    assert run.lines("extra.gz") == ["extra", "ordinary"]
+    assert run.record().config == run.resolved()
+    assert run.record().overrides == run.overrides
+    with pytest.raises(RunDirectoryError, match=r"expected none.npz of a/seed0, found nothing"):
+        run.arrays("none.npz")
+    with pytest.raises(RunDirectoryError, match="expected a record of b/seed0, found none"):
+        other.facts()
+
+
+def test_a_record_has_the_arrays_and_curves_that_are_asked_for(tmp_path):
+    run = make_runs(tmp_path, kept={"counts.npz": ("a", "z")}, curves=("nll", "bleu"))[0]
+    fill(run)
+    np.savez(run.workdir / "counts.npz", a=np.arange(6.0).reshape(3, 2), b=np.ones(2))
+    logged = [
+        {"step": step, "split": "train", "nll": nll, "loss": 0.0}
+        for step, nll in ((1, 3.0), (2, 2.5), (2, 2.0))
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in logged)
+    (run.workdir / "metrics.jsonl").write_text(f'{text}{{"step": 3, "spl')
+    run.keep()
+    (found,) = run.arrays("counts.npz").items()
+    assert found[0] == "a" and found[1].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert run.record().curves == {"nll": {"train": [[1, 2], [3.0, 2.0]]}}
 
 
 def test_what_all_runs_share_is_kept_once(tmp_path):
-    runs = make_runs(tmp_path, kept=(), shared=("extra.txt",))
+    runs = make_runs(tmp_path, kept={}, shared=("extra.gz",))
     for run in runs[:2]:
         fill(run)
         run.keep()
-        assert sorted(path.name for path in run.record.iterdir()) == sorted(grids.RECORD)
-    assert runs[0].shared("extra.txt") == tmp_path / "out" / "trial" / "extra.txt"
-    assert runs[1].shared("extra.txt").read_text() == "extra"
+    assert runs[0].shared("extra.gz") == tmp_path / "out" / "trial" / "extra.gz"
+    assert read_lines(runs[1].shared("extra.gz")) == ["extra", "ordinary"]
+    assert sorted(os.listdir(tmp_path / "out" / "trial")) == ["extra.gz", "records.zip"]
 
 
-@pytest.mark.parametrize("missing", [*grids.RECORD, "extra.txt"])
+@pytest.mark.parametrize("missing", [*FILES, "extra.gz"])
 def test_keep_makes_no_part_of_a_record(tmp_path, missing):
     run, *_ = make_runs(tmp_path)
     fill(run)
     (run.workdir / missing).unlink()
     with pytest.raises(RunDirectoryError, match=missing):
         run.keep()
-    assert list(run.record.parent.iterdir()) == []
+    assert not run.records.parent.exists()
 
 
 def test_keep_reports_a_folder_that_cannot_be_written(tmp_path):
@@ -136,35 +158,36 @@ def test_keep_reports_a_folder_that_cannot_be_written(tmp_path):
         run.keep()
 
 
-def test_is_finished_refuses_the_record_of_another_config(tmp_path):
-    run, *_ = make_runs(tmp_path)
-    fill(run)
-    run.keep()
-    changed = make_runs(tmp_path, overrides={"training.num_steps": 8})[0]
-    with pytest.raises(RunDirectoryError, match="training.num_steps 7, now 8"):
-        changed.is_finished()
-
-
-def test_damaged_records_are_one_line(tmp_path):
-    run, *_ = make_runs(tmp_path)
-    fill(run)
-    run.keep()
-    (run.record / "results.json").write_text('{"validation": {}}')
-    with pytest.raises(RunDirectoryError, match="expected results of the test split, found valid"):
-        run.scores()
-    for name, read in (("results.json", run.scores), ("run.json", run.facts)):
-        (run.record / name).unlink()
-        with pytest.raises(RunDirectoryError, match=f"expected a record, found no {name} in it"):
-            read()
-
-
-def test_is_finished_takes_fields_that_the_record_does_not_know_at_their_defaults(tmp_path):
+def test_a_record_stays_whatever_the_config_would_be_now(tmp_path):
     run, *_ = make_runs(tmp_path)
     config = run.resolved()
-    del config["training"]["writers"]
+    config["training"]["a_field_of_yore"] = config["training"].pop("writers")
+    config["model"] = {"name": "of_yore"}
     fill(run, config)
     run.keep()
-    assert run.is_finished()
+    assert run.status() == "finished" and run.changes() == ""
+    changed = {"training.num_steps": 8, "model.of_tomorrow": 3}
+    renamed = make_runs(tmp_path, overrides=changed)[0]
+    assert renamed.is_finished() and renamed.scores() == {"bleu": 12.5}
+    expected = "model.of_tomorrow None, now 3; training.num_steps 7, now 8"
+    assert renamed.changes() == expected
+    assert renamed.status() == f"finished, with {expected}"
+
+
+def test_overrides_that_json_writes_otherwise_are_no_change(tmp_path):
+    run = make_runs(tmp_path, overrides={"training.writers": ("wandb",)})[0]
+    fill(run)
+    run.keep()
+    assert run.changes() == ""
+
+
+def test_results_without_the_test_split_are_one_line(tmp_path):
+    run, *_ = make_runs(tmp_path)
+    fill(run)
+    (run.workdir / "results.json").write_text('{"validation": {}}')
+    run.keep()
+    with pytest.raises(RunDirectoryError, match="results of the test split for a/seed0, found val"):
+        run.scores()
 
 
 # ---- Running -------------------------------------------------------------------------------------
@@ -201,7 +224,7 @@ def scripted(tmp_path):
         runs = []
         for run in make_runs(tmp_path):
             fill(run)
-            scripted_run = Scripted(run.grid, run.cell, run.seed, run.workdir, run.record)
+            scripted_run = Scripted(run.grid, run.cell, run.seed, run.workdir, run.records)
             run.workdir.rename(scripted_run.prepared)
             runs.append(scripted_run)
         return runs

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from experiments import luong2015_ablation as experiment
 from experiments import seeds
-from tests.experiments.measured import alignments, shares, translations, write_record
+from tests.experiments.measured import alignments, made_record, shares, translations, write_records
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +20,7 @@ def records(tmp_path, numpy_rng, monkeypatch):
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     grid = experiment.make_grid()
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
+    records = []
     for run in runs:
         rate = 0.8 if run.cell.endswith("_feed") else 0.6
         rate += 0.05 * run.cell.startswith("local_p") + 0.1 * ("_dot" in run.cell)
@@ -29,7 +30,9 @@ def records(tmp_path, numpy_rng, monkeypatch):
         if run.cell.startswith(experiment.PLACES):
             measures["aer"] = alignments(numpy_rng, rate)
             measures["match"] = shares(numpy_rng, "match", rate)
-        write_record(run, measures, perplexity=5.0 if run.cell == "base" else 4.0)
+        perplexity = 5.0 if run.cell == "base" else 4.0
+        records.append(made_record(run, measures, perplexity=perplexity))
+    write_records(runs, records)
     return grid, runs
 
 

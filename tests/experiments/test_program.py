@@ -5,7 +5,9 @@ import pytest
 from absl import flags
 
 from attention_jax.errors import UserError
-from experiments import program, teachers, untranslated
+from experiments import archive, program, teachers, untranslated
+from experiments.archive import Record
+from experiments.grid import Grid
 
 
 def grid(smoke=False):
@@ -51,3 +53,27 @@ def test_no_program_takes_flags_of_a_module_that_it_imports(defined):
     for module in (teachers, untranslated):
         assert module.program is program
     assert {"full", "jobs", "list", "tables_only"} <= set(defined) - set(flags.FLAGS)
+
+
+def make_grid(cells, seeds):
+    return Grid(name="trial", config="config.py", cells=cells, seeds=seeds)
+
+
+def test_records_of_cells_are_forgotten_and_others_stay(tmp_path):
+    runs = make_grid({"a": {}, "b": {}}, (0, 1)).runs(tmp_path, tmp_path)
+    archive.add(runs[0].records, [Record(run.cell, run.seed, {}, {}, {}, {}) for run in runs[1:]])
+    program.forget([run for run in runs if run.cell == "a"])
+    assert [run.name for run in runs if run.is_finished()] == ["b/seed0", "b/seed1"]
+    program.forget(runs[:1])
+
+
+def test_a_cell_that_has_changed_since_is_told(tmp_path):
+    grid = make_grid({"a": {"model.new": 3}}, (0,))
+    (run,) = grid.runs(tmp_path, tmp_path)
+    archive.add(run.records, [Record("a", 0, {"model.old": 3, "seed": 0}, {}, {}, {})])
+    assert program._note(run) == (
+        "a: recorded with model.new None, now 3; model.old 3, now None; --forget=a would run it "
+        "again"
+    )
+    archive.add(run.records, [Record("a", 0, run.overrides, {}, {}, {})])
+    assert program._note(run) == ""

@@ -4,6 +4,7 @@ import sacrebleu
 
 from attention_jax.errors import RunDirectoryError
 from experiments import sentence_bleu
+from experiments.arrays import read_arrays
 from experiments.sentence_bleu import SentenceBleu
 
 WORDS = "der ein Hund Mann läuft sieht rot groß auf mit".split()
@@ -60,18 +61,15 @@ def test_save_and_load_return_the_same(tmp_path, system):
     path = tmp_path / sentence_bleu.FILE
     sentence_bleu.save(path, splits)
     for name, expected in splits.items():
-        found = sentence_bleu.load(path, name)
+        found = sentence_bleu.from_arrays(read_arrays(path, "counts"), name, "run")
         np.testing.assert_array_equal(found.words, expected.words)
         np.testing.assert_array_equal(found.counts, expected.counts)
 
 
-def test_load_says_what_is_missing(tmp_path, system):
-    path = tmp_path / sentence_bleu.FILE
-    with pytest.raises(RunDirectoryError, match=sentence_bleu.FILE):
-        sentence_bleu.load(path, "test")
-    sentence_bleu.save(path, {"test": system(0.3)})
-    with pytest.raises(RunDirectoryError, match="joined_9"):
-        sentence_bleu.load(path, "joined_9")
+def test_a_split_that_is_missing_is_one_line(system):
+    found = sentence_bleu.arrays({"test": system(0.3)})
+    with pytest.raises(RunDirectoryError, match="a/seed0: expected the counts of 'joined_9'"):
+        sentence_bleu.from_arrays(found, "joined_9", "a/seed0")
 
 
 def test_concatenated_has_all_sentences(system):

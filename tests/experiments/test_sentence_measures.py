@@ -4,6 +4,7 @@ import pytest
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts
 from experiments import sentence_measures
+from experiments.arrays import read_arrays
 from experiments.seeds import corpus_score
 from experiments.sentence_measures import MEASURES, SentenceMeasure
 
@@ -33,23 +34,16 @@ def test_save_and_load_return_the_same(tmp_path, numpy_rng):
     counts = {"bleu": numpy_rng.integers(0, 9, (4, 10)), "match": numpy_rng.random((3, 2))}
     path = tmp_path / sentence_measures.FILE
     sentence_measures.save(path, counts)
-    found = sentence_measures.load(path)
+    found = sentence_measures.from_arrays(read_arrays(path, "counts"), "run")
     assert found.keys() == counts.keys()
     for name, measured in found.items():
         assert measured.measure == name
         np.testing.assert_allclose(measured.counts, counts[name], rtol=1e-6)
 
 
-def test_load_says_what_is_wrong(tmp_path):
-    path = tmp_path / sentence_measures.FILE
-    with pytest.raises(RunDirectoryError, match=sentence_measures.FILE):
-        sentence_measures.load(path)
-    path.write_bytes(b"PK")
-    with pytest.raises(RunDirectoryError, match="expected the counts of measures"):
-        sentence_measures.load(path)
-    sentence_measures.save(path, {"charm": np.zeros((1, 2))})
-    with pytest.raises(RunDirectoryError, match="found charm"):
-        sentence_measures.load(path)
+def test_a_measure_that_nobody_knows_is_one_line():
+    with pytest.raises(RunDirectoryError, match="a/seed0: expected measures, found charm"):
+        sentence_measures.from_arrays({"charm": np.zeros((1, 2))}, "a/seed0")
 
 
 def test_every_measure_says_which_way_is_better():

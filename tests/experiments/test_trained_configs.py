@@ -1,5 +1,6 @@
 """The report of what the configs reach."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -10,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
-from experiments import trained_configs
-from experiments.records import FILES, keep_record, read_record
+from experiments import archive, trained_configs
+from experiments.archive import Record
+from experiments.records import FILES, keep_record, read_record, record_of
 from experiments.trained_configs import REPORT, config_name, report, require_plain
 
 
@@ -27,10 +29,14 @@ def rename_config(run, config):
     (run / "run.json").write_text(json.dumps(made))
 
 
-def test_report_says_what_the_records_say(repository):
-    records = repository / "docs/results/configs"
-    found = {path.name: read_record(path) for path in sorted(records.glob("*"))}
-    assert (repository / REPORT).read_text() == report(found)
+def of_quickstart(run):
+    return record_of(run, "quickstart", 0, {})
+
+
+def test_report_says_what_the_records_say(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+    records = archive.load(trained_configs.RECORDS).outlines()
+    assert len(records) >= 6 and REPORT.read_text() == report(records)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +48,17 @@ def test_config_is_named_with_its_argument(run, config, name):
     assert config_name(run) == name
 
 
-def test_records_are_of_the_configs_as_they_are(repository, monkeypatch):
+def test_a_record_takes_the_place_of_the_one_of_its_config(run, repository, tmp_path, monkeypatch):
     monkeypatch.chdir(repository)
-    for record in (repository / "docs/results/configs").iterdir():
-        require_plain(record, record.name)
+    monkeypatch.setattr(trained_configs, "RECORDS", tmp_path / archive.FILE)
+    before = [Record(name, seed, {}, {"of": "yore"}, {}, {}) for name, seed in
+              (("another", 5), ("quickstart", 5))]  # fmt: skip
+    archive.add(trained_configs.RECORDS, before)
+    trained_configs.keep(run)
+    found = archive.load(trained_configs.RECORDS)
+    assert list(found) == [("another", 5), ("quickstart", 0)]
+    assert found["another", 5].config == {"of": "yore"}
+    assert found["quickstart", 0].results == of_quickstart(run).results
 
 
 def test_a_run_with_changes_is_refused(run, repository, monkeypatch):
@@ -104,23 +117,21 @@ def test_a_record_that_cannot_be_written_is_one_line(run, tmp_path):
         keep_record(run, tmp_path / "record")
 
 
-def test_files_among_the_records_are_none(run, tmp_path, monkeypatch):
-    rename_config(run, "configs/a.py")
-    shutil.copytree(run, tmp_path / "records" / "a")
-    (tmp_path / "records" / ".DS_Store").write_text("of a file manager")
-    monkeypatch.setattr(trained_configs, "RECORDS", tmp_path / "records")
+def test_a_page_links_to_the_configs(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(trained_configs, "RECORDS", tmp_path / archive.FILE)
+    archive.add(trained_configs.RECORDS, [record_of(run, "a-b", 0, {})])
     monkeypatch.setattr(trained_configs, "REPORT", tmp_path / "report.md")
     flags = SimpleNamespace(FLAGS=SimpleNamespace(run=[]))
     monkeypatch.setattr(trained_configs, "flags", flags)
     trained_configs.main()
-    assert "[a](records/a)" in (tmp_path / "report.md").read_text()
+    assert "[a-b](../../configs/a.py)" in (tmp_path / "report.md").read_text()
 
 
 def test_metrics_stand_under_their_kind_of_task(run):
-    record = read_record(run)
-    text = report({"quickstart": record})
+    record = of_quickstart(run)
+    text = report([record])
     assert "Pronunciation" in text and "Translation" not in text
-    assert f"{record['results.json']['test']['wer_no_stress']:.2f}" in text
+    assert f"{record.results['test']['wer_no_stress']:.2f}" in text
 
 
 def test_no_record_is_one_line(repository, tmp_path):
@@ -136,7 +147,6 @@ def test_no_record_is_one_line(repository, tmp_path):
 
 
 def test_a_language_model_has_a_perplexity_only(run):
-    record = read_record(run)
-    record["results.json"]["test"] = {"perplexity": 21.5, "accuracy": 0.4, "step": 7}
-    text = report({"transformer_lm": record})
+    results = {"test": {"perplexity": 21.5, "accuracy": 0.4, "step": 7}}
+    text = report([dataclasses.replace(of_quickstart(run), results=results)])
     assert "Language models" in text and "Pronunciation" not in text and "| 21.50 | 0.40 |" in text

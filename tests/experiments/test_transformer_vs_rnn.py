@@ -1,10 +1,9 @@
-import json
 
 import pytest
 
 from experiments import seeds
 from experiments import transformer_vs_rnn as experiment
-from tests.experiments.measured import alignments, translations, write_record
+from tests.experiments.measured import alignments, made_record, translations, write_records
 
 
 @pytest.fixture(autouse=True)
@@ -25,22 +24,19 @@ def test_write_report_compares_both(tmp_path, numpy_rng, monkeypatch, is_aligned
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     grid = experiment.make_grid()
     runs = grid.runs(tmp_path / "runs", tmp_path)
+    records = []
     for run in runs:
         rate = 0.6 if run.cell == "recurrent" else 0.8
         measures = {"bleu": translations(numpy_rng, rate)}
         if is_aligned:
             measures["aer"] = alignments(numpy_rng, rate)
-        write_record(run, measures)
-        took = 30.0 * (run.seed + 2)
-        lines = [
-            {"step": 1, "split": "train", "steps_per_second": 10.0, "seconds/compute": took},
-            {"step": 2, "split": "train", "steps_per_second": 9.0, "seconds/compute": 5000.0},
-            {"step": 2, "split": "train", "steps_per_second": 10.0, "seconds/compute": took},
-            {"step": 1, "split": "validation", "nll_per_sentence": 20.0},
-            {"step": 2, "split": "validation", "nll_per_sentence": 10.0},
-        ]
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        (run.record / experiment.METRICS).write_text(text)
+        curves = {
+            "steps_per_second": {"train": [[1, 2], [10.0, 10.0]]},
+            "seconds/compute": {"train": [[1, 2], [30.0 * (run.seed + 2)] * 2]},
+            "nll_per_sentence": {"validation": [[1, 2], [20.0, 10.0]]},
+        }
+        records.append(made_record(run, measures, curves=curves, config=run.resolved()))
+    write_records(runs, records)
     page, plot = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text

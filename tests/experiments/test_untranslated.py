@@ -2,7 +2,9 @@ import pytest
 
 from attention_jax.data.tasks import Texts
 from attention_jax.inference.dropped_words import MAX_WORDS, dropped_word_counts
-from experiments import coverage_vs_supervised, disagreement, untranslated_counts
+from experiments import archive, coverage_vs_supervised, disagreement, untranslated_counts
+from experiments.archive import Record
+from experiments.arrays import write_lines
 from experiments.seeds import corpus_score
 
 DICTIONARY = {"red": "rot", "old": "alt", "dog": "Hund", "cat": "Katze", "runs": "rennt",
@@ -22,11 +24,11 @@ def test_untranslated_counts_what_the_outputs_leave_out(tmp_path, repository, mo
     grid = coverage_vs_supervised.make_grid()
     whole, short = [run for run in grid.runs(tmp_path, tmp_path) if run.cell == "29k_base"][:2]
     lines = [text for source in SOURCES for text in (source, translated(source))]
-    disagreement.save(whole.shared(disagreement.TEXTS), lines)
+    write_lines(whole.shared(disagreement.TEXTS), lines)
     for run, words in ((whole, slice(None)), (short, slice(1, None))):
         outputs = [translated(source, words) for source in SOURCES]
-        run.record.mkdir(parents=True)
-        disagreement.save(run.record / disagreement.OUTPUTS, outputs)
+        its = Record(run.cell, run.seed, {}, {}, {}, {}, lines={disagreement.OUTPUTS: outputs})
+        archive.add(run.records, [its])
     targets = [translated(source) for source in SOURCES]
     train = Texts(SOURCES, targets, [[target] for target in targets], list(range(len(SOURCES))))
     path = tmp_path / untranslated_counts.FILE

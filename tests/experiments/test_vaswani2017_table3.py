@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import jax
@@ -8,8 +7,7 @@ from attention_jax.models import build_model
 from attention_jax.training.config import changed_fields, from_config_dict
 from experiments import seeds, tables
 from experiments import vaswani2017_table3 as experiment
-from experiments.training_curves import METRICS
-from tests.experiments.measured import translations, write_record
+from tests.experiments.measured import made_record, translations, write_records
 
 
 @pytest.fixture(autouse=True)
@@ -78,14 +76,15 @@ def test_write_report_has_our_numbers_beside_the_papers(tmp_path, numpy_rng, mon
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     grid = experiment.make_grid()
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.seed < 2]
+    records = []
     for run in runs:
         rate = 0.5 if run.cell == "heads_1" else 0.8
-        write_record(run, {"bleu": translations(numpy_rng, rate)}, perplexity=5.0)
-        facts = json.loads((run.record / "run.json").read_text())
-        (run.record / "run.json").write_text(json.dumps({**facts, "num_parameters": 2_345_678}))
-        looks = [{"step": step, "split": "validation", "perplexity": value}
-                 for step, value in ((4000, 8.0), (4500, 7.0 if run.seed else 7.4))]  # fmt: skip
-        (run.record / METRICS).write_text("".join(f"{json.dumps(look)}\n" for look in looks))
+        looks = [[4000, 4500], [8.0, 7.0 if run.seed else 7.4]]
+        records.append(made_record(
+            run, {"bleu": translations(numpy_rng, rate)}, perplexity=5.0,
+            facts={"num_parameters": 2_345_678}, curves={"perplexity": {"validation": looks}},
+        ))  # fmt: skip
+    write_records(runs, records)
     page, plot = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert plot.exists() and f"({plot.relative_to(tmp_path)})" in text

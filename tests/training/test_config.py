@@ -105,26 +105,6 @@ def test_from_config_dict_names_what_is_wrong(groups, words):
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("training", "writers"),
-    [
-        ({"tensorboard": False}, ()),
-        ({"tensorboard": True}, ("tensorboard",)),
-        ({"tensorboard": True, "writers": ("wandb",)}, ("tensorboard", "wandb")),
-        ({"tensorboard": True, "writers": ("wandb", "tensorboard")}, ("wandb", "tensorboard")),
-    ],
-)
-def test_configs_from_before_there_were_several_writers_are_read(training, writers):
-    config = from_config_dict(_values(training={"num_steps": 5, **training}))
-    assert config.training.writers == writers
-
-
-def test_configs_of_coverage_embeddings_from_before_their_field_was_renamed_are_read():
-    attention = {"name": "coverage_embedding", "update": "subtract"}
-    config = from_config_dict(_values(model={"name": "rnn_seq2seq", "attention": attention}))
-    assert config.model.attention.coverage_update == "subtract"
-
-
 def test_total_steps_counts_updates_or_passes():
     steps = from_config_dict(_values()).training
     epochs = dataclasses.replace(steps, num_steps=None, num_epochs=2.5)
