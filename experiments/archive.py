@@ -104,8 +104,7 @@ class Archive(Mapping[Key, Record]):
 
     def __getitem__(self, key: Key) -> Record:
         """Returns the record of a run, with its arrays and lines."""
-        arrays, lines = self._arrays, self._lines
-        return Record(**self._runs[key], arrays=arrays.get(key, {}), lines=lines.get(key, {}))
+        return Record(**self._runs[key], arrays=self.arrays(key), lines=self.lines(key))
 
     def __iter__(self) -> Iterator[Key]:
         """Yields the keys of all runs."""
@@ -126,6 +125,14 @@ class Archive(Mapping[Key, Record]):
     def outlines(self) -> list[Record]:
         """Returns all records without their arrays and lines."""
         return [self.outline(key) for key in self]
+
+    def arrays(self, key: Key) -> Mapping[str, Arrays]:
+        """Returns the arrays of a run by file and name."""
+        return self._arrays.get(key, {})
+
+    def lines(self, key: Key) -> Mapping[str, Sequence[str]]:
+        """Returns the lines of a run by file."""
+        return self._lines.get(key, {})
 
     @functools.cached_property
     def _arrays(self) -> dict[Key, dict[str, dict[str, np.ndarray]]]:

@@ -246,11 +246,11 @@ class Run:
         Raises:
           RunDirectoryError: If the record has none.
         """
-        return self._kept(self._records()[self.cell, self.seed].arrays, file)
+        return self._kept(self._records().arrays((self.cell, self.seed)), file)
 
     def lines(self, file: str) -> Sequence[str]:
         """Returns the lines of a text that the run has left, from the record; as for `arrays`."""
-        return self._kept(self._records()[self.cell, self.seed].lines, file)
+        return self._kept(self._records().lines((self.cell, self.seed)), file)
 
     def _records(self) -> archive.Archive:
         records = archive.load(self.records)

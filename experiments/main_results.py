@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from experiments import (
+    archive,
     bahdanau2015_length,
     coverage_vs_supervised,
     luong2015_ablation,
@@ -17,7 +18,6 @@ from experiments import (
     transformer_vs_rnn,
 )
 from experiments.grid import Run
-from experiments.records import read_record
 
 RESULTS = Path("docs/results")
 
@@ -93,12 +93,13 @@ def _reached(comparison: Comparison) -> str:
 def _measures(run: Run) -> Mapping[str, seeds.Sentences]:
     """Reads what was counted in each test sentence: all measures, or what BLEU is made of."""
     if sentence_measures.FILE in run.grid.kept:
-        return sentence_measures.load(run.record / sentence_measures.FILE)
-    return {"bleu": sentence_bleu.load(run.record / sentence_bleu.FILE, "test")}
+        return sentence_measures.of_run(run)
+    return {"bleu": sentence_bleu.of_run(run, "test")}
 
 
 def _pronunciation() -> tuple[str, str, str]:
-    scores = read_record(RESULTS / "configs" / "g2p_cmudict")["results.json"]["test"]
+    record = archive.load(RESULTS / "configs" / archive.FILE).outline(("g2p_cmudict", 0))
+    scores = record.results["test"]
     numbers = (
         f"phoneme error rate {scores['per_no_stress']:.2f} %, word error rate "
         f"{scores['wer_no_stress']:.2f} %, without stress"
