@@ -2,7 +2,8 @@
 
 Every part of the package that is driven by a config declares a frozen dataclass whose fields are
 made by `setting`; `typed` turns a mapping, or a ConfigDict (which is no `Mapping`), into that
-dataclass and names the field, what was expected and what was found when it cannot.
+dataclass and names the field, what was expected and what was found when it cannot. The dataclass
+itself refuses what its settings do not accept, so that code that makes one by hand is told, too.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from attention_jax.errors import ConfigError, quoted
+from attention_jax.errors import ConfigError, SettingError, quoted
 
 T = TypeVar("T")
 _REQUIRED = dataclasses.MISSING
@@ -59,10 +60,71 @@ def setting(
     metadata = {name: value for name, value in limits.items() if value is not None}
     if named is not None and isinstance(default, dict):
         factory = functools.partial(_named, named, default, "default")
-        return dataclasses.field(default_factory=factory, metadata=metadata)
-    if isinstance(default, dict | list):
-        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+        field = dataclasses.field(default_factory=factory, metadata=metadata)
+    elif isinstance(default, dict | list):
+        field = dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
+    else:
+        field = dataclasses.field(default=default, metadata=metadata)
+    field.__class__ = _Setting
+    return field
+
+
+class _Setting(dataclasses.Field):
+    """A field whose class checks its values whenever one is made."""
+
+    __slots__ = ()
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Puts the check before what the class does after its values were set."""
+        super().__set_name__(owner, name)
+        after = getattr(owner, "__post_init__", None)
+        if hasattr(after, "checks_settings"):
+            return
+
+        def __post_init__(self: Any) -> None:  # noqa: N807  (the name that dataclasses call)
+            check_settings(self)
+            if after is not None:
+                after(self)
+
+        __post_init__.checks_settings = True
+        owner.__post_init__ = __post_init__
+
+
+def check_settings(config: Any) -> None:
+    """Checks a config's own values as `typed` does those of a mapping.
+
+    Groups check themselves. An int stands for a float.
+
+    Raises:
+      SettingError: Naming the field, what was expected and what was found.
+    """
+    hints = _hints(type(config))
+    try:
+        for field in dataclasses.fields(config):
+            if isinstance(field, _Setting):
+                _check(hints[field.name], getattr(config, field.name), field.metadata, field.name)
+    except ConfigError as error:
+        raise SettingError(str(error)) from None
+
+
+_hints = functools.cache(typing.get_type_hints)
+
+
+def _check(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> None:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is not None or type(None) not in arguments:
+            _check(arguments[0], value, limits, where)
+    elif origin is tuple and isinstance(value, tuple):
+        kinds = arguments[:1] * len(value) if arguments[1:] == (Ellipsis,) else arguments
+        if len(kinds) != len(value):
+            raise ConfigError(f"{where}: expected {len(kinds)} values, found {len(value)}")
+        for index, (kind, item) in enumerate(zip(kinds, value, strict=True)):
+            _check(kind, item, limits, f"{where}[{index}]")
+    elif origin is tuple:
+        raise ConfigError(f"{where}: expected a tuple, found {quoted(value)}")
+    elif "named" not in limits and hint in (bool, int, float, str):
+        _check_limits(_scalar(hint, value, where), limits, where)
 
 
 def typed(cls: type[T], values: Any, where: str = "config") -> T:

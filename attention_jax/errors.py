@@ -40,6 +40,10 @@ class ConfigError(UserError):
     """A config field is unknown, of the wrong type, or has an impossible value."""
 
 
+class SettingError(ConfigError, ValueError):
+    """A config dataclass was given an impossible value, by code that knows not where it stands."""
+
+
 class DataError(UserError):
     """A data file is missing, malformed, or not what its checksum says."""
 

@@ -1,16 +1,21 @@
 """Configs: mappings become frozen dataclasses, and every mistake is one clear line."""
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
+import re
+import typing
 from typing import Any
 
+import jaxtyping
 import ml_collections
 import pytest
 
 import attention_jax
 from attention_jax.configuration import plain, setting, typed, unknown_name
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, SettingError
+from attention_jax.layers.mechanisms import multi_head
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,24 +139,116 @@ def test_unknown_name_suggests_the_nearest():
     assert unknown_name("a.b", "length", []) == "a.b: no such field; none is expected there"
 
 
-def test_no_field_is_called_as_a_method_of_config_dict():
-    """From the command line it could not be told from the method, such as `update`."""
+@functools.cache
+def config_classes():
+    """Every dataclass of the package."""
     modules = [
         importlib.import_module(module.name)
         for module in pkgutil.walk_packages(attention_jax.__path__, "attention_jax.")
     ]
-    classes = {
+    return {
         thing
         for module in modules
         for thing in vars(module).values()
         if isinstance(thing, type) and dataclasses.is_dataclass(thing)
     }
+
+
+def test_no_field_is_called_as_a_method_of_config_dict():
+    """From the command line it could not be told from the method, such as `update`."""
     fields = {
         (config.__module__, field.name)
-        for config in classes
+        for config in config_classes()
         for field in dataclasses.fields(config)
         if field.metadata
     }
     assert len(fields) > 150
     methods = dir(ml_collections.ConfigDict)
     assert [field for field in fields if field[1] in methods] == []
+
+
+def wrong_values(field):
+    """Yields what a field's limits, or its type, do not accept."""
+    limits = field.metadata
+    for name, step in (("at_least", -1), ("above", 0), ("at_most", 1), ("below", 0)):
+        if name in limits:
+            yield limits[name] + step
+    if "choices" in limits:
+        yield "no such choice"
+    if isinstance(field.default, bool | int | float):
+        yield "text"
+        yield None
+    if isinstance(field.default, float):
+        yield float("nan")
+    if isinstance(field.default, int) and not isinstance(field.default, bool):
+        yield 1.5
+
+
+def accepts(config, name, value):
+    """Whether a class does, or blames another field; its own checks come later than this."""
+    hints, some = typing.get_type_hints(config), {int: 8, float: 0.5, str: "some", bool: True}
+    needed = {
+        field.name: some.get(hints[field.name])
+        for field in dataclasses.fields(config)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    try:
+        config(**{**needed, name: value})
+    except SettingError as error:
+        return not re.match(rf"{name}: expected .*, found", str(error))
+    return True
+
+
+@pytest.fixture
+def unchecked():
+    """As outside of tests, nothing else checks types."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def test_every_config_class_refuses_wrong_values_itself(unchecked):
+    tried = [
+        (config, field.name, value)
+        for config in config_classes()
+        for field in dataclasses.fields(config)
+        if "setting" in type(field).__name__.lower()
+        for value in wrong_values(field)
+    ]
+    assert len(tried) > 500 and multi_head.Config in {config for config, *_ in tried}
+    assert [one for one in tried if accepts(*one)] == []
+
+
+def test_a_config_class_accepts_what_a_config_may_say(unchecked):
+    found = Outer(1, limit=None, steps=(1, 2), pair=(0, 1))
+    assert found.steps == (1, 2) and Outer(1, limit=2).limit == 2
+    for fields, message in (
+        ({"limit": 1}, "limit: expected at least 2, found 1"),
+        ({"kind": "grus"}, "kind: expected one of 'gru', 'lstm', found 'grus' .did you mean 'gru'"),
+        ({"pair": (0.5,)}, "pair: expected 2 values, found 1"),
+        ({"pair": (0.5, "x")}, r"pair\[1\]: expected float, found 'x'"),
+        ({"steps": [1]}, r"steps: expected a tuple, found \[1\]"),
+        ({"flag": 1}, "flag: expected bool, found 1"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{message}"):
+            Outer(1, **fields)
+        with pytest.raises(ValueError, match=f"^{message}"):
+            dataclasses.replace(Outer(1), **fields)
+    with pytest.raises(ValueError, match="flag: expected only with 'gru'"):
+        Outer(1, flag=True, kind="lstm")
+
+
+def test_a_config_class_of_another_checks_both():
+    @dataclasses.dataclass(frozen=True)
+    class More(Inner):
+        more: int = setting(1, at_least=1)
+
+        def __post_init__(self):
+            super().__post_init__()
+            if self.more > 8:
+                raise ValueError("more: expected less")
+
+    assert More(2, more=3).more == 3
+    for fields in ({"size": 0}, {"more": 0}, {"more": 9}):
+        with pytest.raises(ValueError, match="expected"):
+            More(**fields)

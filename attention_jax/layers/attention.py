@@ -16,7 +16,7 @@ from attention_jax.ops.attend import attend, init_state, make_memory, observe
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Mechanism:
     """A mechanism ready to attend: pure functions of its parameters, heads included.
 
@@ -25,17 +25,23 @@ class Mechanism:
     The weights and scores that come out are the heads' mean, or those of the one head that stands
     for all; `aux["head_weights"]` (`*B T H S`) holds each head's weights.
 
+    Mechanisms that were built of equal configs and sizes are equal and have one hash, so that a
+    function under `jit` that takes one as a static argument is compiled once for all of them.
+
     Attributes:
       parts: Spec and parameters of one head.
       num_heads: How many heads there are.
       context_dim: Depth of its contexts.
       alignment_head: The head whose weights stand for all heads', or None for their mean.
+      built: What `build` made of what: (config and sizes, the parts). Parts that took the place of
+        these equal themselves alone.
     """
 
     parts: MechanismParts
     num_heads: int
     context_dim: int
     alignment_head: int | None = None
+    built: tuple[Any, MechanismParts] | None = None
 
     @classmethod
     def build(
@@ -54,6 +60,7 @@ class Mechanism:
           ValueError: If a depth cannot be split into the heads, or a size is missing.
         """
         num_heads = getattr(config, "num_heads", 1)
+        made_of = (config, query_dim, key_dim, value_dim, tuple(sorted(sizes.items())))
         depths = {"query": query_dim, "key": key_dim, "value": value_dim}
         sizes = {"value_dim": value_dim, "place": "cross", **sizes}
         if not getattr(find_mechanism(config.name), "PROJECTS", False):
@@ -66,7 +73,23 @@ class Mechanism:
             query_dim, key_dim = query_dim // num_heads, key_dim // num_heads
         parts = build_parts(config, query_dim, key_dim, sizes)
         context_dim = value_dim if parts.context_dim is None else parts.context_dim
-        return cls(parts, num_heads, context_dim)
+        return cls(parts, num_heads, context_dim, built=(made_of, parts))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both do the same, as far as can be told without running them."""
+        if not isinstance(other, Mechanism):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        """Of what tells mechanisms apart."""
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        made_of, parts = self.built or (None, None)
+        what = made_of if parts is self.parts else id(self.parts)
+        return what, self.num_heads, self.context_dim, self.alignment_head
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -175,13 +198,26 @@ class Mechanism:
         memory: Memory,
         state: State | None = None,
         *,
+        mask: Bool[Array, "*#B #T S"] | Bool[Array, "*#B #H #T S"] | None = None,
+        bias: Float[Array, "*#B #T S"] | Float[Array, "*#B #H #T S"] | None = None,
         rng: Array | None = None,
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
-        """Answers queries `*B T Dq`; see `ops.attend.attend` for the keywords."""
+        """Answers queries `*B T Dq`; see `ops.attend.attend` for the keywords.
+
+        A mask or a bias with one axis more than the queries has, `*B H T S`, is of each head.
+        """
         axis = query.ndim - 2
         memory = self._with_batch_axes(memory, axis)
+        given = {"mask": mask, "bias": bias}
+        by_head = {
+            name: self._by_head(name, row, axis)
+            for name, row in given.items()
+            if row is not None and row.ndim > axis + 2
+        }
+        call |= {name: row for name, row in given.items() if name not in by_head}
         if not self._has_head_axis:
+            call |= {name: row[0] for name, row in by_head.items()}
             return attend(self.parts.spec, params, query, memory, state, rng=rng, **call)
         state = self.init_state(params, memory) if state is None else state
         heads, part = self.parts.heads, None
@@ -190,11 +226,12 @@ class Mechanism:
         rngs = None if rng is None else jax.random.split(rng, self.num_heads)
 
         def one_head(shared: Params, own: Any, memory: Memory, state: State, part: Any) -> Any:
-            own, rng = own
+            own, rng, rows = own
             params, asked = {**shared, **own}, query if part is None else part
-            return attend(self.parts.spec, params, asked, memory, state, rng=rng, **call)
+            more = {**call, **rows, "rng": rng}
+            return attend(self.parts.spec, params, asked, memory, state, **more)
 
-        own = (self._of_queries(params), rngs)
+        own = (self._of_queries(params), rngs, by_head)
         output, state = self._over_heads(one_head, params, own, memory, axis, state, part)
         context = jnp.moveaxis(output.context, axis, -2)
         if heads is None:
@@ -222,7 +259,8 @@ class Mechanism:
         query: Float[Array, "*B T Dq"],
         memory: Memory,
         state: State,
-        **call: Any,
+        *,
+        positions: Int[Array, "T"] | None = None,
     ) -> tuple[AttentionOutput, State]:
         """Does what `attend` does, mapped over the batch axes from outside.
 
@@ -231,7 +269,7 @@ class Mechanism:
         where it is as small as the queries, but most of the time for one query beside a cache.
         """
         if query.ndim == 2:
-            return self.attend(params, query, memory, state, **call)
+            return self.attend(params, query, memory, state, positions=positions)
         shared = jax.tree.map(lambda leaf: leaf.shape[0] != query.shape[0], (memory, state))
         rest = jax.tree.map(
             lambda leaf, is_shared: leaf[0] if is_shared else leaf, (memory, state), shared
@@ -239,7 +277,7 @@ class Mechanism:
         axes = jax.tree.map(lambda is_shared: None if is_shared else 0, shared)
 
         def one_row(query: Array, memory: Memory, state: State) -> tuple[AttentionOutput, State]:
-            return self.attend_row_by_row(params, query, memory, state, **call)
+            return self.attend_row_by_row(params, query, memory, state, positions=positions)
 
         return jax.vmap(one_row, (0, *axes))(query, *rest)
 
@@ -280,6 +318,16 @@ class Mechanism:
             ),
             found,
         )
+
+    def _by_head(self, name: str, rows: Array, axis: int) -> Array:
+        """Turns `*B H T S` into one `*B T S` for each head, on a leading axis."""
+        if rows.ndim > axis + 3 or rows.shape[axis] not in (1, self.num_heads):
+            raise ValueError(
+                f"{name}: expected one for all heads, of {axis + 2} axes, or one for each of "
+                f"{self.num_heads} heads, on the third axis from the end, found shape {rows.shape}"
+            )
+        every = (*rows.shape[:axis], self.num_heads, *rows.shape[axis + 1 :])
+        return jnp.moveaxis(jnp.broadcast_to(rows, every), axis, 0)
 
     def _with_batch_axes(self, memory: Memory, number: int) -> Memory:
         """Gives a memory that all rows share axes of one, so that its slots stand as theirs do."""
@@ -343,7 +391,8 @@ class Attention(nn.Module):
         keys: Float[Array, "*B S Dk"] | None = None,
         aux: Mapping[str, Array] | None = None,
         observed: Mapping[str, Array] | None = None,
-        query_mask: Bool[Array, "*#B #T S"] | None = None,
+        query_mask: Bool[Array, "*#B #T S"] | Bool[Array, "*#B #H #T S"] | None = None,
+        slot_positions: Int[Array, "S"] | None = None,
         **call: Any,
     ) -> tuple[AttentionOutput, State]:
         """Attends from `query` (`*B T Dq`) over `values` (`*B S Dv`).
@@ -358,8 +407,10 @@ class Attention(nn.Module):
           observed: What came before each query, such as `written_word` `*B T E`, for mechanisms
             that observe it.
           query_mask: `*B T S` or `T S`, True where a query may read a slot; restricts `mask`
-            further, such as to the past.
-          **call: `bias`, `positions`, `rng`, `train` and `is_fused` of `ops.attend.attend`.
+            further, such as to the past; `*B H T S` for each head.
+          slot_positions: Index of every slot in its sequence; 0 .. S-1 if not given.
+          **call: `bias`, `positions` (of the queries), `rng`, `train` and `is_fused` of
+            `ops.attend.attend`.
 
         Returns:
           (output, state).
@@ -376,7 +427,9 @@ class Attention(nn.Module):
                 "none"
             )
         params = declare(self, mechanism.parameters, self.initialization)
-        memory = mechanism.make_memory(params, keys, values, mask, **(aux or {}))
+        memory = mechanism.make_memory(
+            params, keys, values, mask, slot_positions, **(aux or {})
+        )
         return mechanism.attend(
             params, query, memory, state, observed=observed, mask=query_mask, **call
         )

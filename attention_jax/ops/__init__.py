@@ -14,12 +14,14 @@ from attention_jax.ops.attend import (
 from attention_jax.ops.bands import (
     Band,
     Blocks,
+    has_blocks,
     in_blocks,
     join,
     reach,
     rows_of_blocks,
     split_memory,
     split_queries,
+    within_band,
 )
 from attention_jax.ops.convolutions import average_window, convolve, gated_linear_unit
 from attention_jax.ops.custom_gradients import with_backward
@@ -40,7 +42,16 @@ from attention_jax.ops.normalizers import (
     sparsemax,
     sparsemax_normalizer,
 )
-from attention_jax.ops.positions import alibi_slopes, rotate, sinusoidal_positions, slot_offsets
+from attention_jax.ops.positions import (
+    alibi_slopes,
+    at_indices,
+    first_position,
+    positions_of_slots,
+    rotate,
+    sinusoidal_positions,
+    slot_offsets,
+    slots_at,
+)
 from attention_jax.ops.precision import for_sums, sum_type
 from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.ops.recurrent import (
@@ -76,6 +87,7 @@ from attention_jax.ops.windows import (
     gather_window,
     scatter_window,
     window_around,
+    window_indices,
 )
 
 __all__ = [
@@ -94,6 +106,7 @@ __all__ = [
     "add_bias",
     "additive_scores",
     "alibi_slopes",
+    "at_indices",
     "attend",
     "attend_sharded",
     "average_values",
@@ -106,6 +119,7 @@ __all__ = [
     "dot_scores",
     "entmax15",
     "entmax15_normalizer",
+    "first_position",
     "for_sums",
     "fused_dot_context",
     "gated_linear_unit",
@@ -115,6 +129,7 @@ __all__ = [
     "general_scores",
     "gru_reset_before_step",
     "gru_step",
+    "has_blocks",
     "in_blocks",
     "init_state",
     "join",
@@ -131,6 +146,7 @@ __all__ = [
     "neighbourhood",
     "neural_coverage",
     "observe",
+    "positions_of_slots",
     "previous_weights",
     "project_general_keys",
     "query_position",
@@ -147,6 +163,7 @@ __all__ = [
     "sinusoidal_positions",
     "slot_offsets",
     "slot_positions",
+    "slots_at",
     "softmax_normalizer",
     "sparsemax",
     "sparsemax_normalizer",
@@ -156,6 +173,8 @@ __all__ = [
     "take_slots",
     "time_major",
     "window_around",
+    "window_indices",
     "with_backward",
+    "within_band",
     "zero_padding",
 ]

@@ -16,11 +16,13 @@ from jaxtyping import Array, Bool, Float, Int
 from attention_jax.ops import bands
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
+from attention_jax.ops.positions import positions_of_slots
 from attention_jax.ops.windows import (
     WindowFunction,
     gather_from_rows,
     gather_window,
     scatter_window,
+    window_indices,
 )
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
@@ -150,14 +152,18 @@ def make_memory(
       keys: What queries are compared with.
       values: What is averaged.
       mask: True where a slot may be attended to.
-      positions: Index of every slot in its sequence; 0 .. S-1 if not given.
+      positions: Index of every slot in its sequence, in any order, each index once; 0 .. S-1 if
+        not given.
       **aux: Arrays that the mechanism needs beside these.
 
     Returns:
       A memory with projected keys and with zeros at padding, whatever stood there.
     """
+    if positions is None:
+        positions = jnp.arange(keys.shape[-2])
+    else:  # beside the mask, with its axes, so that a memory's arrays can be mapped over alike
+        aux = {**aux, "positions": jnp.broadcast_to(positions, mask.shape)}
     memory = Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
-    positions = jnp.arange(keys.shape[-2]) if positions is None else positions
     memory = spec.prepare(params, memory, positions)
     return dataclasses.replace(
         memory,
@@ -250,11 +256,13 @@ def attend(
       (output, state after the last query).
 
     Raises:
-      ValueError: If there are several queries and what comes between them is not given.
+      ValueError: If there are several queries and what comes between them is not given, or if a
+        mask or a bias is not of these queries and slots.
     """
     num_queries = query.shape[-2]
     state = init_state(spec, params, memory) if state is None else state
     positions = jnp.arange(num_queries) if positions is None else positions
+    _check_rows(query, memory, mask=mask, bias=bias)
     query = spec.prepare_query(params, query, positions)
     if bias is not None:
         allowed = bias != -jnp.inf
@@ -269,6 +277,18 @@ def attend(
     if spec.observes and told is None:
         raise ValueError("observed: expected what comes between several queries, found none")
     return _answer_in_turn(spec, params, memory, state, steps, positions, **call)
+
+
+def _check_rows(query: Array, memory: Memory, **rows: Array | None) -> None:
+    """Raises `ValueError` for what would give the output axes that queries and slots have not."""
+    batch = jnp.broadcast_shapes(query.shape[:-2], memory.mask.shape[:-1])
+    full = (*batch, query.shape[-2], memory.mask.shape[-1])
+    for name, row in rows.items():
+        if row is None:
+            continue
+        fits = zip(reversed(row.shape), reversed(full), strict=False)
+        if row.ndim > len(full) or not all(size in (1, of) for size, of in fits):
+            raise ValueError(f"{name}: expected a shape that fits {full}, found {row.shape}")
 
 
 def _answer_next(
@@ -403,22 +423,23 @@ def _answer_in_window(
     """Gives every query a small memory of its own, and attends to that."""
     size = memory.mask.shape[-1]
     window = spec.window(params, query, memory, positions)
+    index = window_indices(memory, window)
     output = _answer(
         dataclasses.replace(spec, window=None),
         params,
         query[..., None, :],
         gather_window(memory, window),
         {},
-        None if mask is None else gather_from_rows(mask, window.slots)[..., None, :],
-        None if bias is None else gather_from_rows(bias, window.slots)[..., None, :],
+        None if mask is None else gather_from_rows(mask, index)[..., None, :],
+        None if bias is None else gather_from_rows(bias, index)[..., None, :],
         positions[:, None],
         is_fused=False,
         **call,
     )
     return AttentionOutput(
         output.context[..., 0, :],
-        scatter_window(output.weights[..., 0, :], window.slots, size),
-        scatter_window(output.scores[..., 0, :], window.slots, size),
+        scatter_window(output.weights[..., 0, :], index, size),
+        scatter_window(output.scores[..., 0, :], index, size),
         {**output.aux, "center": window.center},
     )
 
@@ -435,10 +456,16 @@ def _answer_in_band(
 ) -> AttentionOutput:
     """Gives every block of queries a memory of its own, and attends to that within the band."""
     num_queries, num_slots = query.shape[-2], memory.mask.shape[-1]
+    everywhere = dataclasses.replace(spec, band=None)
+    if not bands.has_blocks(memory, num_queries):
+        near = bands.within_band(spec.band, positions, positions_of_slots(memory))
+        mask = near if mask is None else near & mask
+        output = _answer(everywhere, params, query, memory, {}, mask, bias, positions, **call)
+        return dataclasses.replace(output, scores=jnp.where(near, output.scores, 0.0))
     blocks = bands.in_blocks(spec.band, positions, num_slots)
     reach = bands.reach(spec.band, blocks)
     output = _answer(
-        dataclasses.replace(spec, band=None),
+        everywhere,
         params,
         bands.split_queries(query, blocks),
         bands.split_memory(memory, spec.band, blocks),

@@ -45,6 +45,21 @@ class Blocks(NamedTuple):
     num_first: int
 
 
+def has_blocks(memory: Memory, num_queries: int) -> bool:
+    """Whether queries can be laid out in blocks: of known numbers, and slots in their order."""
+    sizes = (num_queries, memory.mask.shape[-1])
+    return "positions" not in memory.aux and all(isinstance(n, int) and n > 0 for n in sizes)
+
+
+def within_band(
+    band: Band, positions: Int[Array, "T"], slots: Int[Array, "*#B S"]
+) -> Bool[Array, "*#B T S"]:
+    """Returns where a query may read a slot, by the positions of both, which may be any."""
+    slots = slots[..., None, :]
+    offset = slots - positions[:, None]
+    return (offset <= band.after) & ((offset >= -band.before) | (slots < band.first))
+
+
 def in_blocks(band: Band, positions: Int[Array, "T"], num_slots: int) -> Blocks:
     """Lays out consecutive queries in blocks of as many as the band is wide.
 
@@ -115,7 +130,7 @@ def _split_slots(
     widths = [(0, 0)] * (array.ndim - 2) + [(band.before, total), (0, 0)]
     start = blocks.positions[0, 0]  # the slots of the first block start here, so padded
     pieces = jax.lax.dynamic_slice_in_dim(jnp.pad(array, widths), start, total, axis=-2)
-    pieces = pieces.reshape(*array.shape[:-2], -1, size, *rest)
+    pieces = pieces.reshape(*array.shape[:-2], number + per_block - 1, size, *rest)
     parts = [pieces[..., index : index + number, :, :] for index in range(per_block)]
     joined = jnp.concatenate(parts, axis=-2)[..., :length, :]
     return jnp.concatenate([begins, joined], axis=-2)
@@ -160,7 +175,8 @@ def join(
     """
 
     def by_query(array: Array) -> Array:
-        flat = array.reshape(*array.shape[:-3], -1, array.shape[-1])
+        *batch, number, size, width = array.shape
+        flat = array.reshape(*batch, number * size, width)
         return flat[..., :num_queries, :]
 
     nowhere = -1  # for a slot may be in a block twice, at most once within reach

@@ -12,12 +12,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.normalizers import masked_softmax
+from attention_jax.ops.normalizers import LOWEST, masked_softmax
 from attention_jax.ops.scores import dot_scores, scaled_dot_scores
 
 _SHORT = 256  # queries; that few are answered for all heads at once
 _BLOCK = 2**18  # scores, of each head that is mapped over from outside
-_NO_SCORE = -1e9
 
 
 def fused_dot_context(
@@ -100,7 +99,7 @@ def _forward(query: Array, keys: Array, values: Array, mask: Array) -> tuple[Arr
 
 def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Array, Array]:
     """Returns contexts, and the logarithm of what normalises their weights."""
-    scores = jnp.where(mask, scaled_dot_scores(query, keys), _NO_SCORE)
+    scores = jnp.where(mask, scaled_dot_scores(query, keys), LOWEST)
     highest = jnp.max(scores, axis=-1, keepdims=True)
     weights = jnp.where(mask, jnp.exp(scores - highest), 0)
     total = jnp.sum(weights, axis=-1, keepdims=True)

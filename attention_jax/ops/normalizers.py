@@ -11,12 +11,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.types import Memory, Params, State
 
-_MASKED = -1e9
+LOWEST = float(np.finfo(np.float32).min)  # below what is allowed, finite lest differences be NaN
+_FAR_BELOW = -1e9  # of the best score, where sparse weights have long been zero
 
 
 @runtime_checkable
@@ -54,8 +56,8 @@ def masked_softmax(
     Returns:
       Weights in float32.
     """
-    safe = jnp.where(mask, scores.astype(jnp.float32), _MASKED)
-    peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
+    safe = jnp.where(mask, scores.astype(jnp.float32), LOWEST)
+    peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST))
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = exponentials.sum(axis=-1, keepdims=True)
     return exponentials / jnp.where(total > 0.0, total, 1.0)
@@ -76,7 +78,7 @@ def sparsemax(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float
     Source:
       Martins and Astudillo (2016), algorithm 1 and eq. 14 for the gradient.
     """
-    return _empty_to_zero(_sparsemax(_safe(scores, mask)), mask)
+    return _normalize_lifted(_sparsemax, scores, mask)
 
 
 def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B S"]:
@@ -94,17 +96,18 @@ def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[
     Source:
       Peters, Niculae and Martins (2019), section 3.2 and algorithm 2.
     """
-    return _empty_to_zero(_entmax15(_safe(scores, mask)), mask)
+    return _normalize_lifted(_entmax15, scores, mask)
 
 
-def _safe(scores: Array, mask: Array) -> Array:
+def _normalize_lifted(function: Callable[[Array], Array], scores: Array, mask: Array) -> Array:
     """Masks by a finite value, and lifts the best score to zero lest float32 lose its digits."""
-    safe = jnp.where(mask, scores.astype(jnp.float32), _MASKED)
-    return safe - jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
-
-
-def _empty_to_zero(weights: Array, mask: Array) -> Array:
-    return jnp.where(mask, weights, 0.0)
+    if scores.shape[-1] == 0:
+        return scores.astype(jnp.float32)
+    mask = mask & (scores != -jnp.inf)
+    safe = jnp.where(mask, scores.astype(jnp.float32), LOWEST)
+    peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
+    lifted = jnp.where(mask, jnp.maximum(safe - peak, _FAR_BELOW), _FAR_BELOW)
+    return jnp.where(mask, function(lifted), 0.0)
 
 
 def _descending(scores: Array) -> Array:

@@ -1,4 +1,11 @@
-"""Positions as numbers: absolute encodings, rotations, and distances between queries and slots."""
+"""Positions as numbers: absolute encodings, rotations, and distances between queries and slots.
+
+A slot stands at the position that `make_memory` was given for it, which may be any; at its index
+where none was given. What reads where a slot stands asks `positions_of_slots`, and finds the slot
+that stands somewhere by `slots_at`.
+"""
+
+import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
@@ -88,5 +95,61 @@ def slot_offsets(memory: Memory, positions: Int[Array, "*N Q"]) -> Int[Array, ".
     The shape is that of scores but for leading axes: `T S`; inside windows, where each query has
     a memory of its own, `*B T 1 W`; inside blocks of queries `N Q K`.
     """
-    slots = memory.aux.get("slots", jnp.arange(memory.mask.shape[-1]))
-    return slots[..., None, :] - positions[..., None]
+    return positions_of_slots(memory)[..., None, :] - positions[..., None]
+
+
+def positions_of_slots(memory: Memory) -> Int[Array, "..."]:
+    """Returns where every slot stands in its sequence: `S`, or as the memory's mask is shaped.
+
+    Inside windows that is `*B T W`, inside blocks of queries `N K`, also outside the sequence.
+    """
+    for name in ("slots", "positions"):
+        if name in memory.aux:
+            return memory.aux[name]
+    return jnp.arange(memory.mask.shape[-1])
+
+
+def at_indices(memory: Memory) -> Memory:
+    """Returns a memory whose slots stand at their indices, whatever positions were given."""
+    aux = {name: value for name, value in memory.aux.items() if name != "positions"}
+    return dataclasses.replace(memory, aux=aux)
+
+
+def slots_at(memory: Memory, positions: Int[Array, "*B N"]) -> Int[Array, "*B N"]:
+    """Returns the index of the slot at each position, and one outside where there is none.
+
+    Args:
+      memory: Of its slots that may be attended to, no two stand at one position.
+      positions: Any.
+
+    Returns:
+      Indices; those below zero and those from S on are of no slot.
+    """
+    if "positions" not in memory.aux:
+        return positions
+    size, nowhere = memory.mask.shape[-1], np.iinfo(np.int32).max
+    places = jnp.where(memory.mask, memory.aux["positions"], nowhere)
+    order = jnp.argsort(places, axis=-1)
+    search = jnp.vectorize(_search, signature="(s),(n)->(n)")
+    rank = search(jnp.take_along_axis(places, order, axis=-1), positions)
+    index = _take_along(order, jnp.minimum(rank, size - 1))
+    return jnp.where(_take_along(places, index) == positions, index, size)
+
+
+def first_position(memory: Memory) -> Int[Array, "*#B"]:
+    """Returns where the first slot stands that may be attended to; zero if there is none."""
+    if "positions" not in memory.aux:
+        return jnp.zeros((), jnp.int32)
+    nowhere = np.iinfo(np.int32).max
+    first = jnp.where(memory.mask, memory.aux["positions"], nowhere).min(-1, initial=nowhere)
+    return jnp.where(first == nowhere, 0, first)
+
+
+def _search(ordered: Array, positions: Array) -> Array:
+    # By sorting both: the number of steps of a bisection must be known, which a length may not be.
+    return jnp.searchsorted(ordered, positions, method="sort")
+
+
+def _take_along(values: Int[Array, "*#B S"], index: Int[Array, "*B N"]) -> Int[Array, "*B N"]:
+    values = jnp.broadcast_to(values, (*index.shape[:-1], values.shape[-1]))
+    return jnp.take_along_axis(values, index, axis=-1)

@@ -6,12 +6,12 @@ batch axes are free, so that beams are only further axes; heads are mapped over,
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.precision import for_sums
 
-_NO_SCORE = -1e9
+_NO_SCORE = float("-inf")
 
 
 def dot_scores(
@@ -130,16 +130,20 @@ def concat_scores(
 
 
 def location_scores(
-    query: Float[Array, "*#B T Dq"], kernel: Float[Array, "Dq M"], num_slots: int
+    query: Float[Array, "*#B T Dq"],
+    kernel: Float[Array, "Dq M"],
+    num_slots: int,
+    positions: Int[Array, "*#B S"] | None = None,
 ) -> Float[Array, "*B T {num_slots}"]:
-    """Scores slots by their index alone, whatever they hold.
+    """Scores slots by their position alone, whatever they hold.
 
     scores[t, s] = (kernel^T query[t])[s]
 
     Args:
       query: Decoder states that ask.
-      kernel: One column for each of the first `M` slots.
+      kernel: One column for each of the first `M` positions.
       num_slots: How many slots the memory has.
+      positions: Where each slot stands; at its index if not given.
 
     Returns:
       Unnormalised scores.
@@ -148,12 +152,20 @@ def location_scores(
       Luong et al. (2015), section 3.1, eq. 8.
 
     Deviations:
-      Slots beyond the `M`-th, for which there is no column, score -1e9 and get no weight.
+      Slots beyond the `M`-th position, for which there is no column, score minus infinity and get
+      no weight.
     """
-    scores = jnp.matmul(query, kernel, preferred_element_type=jnp.float32)[..., :num_slots]
-    missing = num_slots - scores.shape[-1]
-    widths = [(0, 0)] * (scores.ndim - 1) + [(0, missing)]
-    return jnp.pad(scores, widths, constant_values=_NO_SCORE)
+    columns = jnp.matmul(query, kernel, preferred_element_type=jnp.float32)
+    if positions is None and isinstance(num_slots, int):
+        scores = columns[..., :num_slots]
+        missing = num_slots - scores.shape[-1]
+        widths = [(0, 0)] * (scores.ndim - 1) + [(0, missing)]
+        return jnp.pad(scores, widths, constant_values=_NO_SCORE)
+    places = (jnp.arange(num_slots) if positions is None else positions)[..., None, :]
+    nowhere = kernel.shape[-1]  # also for what stands before the first
+    places = jnp.where(places < 0, nowhere, places)
+    places = jnp.broadcast_to(places, (*columns.shape[:-1], num_slots))
+    return jnp.take_along_axis(columns, places, axis=-1, mode="fill", fill_value=_NO_SCORE)
 
 
 def additive_scores(

@@ -6,6 +6,7 @@ values.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,14 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import AbstractMesh, Mesh, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.attend import AttentionSpec, attend, average_values
-from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
+from attention_jax.ops.normalizers import LOWEST, Normalizer, softmax_normalizer
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
-_MASKED = -1e9
 _PROBED_SLOTS = 64
 
 
@@ -42,8 +42,8 @@ def sharded_softmax(
     Returns:
       The weights of this device's slots, in float32.
     """
-    safe = jnp.where(mask, scores.astype(jnp.float32), _MASKED)
-    peak = lax.pmax(lax.stop_gradient(safe.max(axis=-1, keepdims=True)), axis)
+    safe = jnp.where(mask, scores.astype(jnp.float32), LOWEST)
+    peak = lax.pmax(lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST)), axis)
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = lax.psum(exponentials.sum(axis=-1, keepdims=True), axis)
     return exponentials / jnp.where(total > 0.0, total, 1.0)
@@ -70,7 +70,8 @@ def attend_sharded(
       params: Its parameters.
       query: Decoder states that ask, on every device along the axis.
       memory: What `make_memory` returned.
-      mesh: The devices. Its other axes are left to the compiler, under `jit`.
+      mesh: The devices, with automatic or explicit axes. Those other than `axis` are left to the
+        compiler, or as they are.
       axis: The mesh axis over which slots are split; it must divide their number.
       mask: Further restricts the memory's own mask.
       bias: Added to the scores.
@@ -102,24 +103,49 @@ def attend_sharded(
         return PartitionSpec(*names)
 
     copy = PartitionSpec()
-    return jax.shard_map(
+    arrays = (params, query, Memory(memory.keys, memory.values, memory.mask), mask, bias)
+    splits = (
+        jax.tree.map(lambda _: copy, params),
+        copy,
+        Memory(split(-2, memory.keys), split(-2, memory.values), split(-1, memory.mask)),
+        None if mask is None else split(-1, mask),
+        None if bias is None else split(-1, bias),
+    )
+    if dict(zip(mesh.axis_names, mesh.axis_types, strict=True))[axis] == AxisType.Explicit:
+        arrays = jax.tree.map(functools.partial(_lay_out, mesh, axis), arrays, splits)
+    attend_split = jax.shard_map(
         attend_to_own_slots,
         mesh=mesh,
-        in_specs=(
-            copy,
-            copy,
-            Memory(split(-2, memory.keys), split(-2, memory.values), split(-1, memory.mask)),
-            None if mask is None else split(-1, mask),
-            None if bias is None else split(-1, bias),
-        ),
+        in_specs=splits,
         out_specs=AttentionOutput(copy, *[_last(query, axis)] * 2),
         axis_names={axis},
         check_vma=False,
-    )(params, query, memory, mask, bias)
+    )
+    # Outside of `jit`, a mesh could have no axis but this one.
+    return jax.jit(attend_split)(*arrays)
 
 
 def _last(query: Array, axis: str) -> PartitionSpec:
     return PartitionSpec(*[None] * (query.ndim - 1), axis)
+
+
+def _lay_out(mesh: Mesh | AbstractMesh, axis: str, array: Array, split: PartitionSpec) -> Array:
+    """Lays an array out along an explicit axis, which takes none that lies otherwise.
+
+    Along the mesh's other axes it stays as it is.
+    """
+
+    def others(names: Any) -> tuple[str, ...]:
+        found = names if isinstance(names, tuple) else (names,)
+        return tuple(name for name in found if name not in (None, axis))
+
+    here = [*jax.typeof(array).sharding.spec, *[None] * array.ndim][: array.ndim]
+    there = [*split, *[None] * array.ndim][: array.ndim]
+    spec = [
+        others(names) + ((axis,) if name == axis else ()) or None
+        for names, name in zip(here, there, strict=True)
+    ]
+    return jax.sharding.reshard(array, NamedSharding(mesh, PartitionSpec(*spec)))
 
 
 def _normalizer(axis: str) -> Normalizer:
@@ -139,7 +165,8 @@ def _normalizer(axis: str) -> Normalizer:
 
 def _check(spec: AttentionSpec, params: Params, query: Array, memory: Memory) -> None:
     is_plain = spec.normalizer is softmax_normalizer and spec.reweight is None
-    if not is_plain or spec.window or spec.band or spec.trackers or memory.aux:
+    has_more = set(memory.aux) - {"positions"}  # which nothing that is taken here reads
+    if not is_plain or spec.window or spec.band or spec.trackers or has_more:
         raise ValueError(
             "spec: expected a softmax over all slots, without window, trackers and aux arrays"
         )
@@ -174,4 +201,5 @@ def _reads_places(spec: AttentionSpec, params: Params, query: Array, memory: Mem
         positions = jnp.arange(2)
         asking = spec.prepare_query(tried, draw(2, query.shape[-1]), positions)
         scores = spec.score(tried, asking, slots, {}, positions)
-        return float(jnp.ptp(scores, axis=-1).max()) > 1e-4 * float(jnp.abs(scores).max())
+        scale = jnp.abs(jnp.where(jnp.isfinite(scores), scores, 0.0)).max()
+        return not jnp.all(jnp.ptp(scores, axis=-1) <= 1e-4 * scale)

@@ -6,6 +6,9 @@ They enter an additive score's hidden layer beside the query and the key.
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attention_jax.ops.positions import positions_of_slots, slots_at
+from attention_jax.types import Memory
+
 
 def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
     """Returns log(1 + t), the target's share of the position bias.
@@ -16,23 +19,30 @@ def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
     return jnp.log1p(positions.astype(jnp.float32))
 
 
-def slot_positions(mask: Bool[Array, "*B S"], *, first: int = 0) -> Float[Array, "*B S 2"]:
+def slot_positions(
+    mask: Bool[Array, "*B S"], positions: Int[Array, "S"] | None = None, *, first: int = 0
+) -> Float[Array, "*B S 2"]:
     """Returns log(1 + s) and log(1 + S) for each slot, S being the number of real slots.
 
     Args:
       mask: True at real slots.
-      first: s of the first slot; as many more count in S.
+      positions: Where each slot stands in its sequence; at its index if not given.
+      first: s of the first position; as many more count in S.
 
     Source:
       Cohn et al. (2016), section 3.1: psi(j, i, I), second and third entry. The target's length
       is left out, for it is unknown when decoding.
     """
-    places = jnp.log1p(jnp.arange(first, first + mask.shape[-1], dtype=jnp.float32))
+    positions = jnp.arange(mask.shape[-1]) if positions is None else positions
+    positions = jnp.maximum(positions, 0)  # of padding before the first word, maybe
+    places = jnp.log1p((first + positions).astype(jnp.float32))
     lengths = jnp.log1p((first + mask.sum(axis=-1, keepdims=True)).astype(jnp.float32))
     return jnp.stack(jnp.broadcast_arrays(places, lengths * jnp.ones_like(places)), axis=-1)
 
 
-def neighbourhood(values: Float[Array, "*B S"], reach: int) -> Float[Array, "*B S W"]:
+def neighbourhood(
+    values: Float[Array, "*B S"], reach: int, memory: Memory | None = None
+) -> Float[Array, "*B S W"]:
     """Returns the values from `reach` slots before each slot to `reach` slots after it.
 
     window[s, k] = values[s + k - reach], and zero outside
@@ -40,12 +50,24 @@ def neighbourhood(values: Float[Array, "*B S"], reach: int) -> Float[Array, "*B 
     Args:
       values: One for each slot: the previous weights, or their sum so far.
       reach: How many neighbours to either side.
+      memory: Says where its slots stand; in the order of their indices if not given.
 
     Source:
       Cohn et al. (2016), sections 3.2 and 3.3: xi_1 and xi_2, with k = 1 there.
     """
+    if memory is not None and "positions" in memory.aux:
+        return _neighbourhood_by_position(values, reach, memory)
     size = values.shape[-1]
     widths = [(0, 0)] * (values.ndim - 1) + [(reach, reach)]
     padded = jnp.pad(values, widths)
     shifted = [padded[..., start : start + size] for start in range(2 * reach + 1)]
     return jnp.stack(shifted, axis=-1)
+
+
+def _neighbourhood_by_position(values: Array, reach: int, memory: Memory) -> Array:
+    size, offsets = values.shape[-1], jnp.arange(-reach, reach + 1)
+    near = positions_of_slots(memory)[..., None] + offsets
+    index = slots_at(memory, near.reshape(*near.shape[:-2], -1))
+    index = jnp.broadcast_to(index, (*values.shape[:-1], index.shape[-1]))
+    found = jnp.take_along_axis(values, index, axis=-1, mode="fill", fill_value=0.0)
+    return found.reshape(*values.shape[:-1], size, offsets.size)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.lookup import take_slots
+from attention_jax.ops.positions import at_indices, slots_at
 from attention_jax.types import Memory, Params
 
 
@@ -18,8 +19,8 @@ class Window(NamedTuple):
     """Which slots each query may attend to.
 
     Attributes:
-      center: `*B T`, float, the slot around which the window lies.
-      slots: `*B T W`, int, indices of the slots, consecutive, also outside the source.
+      center: `*B T`, float, the position around which the window lies.
+      slots: `*B T W`, int, positions of the slots, consecutive, also outside the source.
       inside: `*B T W`, bool, True where the slot belongs to the window.
     """
 
@@ -63,16 +64,23 @@ def window_around(
 
 def gather_window(memory: Memory, window: Window) -> Memory:
     """Returns every query's own memory: leading axes `*B T`, one slot axis of the window's size."""
-    size = memory.mask.shape[-1]
-    real = window.inside & (window.slots >= 0) & (window.slots < size)
-    index = jnp.clip(window.slots, 0, size - 1)
+    size, index = memory.mask.shape[-1], window_indices(memory, window)
+    real = window.inside & (index >= 0) & (index < size)
+    index = jnp.clip(index, 0, size - 1)
     mask = _take(memory.mask[..., None], index)[..., 0] & real
     return Memory(
         keys=_take(memory.keys, index),
         values=_take(memory.values, index),
         mask=mask,
-        aux={**memory.aux, "slots": window.slots, "center": window.center},
+        aux={**at_indices(memory).aux, "slots": window.slots, "center": window.center},
     )
+
+
+def window_indices(memory: Memory, window: Window) -> Int[Array, "*B T W"]:
+    """Returns the indices of a window's slots, and ones outside of the memory for no slot."""
+    *batch, queries, width = window.slots.shape
+    index = slots_at(memory, window.slots.reshape(*batch, queries * width))
+    return index.reshape(window.slots.shape)
 
 
 def scatter_window(
@@ -81,7 +89,11 @@ def scatter_window(
     """Puts what was computed inside windows back to its place among all slots."""
     full = jnp.full((*weights.shape[:-1], size + 1), fill, weights.dtype)
     index = jnp.where((slots >= 0) & (slots < size), slots, size)
-    return jnp.put_along_axis(full, index, weights, axis=-1, inplace=False)[..., :size]
+
+    def put(row: Array, index: Array, values: Array) -> Array:
+        return row.at[index].set(values)
+
+    return jnp.vectorize(put, signature="(s),(w),(w)->(s)")(full, index, weights)[..., :size]
 
 
 def gather_from_rows(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.mechanism import find_config, mechanism_names
@@ -238,3 +239,27 @@ def inputs(size=S):
     widths = ((0, 0), (0, size - S), (0, 0))
     mask = jnp.arange(size) < jnp.asarray(LENGTHS)[:, None]
     return query, jnp.pad(keys, widths), jnp.pad(values, widths), mask
+
+
+CASES = {case.name: case for case in all_cases()}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# What the way of calling must not change is tried on one case of each mechanism, and on heads.
+FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
+HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
+WITH_HEADS = ("bahdanau", "coverage_embedding", "local_p", "neural_coverage")
+FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS)}
+FEW = [name for name in CASES if name in FEW]
+LONGER = [name for name in CASES if name in FEW or name.startswith("multi_head")]
+one_case_each = pytest.mark.parametrize("case", [CASES[name] for name in FEW], ids=FEW)
+
+
+@functools.cache
+def reference(case):
+    """What the others are compared with: all queries at once, compiled."""
+    return jax.tree.map(np.asarray, case.run(case.params, *inputs()))
+
+
+def close(found, expected, rtol=1e-4, atol=1e-5):
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)

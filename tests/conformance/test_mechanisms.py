@@ -11,7 +11,9 @@ import pytest
 from attention_jax.layers.attention import Attention, Mechanism
 from attention_jax.layers.mechanism import find_mechanism, mechanism_names
 from tests.conformance.battery import (
+    CASES,
     LENGTHS,
+    LONGER,
     REFINEMENTS,
     SIZES,
     B,
@@ -21,7 +23,11 @@ from tests.conformance.battery import (
     T,
     all_cases,
     build_case,
+    close,
+    every_case,
     inputs,
+    one_case_each,
+    reference,
     small_config,
     small_score,
     source_ids,
@@ -29,29 +35,6 @@ from tests.conformance.battery import (
 )
 from tests.parameters import carried_over
 from tests.sums import in_bfloat16, short_sums
-
-CASES = {case.name: case for case in all_cases()}
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-# What the way of calling must not change is tried on one case of each mechanism, and on heads.
-FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
-HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
-WITH_HEADS = ("bahdanau", "coverage_embedding", "local_p", "neural_coverage")
-FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS)}
-FEW = [name for name in CASES if name in FEW]
-LONGER = [name for name in CASES if name in FEW or name.startswith("multi_head")]
-one_case_each = pytest.mark.parametrize("case", [CASES[name] for name in FEW], ids=FEW)
-
-
-@functools.cache
-def reference(case):
-    """What the others are compared with: all queries at once, compiled."""
-    return jax.tree.map(np.asarray, case.run(case.params, *inputs()))
-
-
-def close(found, expected, rtol=1e-4, atol=1e-5):
-    assert jax.tree.structure(found) == jax.tree.structure(expected)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
 
 
 def test_battery_holds_every_mechanism():

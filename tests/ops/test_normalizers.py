@@ -109,6 +109,29 @@ def test_gradients_equal_finite_differences_of_the_definition(name, numpy_rng):
     np.testing.assert_allclose(gradient.sum(-1), np.zeros(4), atol=1e-6)
 
 
+@every_function
+@pytest.mark.parametrize("low", [-2e9, -1e30, -3.4e38])
+def test_scores_far_below_zero_are_scores(name, low):
+    """What masked slots are given in their place must not be above them."""
+    scores = jnp.asarray([[low, low, 0.0, 0.0], [low, -jnp.inf, jnp.inf, jnp.nan]], jnp.float32)
+    mask = jnp.asarray([[True, True, False, False]] * 2)
+    expected = [[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(FUNCTIONS[name](scores, mask), expected, rtol=1e-6)
+    gradient = jax.grad(lambda scores: (FUNCTIONS[name](scores, mask) * jnp.arange(4.0)).sum())
+    assert np.isfinite(gradient(scores)).all() and gradient(scores)[0, 0] == -gradient(scores)[0, 1]
+    for allowed in (True, mask):  # minus infinity forbids a slot, and the last one, too
+        nothing = FUNCTIONS[name](jnp.full((2, 4), -jnp.inf), jnp.broadcast_to(allowed, (2, 4)))
+        np.testing.assert_array_equal(nothing, 0.0)
+
+
+@every_function
+def test_no_slots_or_no_rows_give_no_weights(name):
+    for shape in ((2, 0), (0, 3), (0, 0)):
+        weights = jax.grad(lambda scores: FUNCTIONS[name](scores, scores > 0).sum())
+        assert FUNCTIONS[name](jnp.zeros(shape), jnp.zeros(shape, bool)).shape == shape
+        assert weights(jnp.zeros(shape)).shape == shape
+
+
 @pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 def test_long_rows_with_padding_stay_exact(name, numpy_rng):
     scores, mask = numpy_rng.normal(size=(1, 512)) * 3, np.arange(512)[None] < 40

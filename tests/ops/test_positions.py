@@ -7,9 +7,11 @@ import pytest
 
 from attention_jax.ops.positions import (
     alibi_slopes,
+    first_position,
     rotate,
     sinusoidal_positions,
     slot_offsets,
+    slots_at,
 )
 from attention_jax.types import Memory
 
@@ -77,3 +79,16 @@ def test_offsets_point_from_queries_to_slots():
     blocks = Memory(0, 0, jnp.ones((1, 2, 2)), {"slots": slots[0]})
     found = slot_offsets(blocks, jnp.array([[0, 1], [2, 3]]))
     np.testing.assert_array_equal(found, [[[-1, 0], [-2, -1]], [[-1, 0], [-2, -1]]])
+
+
+def test_slots_are_found_by_their_positions():
+    mask = jnp.asarray([[True] * 4, [True, False, True, False]])
+    aux = {"positions": jnp.asarray([[7, 4, 9, 5], [7, 4, 9, 7]])}  # in padding, any
+    memory = Memory(jnp.zeros((2, 4, 1)), jnp.zeros((2, 4, 1)), mask, aux)
+    found = slots_at(memory, jnp.asarray([[4, 5, 6, 7, 8, 9, -1]] * 2))
+    np.testing.assert_array_equal(found, [[1, 3, 4, 0, 4, 2, 4], [4, 4, 4, 0, 4, 2, 4]])
+    np.testing.assert_array_equal(first_position(memory), [4, 7])
+    nothing = Memory(memory.keys, memory.values, jnp.zeros_like(mask), aux)
+    np.testing.assert_array_equal(first_position(nothing), [0, 0])
+    offsets = slot_offsets(memory, jnp.asarray([5]))
+    np.testing.assert_array_equal(offsets[:, 0], [[2, -1, 4, 0], [2, -1, 4, 2]])

@@ -184,4 +184,11 @@ def test_location_scores_read_columns_and_give_no_more(columns, numpy_rng):
     scores = np.asarray(location_scores(*f32(query, kernel), S))
     shared = min(columns, S)
     np.testing.assert_allclose(scores[..., :shared], (query @ kernel)[..., :shared], rtol=1e-5)
-    assert scores.shape == (B, T, S) and np.all(scores[..., shared:] <= -1e8)
+    assert scores.shape == (B, T, S) and np.all(scores[..., shared:] == -np.inf)
+    places = jnp.asarray([3, -1, 0, 9, 1])
+    moved = np.asarray(location_scores(*f32(query, kernel), S, places))
+    expected = np.full((B, T, S), -np.inf)
+    for slot, place in enumerate(np.asarray(places)):
+        if 0 <= place < columns:
+            expected[..., slot] = (query @ kernel)[..., place]
+    np.testing.assert_allclose(moved, expected, rtol=1e-5)

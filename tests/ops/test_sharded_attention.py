@@ -23,12 +23,15 @@ from attention_jax.ops.sharded_attention import attend_sharded
 from tests.devices import call_on_devices
 
 B, T, S, D, DV = 3, 4, 32, 5, 6
-# (score, queries, axes of the mesh); one query takes another path of the additive score.
+AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
+# (score, queries, axes of the mesh, their type); one query takes another path of additive scores.
 CASES = {
-    "additive": ("additive", T, (8,)),
-    "additive, one query": ("additive", 1, (8,)),
-    "dot": ("dot", T, (8,)),
-    "scaled_dot, beside data": ("scaled_dot", T, (4, 2)),
+    "additive": ("additive", T, (8,), AUTO),
+    "additive, one query": ("additive", 1, (8,), AUTO),
+    "dot": ("dot", T, (8,), AUTO),
+    "scaled_dot, beside data": ("scaled_dot", T, (4, 2), AUTO),
+    "additive, explicit": ("additive", T, (8,), EXPLICIT),
+    "scaled_dot, explicit, beside data": ("scaled_dot", T, (4, 2), EXPLICIT),
 }
 
 
@@ -41,10 +44,10 @@ def spec_of(name):
     return AttentionSpec(score)
 
 
-def mesh_of(shape):
+def mesh_of(shape, axis_type=AUTO):
     devices = np.array(jax.devices()[: int(np.prod(shape))]).reshape(shape)
     names = ("sequence", "data")[: len(shape)]
-    return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(shape))
+    return Mesh(devices, names, axis_types=(axis_type,) * len(shape))
 
 
 def draw(queries):
@@ -66,8 +69,8 @@ def draw(queries):
 
 def measure(name):
     """Returns the outputs and gradients of a case, split and not."""
-    score, queries, shape = CASES[name]
-    spec, mesh = spec_of(score), mesh_of(shape)
+    score, queries, shape, axis_type = CASES[name]
+    spec, mesh = spec_of(score), mesh_of(shape, axis_type)
     *learned, mask, allowed, bias = map(jnp.asarray, draw(queries)[1:])
     learned = (draw(queries)[0], *learned, bias)
     readout = np.random.default_rng(1).normal(size=(B, queries, DV)).astype(np.float32)
@@ -89,12 +92,27 @@ def measure(name):
         if is_split:
             sizes = {shard.data.shape[-1] for shard in output.weights.addressable_shards}
             assert sizes == {S // shape[0]}, sizes
+            eager = run(is_split, *learned)  # outside of `jit`, too
+            np.testing.assert_allclose(eager.context, output.context, rtol=1e-5, atol=1e-6)
         found.append([np.asarray(leaf).tolist() for leaf in jax.tree.leaves((output, gradient))])
     return found
 
 
+def keep_rows_apart():
+    """Rows that lie on the devices of another explicit axis stay there."""
+    mesh, spec = mesh_of((4, 2), EXPLICIT), spec_of("dot")
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    query, keys = (jax.device_put(jnp.ones((2, size, D)), rows) for size in (T, S))
+    mask = jax.device_put(jnp.ones((2, S), bool), rows)
+    memory = make_memory(spec, {}, keys, keys, mask)
+    output = jax.jit(lambda query, memory: attend_sharded(spec, {}, query, memory, mesh))(
+        query, memory
+    )
+    return [list(leaf.sharding.spec) for leaf in (output.context, output.weights)]
+
+
 def measure_all():
-    return {name: measure(name) for name in CASES}
+    return {**{name: measure(name) for name in CASES}, "rows": keep_rows_apart()}
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +127,18 @@ def test_split_attention_is_that_of_one_device(measured, name):
     for found, expected in zip(split, whole, strict=True):
         assert np.isfinite(expected).all()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_stay_on_the_devices_of_another_axis(measured):
+    context, weights = measured["rows"]
+    assert context[0] == weights[0] == "data" and weights[-1] == "sequence"
+
+
+def test_positions_that_no_score_reads_are_taken():
+    spec, query = spec_of("dot"), jnp.ones((1, 1, D))
+    memory = memory_of(spec, positions=jnp.arange(S) + 5)
+    found = attend_sharded(spec, {}, query, memory, mesh_of((1,)))
+    np.testing.assert_allclose(found.weights, 1 / S, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -25,6 +25,7 @@ from attention_jax.layers.dropout import fold
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.positions import at_indices
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 PAPER = "Vaswani et al. (2017), section 3.1"
@@ -198,6 +199,7 @@ class TransformerDecoder(SequenceDecoder):
         def attend_to_past(weights: Params, vectors: Array, past: Any, rng: Any) -> Any:
             here = jnp.ones((*vectors.shape[:-2], 1), bool)
             new = self.past.make_memory(weights, vectors, vectors, here, position)
+            new = at_indices(new)  # as every token of the past is written at its own
             past = jax.tree.map(lambda room, entry: _write(room, entry, position[0]), past, new)
             output, _ = self.past.attend_row_by_row(
                 weights, vectors, past, state={}, positions=position

@@ -3,6 +3,8 @@
   center[t] = S sig(v_p . tanh(query[t] W_p))
   weights[t, s] = softmax over the window (scores)[t, s] exp(-(s - center)^2 / (2 (D/2)^2))
 
+Slots are counted from the first one, at whatever position that stands.
+
 The choice of the window carries no gradient; the centre learns through the Gaussian. The weights
 are not normalised again and sum to less than one.
 """
@@ -23,6 +25,7 @@ from attention_jax.layers.mechanism import (
 )
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.normalizers import gaussian_window
+from attention_jax.ops.positions import first_position
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 
@@ -72,7 +75,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         share = jax.nn.sigmoid(in_full(hidden, params["center_vector"]))
         length = memory.mask.sum(-1).astype(jnp.float32)[..., None]
         span = jnp.maximum(length - 1.0, 0.0) if is_code else length
-        return window_around(span * share, config.half_width, whole_slots=is_code)
+        center = first_position(memory)[..., None] + span * share
+        return window_around(center, config.half_width, whole_slots=is_code)
 
     spec = dataclasses.replace(
         inner.spec,

@@ -43,4 +43,5 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    return location_scores(query, params["kernel"], memory.keys.shape[-2])
+    size, places = memory.mask.shape[-1], memory.aux.get("positions")  # in a window, from its start
+    return location_scores(query, params["kernel"], size, places)

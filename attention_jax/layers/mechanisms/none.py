@@ -14,6 +14,7 @@ from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.masks import masked_mean
+from attention_jax.ops.positions import at_indices
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cho et al. (2014), section 2.2, eq. 1-2; Sutskever, Vinyals and Le (2014), section 2"
@@ -42,7 +43,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         mean = masked_mean(memory.values, memory.mask)
         summary = memory.aux.get("summary", mean)
         slot = summary[..., None, :] if is_visible else summary[..., None, :0]
-        return Memory(slot, slot, memory.mask.any(-1, keepdims=True), memory.aux)
+        is_real = memory.mask.any(-1, keepdims=True)
+        return Memory(slot, slot, is_real, at_indices(memory).aux)
 
     context_dim = None if is_visible else 0
     spec = AttentionSpec(_score, prepare=prepare)

@@ -88,7 +88,8 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         keys = memory.keys @ params["key_kernel"]
         if config.position:
-            features = slot_positions(memory.mask, first=int(config.boundary)).astype(keys.dtype)
+            features = slot_positions(memory.mask, positions, first=int(config.boundary))
+            features = features.astype(keys.dtype)
             keys = keys + features @ params["position_kernel"][1:]
         return dataclasses.replace(memory, keys=keys)
 
@@ -100,7 +101,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             place = query_position(positions)[..., None]
             query = add_bias(query, place * for_sums(params["position_kernel"][0]))
         for name in names:
-            features = neighbourhood(state[name], config.reach).astype(keys.dtype)
+            features = neighbourhood(state[name], config.reach, memory).astype(keys.dtype)
             keys = keys + features @ params[f"{name}_kernel"]
         return additive_scores(query, keys, params["vector"])
 
