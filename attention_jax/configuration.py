@@ -33,6 +33,7 @@ def setting(
     below: float | None = None,
     named: Any = None,
     unnamed: str | None = None,
+    is_file: bool | None = None,
 ) -> Any:
     """Declares a config field with its default and the values that it accepts.
 
@@ -47,6 +48,7 @@ def setting(
         `name` to the dataclass, raising `KeyError` with the list of names when there is none.
       unnamed: Beside `named`: what a config without a name means, where it became a choice after
         configs had been written.
+      is_file: Whether the text is the path of a file or folder whose content counts, not its name.
     """
     limits = dict(
         choices=tuple(choices) if choices is not None else None,
@@ -56,6 +58,7 @@ def setting(
         below=below,
         named=named,
         unnamed=unnamed,
+        is_file=is_file,
     )
     metadata = {name: value for name, value in limits.items() if value is not None}
     if named is not None and isinstance(default, dict):

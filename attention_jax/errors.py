@@ -52,5 +52,9 @@ class CheckpointError(UserError):
     """A checkpoint is missing, damaged, or belongs to another model."""
 
 
+class DivergenceError(UserError):
+    """A model gives losses or outputs that are not finite: its training has diverged."""
+
+
 class RunDirectoryError(UserError):
     """A run directory cannot be written, or holds another experiment."""

@@ -107,6 +107,36 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
     return define_overrides(argv, "search", complete(SearchConfig, values, "search"))
 
 
+def prepare_evaluation(argv: Sequence[str]) -> list[str]:
+    """Defines `--search.FIELD`, and `--data.FIELD` for the new places of a run's texts.
+
+    Raises:
+      UserError: As `prepare_search`.
+    """
+    from ml_collections import ConfigDict
+
+    argv = prepare_search(argv)
+    return define_overrides(argv, "data", ConfigDict(_texts(_take_out(argv, "workdir")[1])))
+
+
+def moved_texts() -> Any:
+    """Returns which texts the command line says are elsewhere than the run's config does."""
+    from attention_jax.training.named_files import Moved
+
+    before = _texts(require("workdir"))
+    now = {name: path for name, path in overridden("data").items() if path != before[name]}
+    return Moved({f"data.{name}": path for name, path in now.items()})
+
+
+def _texts(workdir: str) -> dict[str, str]:
+    from attention_jax.training.config import from_config_dict
+    from attention_jax.training.named_files import texts
+    from attention_jax.training.run_directory import RunDirectory
+
+    config = from_config_dict(RunDirectory(workdir).read_config())
+    return {field.removeprefix("data."): path for field, path in texts(config).items()}
+
+
 def overridden(name: str) -> Any:
     """Returns the values of a group after the overrides of the command line."""
     return flags.FLAGS[name].value.to_dict()

@@ -5,6 +5,7 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --workdir        the directory of a run that launch.train made
   --split          train, validation or test; several with commas (default: as in the config)
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
+  --data.FIELD     where a text of the run is now, such as --data.train_source=/new/train.en
   --against        other runs, with commas between (DIRECTORY@STEP for a checkpoint), each searched
                    as its config says: in the viewer, and by paired bootstrap: the difference, its
                    95 % interval, and p: how probable one so large is if both are equally good
@@ -54,7 +55,7 @@ def main() -> None:
     cli.use_compilation_cache()
     gold = requests.GoldFiles(*map(cli.value, GOLD))
     asked = {name: cli.value(name) for name in requests.FLAGS}
-    run = load_run(cli.require("workdir"), cli.overridden("search"))
+    run = load_run(cli.require("workdir"), cli.overridden("search"), moved=cli.moved_texts())
     task = task_of(run)
     request = requests.EvaluationRequest(gold=gold, **asked)
     print(*requests.evaluate_as_asked(run, task, request, cli.note), sep="\n")
@@ -63,4 +64,4 @@ def main() -> None:
 def run() -> None:
     """Runs the program."""
     define_flags()
-    cli.run(main, __doc__, cli.prepare_search)
+    cli.run(main, __doc__, cli.prepare_evaluation)

@@ -34,9 +34,9 @@ def main() -> None:
     workdir, output = cli.require("workdir"), cli.require("output")
     cli.output_path("output")
     from attention_jax.inference.trained import load_run
-    from attention_jax.training.checkpoints.origin import hash_files
     from attention_jax.training.checkpoints.weights import save_weights
     from attention_jax.training.config import to_plain
+    from attention_jax.training.hashes import hash_files
     from attention_jax.training.updates.averaging import describe_evaluated
 
     step = cli.value("step")

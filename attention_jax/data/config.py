@@ -75,7 +75,7 @@ class AlignmentConfig:
 
     method: str = setting("none", choices=("none", "hmm", "ibm1", "eflomal", "file"))
     symmetrization: str = setting("grow-diag-final-and", choices=SYMMETRIZATIONS)
-    file: str = setting("")
+    file: str = setting("", is_file=True)
     base: int = setting(0, choices=(0, 1))
 
     def __post_init__(self):
@@ -111,7 +111,7 @@ class TranslationConfig(DataConfig):
     """
 
     subwords: SubwordsConfig = setting(SubwordsConfig())
-    vocabularies: str = setting("")
+    vocabularies: str = setting("", is_file=True)
     alignment: AlignmentConfig = setting(AlignmentConfig())
     lowercase: bool = setting(False)
     bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char"))
@@ -189,16 +189,16 @@ class ParallelConfig(TranslationConfig):
     """
 
     name: str = setting("parallel", choices=("parallel",))
-    train_source: str = setting("")
-    train_target: str = setting("")
-    train_table: str = setting("")
-    validation_source: str = setting("")
-    validation_target: str = setting("")
-    validation_table: str = setting("")
+    train_source: str = setting("", is_file=True)
+    train_target: str = setting("", is_file=True)
+    train_table: str = setting("", is_file=True)
+    validation_source: str = setting("", is_file=True)
+    validation_target: str = setting("", is_file=True)
+    validation_table: str = setting("", is_file=True)
     validation_pairs: int = setting(1000, at_least=1)
-    test_source: str = setting("")
-    test_target: str = setting("")
-    test_table: str = setting("")
+    test_source: str = setting("", is_file=True)
+    test_target: str = setting("", is_file=True)
+    test_table: str = setting("", is_file=True)
     test_pairs: int = setting(1000, at_least=1)
 
     def __post_init__(self):

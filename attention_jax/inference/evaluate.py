@@ -1,5 +1,6 @@
 """Evaluating a trained run: perplexity, outputs, their scores, alignments and pictures."""
 
+import contextlib
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,6 +12,7 @@ from attention_jax.inference.trained import TrainedRun
 from attention_jax.objectives import Objective
 from attention_jax.training import processes, provenance
 from attention_jax.training.measuring.decode import Decoder, Hypothesis
+from attention_jax.training.measuring.divergence import said_of
 from attention_jax.training.measuring.outputs import OutputWriter
 from attention_jax.training.measuring.scoring import (
     Scores,
@@ -98,7 +100,8 @@ class Evaluation:
     def measure(self, name: str) -> dict[str, float]:
         """Measures a split with its known targets alone, and writes its metrics."""
         batches = batches_of_process(self._task.split(name), self._run.config, self._run.strategy)
-        metrics = self._measure(self._run.params, batches)
+        with said_of(f"{self._run.place}: {name}"):
+            metrics = self._measure(self._run.params, batches)
         self._run.directory.add_results(name, {"step": self._run.step, **metrics})
         self._record(name, {}, is_searched=False)
         return metrics
@@ -107,8 +110,8 @@ class Evaluation:
         """Searches the outputs of a split; writes nothing."""
         run, split = self._run, self._task.split(name)
         counter = Counter(f"decoding {name}", len(split))
-        found = self._decode(run.params, split, run.config.data, progress=counter.update)
-        counter.close()
+        with said_of(f"{run.place}: {name}"), contextlib.closing(counter):
+            found = self._decode(run.params, split, run.config.data, progress=counter.update)
         return Outputs(split, found, self._text_of.best(found, split.sources))
 
     def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -124,9 +127,14 @@ class Evaluation:
         Returns:
           The metrics; of several processes the first one scores and writes, and the others know
           only the loss and its like.
+
+        Raises:
+          DivergenceError: If the loss is not finite; nothing is written then.
         """
         run, split, kind = self._run, outputs.split, self._task.kind
-        measured = self._measure(run.params, batches_of_process(split, run.config, run.strategy))
+        batches = batches_of_process(split, run.config, run.strategy)
+        with said_of(f"{run.place}: {split.name}"):
+            measured = self._measure(run.params, batches)
         if not processes.is_first():
             return measured
         scores = score_outputs(kind, split, outputs.texts)

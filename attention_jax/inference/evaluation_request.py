@@ -19,6 +19,7 @@ from attention_jax.inference.other_runs import OtherRun
 from attention_jax.inference.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.training.config import from_config_dict
+from attention_jax.training.named_files import Moved
 from attention_jax.types import BidirectionalModel
 
 
@@ -104,7 +105,7 @@ def evaluate_as_asked(
     if not getattr(run.model, "reads_source", True):
         return _measured(run, task, splits, request)
     links = request.gold.read(splits, note)
-    opponents = [OtherRun.load("--against", place) for place in request.against]
+    opponents = [OtherRun.load("--against", place, _moved(run)) for place in request.against]
     for split in splits:
         for opponent in opponents:
             opponent.same_split(split)
@@ -163,13 +164,18 @@ def _measured(
 def _reverse(run: TrainedRun, task: Task, request: EvaluationRequest) -> OtherRun | None:
     """Returns the run of the opposite direction: the one that is named, or the run's own half."""
     if request.reverse:
-        return OtherRun.load("--reverse", request.reverse)
+        return OtherRun.load("--reverse", request.reverse, _moved(run))
     if not isinstance(run.model, BidirectionalModel):
         return None
     opposite = reverse_task(task)
     splits = {name: opposite.split(reverse_split_name(name)) for name in task.splits}
     opposite = dataclasses.replace(opposite, splits=splits)
     return OtherRun("--reverse", str(run.directory.path), reverse_run(run), opposite)
+
+
+def _moved(run: TrainedRun) -> Moved:
+    """Returns which files the run was told to look for elsewhere than its config says."""
+    return Moved.between(from_config_dict(run.directory.read_config()), run.config)
 
 
 def _compare(

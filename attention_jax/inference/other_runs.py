@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from attention_jax.data.tasks import Split, Task
 from attention_jax.errors import UserError
 from attention_jax.inference.trained import TrainedRun, load_run, task_of
+from attention_jax.training.named_files import Moved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +27,13 @@ class OtherRun:
     task: Task
 
     @classmethod
-    def load(cls, flag: str, place: str) -> "OtherRun":
+    def load(cls, flag: str, place: str, moved: Moved = Moved()) -> "OtherRun":
         """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
+
+        Args:
+          flag: How the command line names it.
+          place: The directory, or the directory and the step.
+          moved: Files that the first run does not find where its config says, nor perhaps this one.
 
         Raises:
           UserError: As `load_run` and `task_of`, with the flag's name before it; or if the model
@@ -37,7 +43,7 @@ class OtherRun:
             path, _, step = place.rpartition("@")
             is_step = bool(path) and step.isdecimal() and not pathlib.Path(place).is_dir()
             step = int(step) if is_step else None
-            run = load_run(path if is_step else place, step=step)
+            run = load_run(path if is_step else place, step=step, moved=moved)
             if not getattr(run.model, "reads_source", True):
                 raise UserError(f"{place}: expected a model that reads a source, found none")
             return cls(flag, place, run, task_of(run))

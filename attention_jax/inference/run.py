@@ -1,7 +1,9 @@
 """A run from beginning to end: claim its directory, train, evaluate, or find it complete."""
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.inference.evaluate import Evaluation, format_results
@@ -17,6 +19,7 @@ from attention_jax.training.config import (
 )
 from attention_jax.training.loop import train
 from attention_jax.training.measuring.watch import watched_fields
+from attention_jax.training.named_files import check_moved, has_changed, named_files
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.writers import require_packages
@@ -94,13 +97,7 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
     if old is not None:
         old = to_plain(from_config_dict(old))
         changed = changed_fields(old, to_plain(config))
-        renamed = [path.removesuffix("name") for path in changed if path.endswith(".name")]
-        refused = [
-            f"{path} is {before!r} there, {after!r} now"
-            for path, (before, after) in changed.items()
-            if not may_change(path, _watched(config))
-            and (path.endswith(".name") or not path.startswith(tuple(renamed)))
-        ]
+        refused = _refused(directory, config, changed)
         if refused:
             named = "; ".join(refused[:_MOST_NAMED])
             if others := len(refused[_MOST_NAMED:]):
@@ -112,6 +109,27 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
         return not changed
     directory.write_config(to_plain(config))
     return False
+
+
+def _refused(
+    directory: RunDirectory, config: ExperimentConfig, changed: Mapping[str, tuple[Any, Any]]
+) -> list[str]:
+    """Lists why a run cannot go on with another config: a field's value, or a file's content."""
+    files, watched, refused = named_files(config), _watched(config), []
+    renamed = tuple(path.removesuffix("name") for path in changed if path.endswith(".name"))
+    for path, (before, after) in changed.items():
+        if may_change(path, watched) or path.startswith(renamed) and not path.endswith(".name"):
+            continue
+        has_moved = before and path in files
+        reason = check_moved(directory, path, after) if has_moved else ""
+        if reason is not None:
+            refused.append(f"{path} is {before!r} there, {after!r} now{reason}")
+    decisive = [path for path in files if path not in changed and path.startswith(watched)]
+    return refused + [
+        f"{path} has another content now"
+        for path in decisive
+        if has_changed(directory, config, path)
+    ]
 
 
 def _watched(config: ExperimentConfig) -> tuple[str, ...]:

@@ -18,13 +18,20 @@ from attention_jax.objectives import Objective
 from attention_jax.search.config import SearchConfig
 from attention_jax.training import processes
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
-from attention_jax.training.checkpoints.origin import check_origin
+from attention_jax.training.checkpoints.origin import check_origin, known_inputs
 from attention_jax.training.config import ExperimentConfig, from_config_dict
 from attention_jax.training.length_limits import recorded_limits, with_limits
+from attention_jax.training.measuring.divergence import check_parameters, said_of
+from attention_jax.training.named_files import Moved, check_texts_are_there, located
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.run_texts import check_texts
-from attention_jax.training.sharding import Strategy, build_strategy, build_strategy_here
+from attention_jax.training.run_inputs import TEXTS, check_texts, recorded_inputs
+from attention_jax.training.sharding import (
+    Strategy,
+    build_strategy,
+    build_strategy_here,
+    fetch,
+)
 from attention_jax.training.sharding_config import ShardingConfig
 from attention_jax.training.updates.averaging import CheckpointAverage, evaluation_params
 from attention_jax.training.updates.optimizers import build_optimizer
@@ -47,6 +54,7 @@ class TrainedRun:
       strategy: How several devices compute with it, each with all of its parameters.
       shardings: Placement of a training state with that strategy.
       is_reverse: Whether sources are the targets of the config's data; see `reverse_run`.
+      texts: Hashes of the texts that it was trained on, by split, as its checkpoint knows them.
     """
 
     directory: RunDirectory
@@ -59,6 +67,12 @@ class TrainedRun:
     strategy: Strategy
     shardings: TrainState
     is_reverse: bool = False
+    texts: Mapping[str, str] | None = None
+
+    @property
+    def place(self) -> str:
+        """Which parameters these are, for messages."""
+        return f"checkpoint step {self.step} of {self.directory.path}"
 
     @property
     def alignment_shift(self) -> int:
@@ -72,13 +86,18 @@ def task_of(run: TrainedRun) -> Task:
     Raises:
       DataError: If they cannot be had, or are not those that it was trained on.
     """
+    check_texts_are_there(run.config, "--")
     task = build_task(run.config.data, run.directory.vocabularies)
-    check_texts(run.directory, task)
+    for known in (recorded_inputs(run.directory)[TEXTS], run.texts):
+        check_texts(known, run.directory, task, run.config.data)
     return task
 
 
 def load_run(
-    path: str | pathlib.Path, search: Mapping[str, Any] | None = None, step: int | None = None
+    path: str | pathlib.Path,
+    search: Mapping[str, Any] | None = None,
+    step: int | None = None,
+    moved: Moved = Moved(),
 ) -> TrainedRun:
     """Loads the model of a run directory.
 
@@ -86,11 +105,13 @@ def load_run(
       path: The directory.
       search: How to search, in place of what the run's config says.
       step: The checkpoint to take, in place of what is evaluated.
+      moved: Where files are that are not where the run's config says.
 
     Raises:
       ConfigError: If `search` is wrong.
       RunDirectoryError: If it is not one.
       CheckpointError: If it has no good checkpoint, or one that does not fit its vocabularies.
+      DivergenceError: If its parameters are not finite.
     """
     directory = RunDirectory(path)
     directory.require()
@@ -112,9 +133,12 @@ def load_run(
     like = placed_shapes(start, build_strategy_here(config.sharding))
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:
-            step, params = best_params(checkpointer, like, config, directory)
+            chosen, params = best_params(checkpointer, like, config, directory)
         else:
-            params = params_of_step(checkpointer, like, config, directory, step)
+            chosen, params = params_of_step(checkpointer, like, config, directory, step)
+    step, texts = chosen.step, known_inputs(chosen).get(TEXTS)
+    with said_of(f"checkpoint step {step} of {directory.path}"):
+        check_parameters(fetch(params))
     # Search needs all parameters on every device. What was saved beside them is not copied there.
     strategy = build_strategy(ShardingConfig())
     shardings = strategy.shardings(like)
@@ -122,14 +146,15 @@ def load_run(
     within = with_limits(config.search, recorded_limits(directory))
     config = dataclasses.replace(config, search=within)
     return TrainedRun(
-        directory, config, source, target, model, params, step, strategy, shardings
-    )
+        directory, located(moved(config), directory), source, target, model, params, step,
+        strategy, shardings, texts=texts,
+    )  # fmt: skip
 
 
 def best_params(
     checkpointer: Checkpointer, like: Any, config: ExperimentConfig, directory: RunDirectory
-) -> tuple[int, Params]:
-    """Returns the parameters that are evaluated, and the step that they are from.
+) -> tuple[Checkpoint, Params]:
+    """Returns the parameters that are evaluated, and the checkpoint that they are from.
 
     With an average of checkpoints, the newest of them are averaged; else the best step is taken,
     with its moving average if there is one.
@@ -145,9 +170,9 @@ def best_params(
     if isinstance(averaging, CheckpointAverage):
         checkpoints = checkpointer.restore_each(like, newest.step)
         params = (checkpoint.state.params for checkpoint in checkpoints)
-        return newest.step, evaluation_params(averaging, newest.state.params, None, params)
+        return newest, evaluation_params(averaging, newest.state.params, None, params)
     chosen = _best(checkpointer, like, newest)
-    return chosen.step, evaluation_params(averaging, chosen.state.params, chosen.state.average)
+    return chosen, evaluation_params(averaging, chosen.state.params, chosen.state.average)
 
 
 def params_of_step(
@@ -156,8 +181,8 @@ def params_of_step(
     config: ExperimentConfig,
     directory: RunDirectory,
     step: int,
-) -> Params:
-    """Returns the parameters of one checkpoint, with its moving average if there is one.
+) -> tuple[Checkpoint, Params]:
+    """Returns one checkpoint and its parameters, with its moving average if there is one.
 
     Raises:
       CheckpointError: If there is no good checkpoint of this step, or it is of another run.
@@ -172,13 +197,13 @@ def params_of_step(
     check_origin(checkpointer, found, config, directory)
     averaging = config.training.averaging
     if isinstance(averaging, CheckpointAverage):
-        return found.state.params
-    return evaluation_params(averaging, found.state.params, found.state.average)
+        return found, found.state.params
+    return found, evaluation_params(averaging, found.state.params, found.state.average)
 
 
 def _best(checkpointer: Checkpointer, like: Any, newest: Checkpoint) -> Checkpoint:
     step = newest.host.get("best_step")
-    if step is None or step == newest.step:
+    if step is None or step == newest.step or newest.host.get("ends_best"):
         return newest
     try:
         return checkpointer.restore(like, step, exact=True)

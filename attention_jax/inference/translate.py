@@ -12,6 +12,7 @@ from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.training.measuring.decode import Decoder, Hypothesis
+from attention_jax.training.measuring.divergence import said_of
 from attention_jax.training.measuring.outputs import OutputWriter
 from attention_jax.types import SpecialIds
 
@@ -74,6 +75,7 @@ class Translator:
 
         Raises:
           DataError: If a line is too long, or is no beginning, before any is translated.
+          DivergenceError: If the model's numbers are not finite.
         """
         for number, line in enumerate(lines, start=1):
             if len(line) > MAX_LINE_CHARACTERS:
@@ -90,7 +92,8 @@ class Translator:
         split = sources_only([texts[number] for number in full], vocabulary, run.target_vocabulary)
         if not reads_source:
             self._check_beginnings(split)
-        found = self._decode(run.params, split, run.config.data) if full else []
+        with said_of(run.place):
+            found = self._decode(run.params, split, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
         for number, ids, hypotheses in zip(full, split.source_ids, found, strict=True):

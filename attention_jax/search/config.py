@@ -75,7 +75,7 @@ class SearchConfig:
     forbid_unknown: bool = setting(False)
     no_repeat_ngram_size: int = setting(0, at_least=0)
     replace_unknown: bool = setting(False)
-    unknown_dictionary: str = setting("")
+    unknown_dictionary: str = setting("", is_file=True)
 
     def __post_init__(self):
         if self.num_hypotheses > self.width:

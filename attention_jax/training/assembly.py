@@ -29,6 +29,11 @@ from attention_jax.training.length_limits import (
 from attention_jax.training.links import training_links
 from attention_jax.training.measuring.validation import Validation
 from attention_jax.training.measuring.watch import check_mode
+from attention_jax.training.named_files import (
+    check_beginning,
+    check_texts_are_there,
+    located,
+)
 from attention_jax.training.placement import placed_shapes
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.sharding import Strategy, build_strategy, local_shards, process_share
@@ -93,8 +98,7 @@ def assemble(
     Args:
       config: The experiment.
       directory: Its vocabularies are loaded, or trained and saved there.
-      devices: What to train on; all that there are by default. Those of a compiler without
-        hardware will do.
+      devices: What to train on; all by default. Those of a compiler without hardware will do.
       begins: Whether training is to begin; one that continues needs no initial weights.
 
     Raises:
@@ -104,6 +108,7 @@ def assemble(
     strategy = build_strategy(config.sharding, devices)
 
     # ---- Data -----------------------------------------------------------------------------------
+    config = _with_its_files(config, directory, begins)
     objective = Objective(config.objectives)
     task = processes.after_first(
         lambda: build_task(config.data, directory.vocabularies),
@@ -160,6 +165,17 @@ def assemble(
         strategy, task, batches, count_unusable(config.data), total_steps, objective, schedule,
         start, like, train_step, validation, lengths, limits, search,
     )
+
+
+def _with_its_files(
+    config: ExperimentConfig, directory: RunDirectory, begins: bool
+) -> ExperimentConfig:
+    """Returns a config that names its files where they are, those that the run knows."""
+    config = located(config, directory)
+    if begins:
+        check_beginning(directory, config)
+    check_texts_are_there(config, "--config.")
+    return config
 
 
 def _to_standard_error(line: str) -> None:

@@ -60,7 +60,7 @@ class TrainingConfig:
 
     num_steps: int | None = setting(None, at_least=1)
     num_epochs: float | None = setting(None, above=0.0)
-    initial_weights: str = setting("")
+    initial_weights: str = setting("", is_file=True)
     accumulate_steps: int = setting(1, at_least=1)
     averaging: Averaging = setting(NoAveraging(), named=averages.lookup)
     freezing: Freezing = setting(Freezing())

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import math
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from attention_jax.files import replacing
@@ -16,5 +18,15 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
-    """Writes `value` as indented JSON in one piece."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Writes `value` as indented JSON in one piece, numbers that are not finite as null."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """Returns plain data with None for what JSON has no number for."""
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

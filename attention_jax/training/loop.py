@@ -9,31 +9,40 @@ import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import jax
 
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, DivergenceError
 from attention_jax.training import processes
 from attention_jax.training.assembly import Assembly, assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
-from attention_jax.training.checkpoints.origin import check_origin, origin
+from attention_jax.training.checkpoints.origin import check_origin, known_inputs, origin
 from attention_jax.training.config import ExperimentConfig, TrainingConfig, to_plain
 from attention_jax.training.length_limits import record_limits
+from attention_jax.training.measuring.divergence import said_of
 from attention_jax.training.measuring.watch import Watch, settled_step
+from attention_jax.training.named_files import located, record_files
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.meter import Meter
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.run_log import RunLog
 from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.run_texts import check_texts, record_texts
+from attention_jax.training.run_inputs import (
+    check_inputs,
+    hashes_of_inputs,
+    record_inputs,
+    recorded_inputs,
+)
 from attention_jax.training.sharding import fetch
 from attention_jax.training.sharding.fits import check_fits
 from attention_jax.training.sharding.held import describe_held
 from attention_jax.training.updates.averaging import CheckpointAverage
 from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Array, Params
+
+T = TypeVar("T")
 
 
 def train(
@@ -54,23 +63,23 @@ def train(
       profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
-      UserError: If the data, the config or the directory is at fault, or the loss diverges.
+      UserError: If the data, the config or the directory is at fault; a `DivergenceError` if
+        losses are not finite: a state of which that is known is not saved.
       Preempted: If the process was told to stop; the state is saved then.
     """
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
     with preemption.at_once():  # texts are aligned, for one, and nothing is to be saved yet
         parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
-        _begin(parts, directory)
+        _begin(parts, config, directory)
         state, done, watch = _start(parts, checkpointer, config, directory, init_rng)
     began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
-
     meter, settled = _meter(settings, state), settled_step(config)
-    with RunLog(
+    with _naming_good_steps(checkpointer), RunLog(
         directory, settings, parts, step=done, time_use=watch.time_use, profiled=profiled
-    ) as log:
-        _record(config, directory, held)
+    ) as log:  # fmt: skip
+        source = _record(parts, config, directory, held)
         log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
         # ---- Loop -------------------------------------------------------------------------------
@@ -85,35 +94,44 @@ def train(
 
             told_to_stop = preemption.requested(step)
             last, metric = step == parts.total_steps, None
-            if last or _is_multiple(step, settings.evaluate_every_steps):
+            is_planned = _is_multiple(step, settings.evaluate_every_steps)
+            if last or is_planned:
                 log.training(meter.flush(end=last))
-                values = log.timed("evaluation", parts.validation, _evaluated(state))
-                counts = last or step > settled
-                metric = values.get(settings.metric, math.nan) if counts else None
-                watch = watch.after(metric, step, settings)
-                state = _with_plateau(state, parts, values)
-                log.validation(step, values, best=watch.best_step == step)
+                values = _measured(log, parts.validation, state, step)
+                state = _with_plateau(state, parts, values) if is_planned else state
+                value = values.get(settings.metric, math.nan)
+                if is_planned and step > settled:
+                    watch, metric = watch.after(value, step, settings), value
+                else:
+                    watch = watch.ended(value, settings) if last else watch
+                log.validation(step, values, best=watch.is_best(step))
 
             is_due = last or _is_due(step, watch, settings)
             if is_due or told_to_stop:
                 log.training(meter.flush(end=last or watch.stopped))
-                watch = dataclasses.replace(
-                    watch, seconds=time.monotonic() - started, time_use=log.time_use()
-                )
+                if is_due and not (last or is_planned):
+                    _measured(log, parts.validation.check, state, step)
+                seconds, time_use = time.monotonic() - started, log.time_use()
+                watch = dataclasses.replace(watch, seconds=seconds, time_use=time_use)
                 log.timed(
                     "save", checkpointer.save, step, state,
-                    data=parts.batches.state(), config=origin(config, directory), metric=metric,
+                    data=parts.batches.state(), config=source, metric=metric,
                     host=dataclasses.asdict(watch), interim=not _counts(step, last, watch, settings)
                 )  # fmt: skip
                 directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
-                log.timed("save", checkpointer.wait)
-                log.say(f"told to stop: step {step} is saved, the same command continues")
-                preemption.leave()
+                _leave(log, checkpointer, preemption, step)
         if watch.stopped:
             log.say(f"stopped early: no better {settings.metric} since step {watch.best_step}")
         log.timed("save", checkpointer.wait)
         directory.add_to_run(time_use=log.closing(), parameters=hash_parameters(state.params))
+
+
+def _leave(log: RunLog, checkpointer: Checkpointer, preemption: Preemption, step: int) -> None:
+    """Ends the process once the step is saved."""
+    log.timed("save", checkpointer.wait)
+    log.say(f"told to stop: step {step} is saved, the same command continues")
+    preemption.leave()
 
 
 def hash_parameters(params: Params) -> str:
@@ -130,18 +148,26 @@ def count_parameters(params: Params) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
-def _begin(parts: Assembly, directory: RunDirectory) -> None:
+def _begin(parts: Assembly, config: ExperimentConfig, directory: RunDirectory) -> None:
     """Refuses what could not end well, while nothing has been computed or written."""
     check_fits(parts.like)
-    check_texts(directory, parts.task)
-    record_texts(directory, parts.task)
-    record_limits(directory, parts.limits)
+    check_inputs(recorded_inputs(directory), directory, parts.task, config.data)
 
 
-def _record(config: ExperimentConfig, directory: RunDirectory, held: Mapping[str, Any]) -> None:
-    """Writes what is trained, now that nothing is refused any more."""
+def _record(
+    parts: Assembly, config: ExperimentConfig, directory: RunDirectory, held: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Writes what is trained, now that nothing is refused any more.
+
+    Returns:
+      What checkpoints are to say of it.
+    """
     directory.write_config(to_plain(config))
     directory.add_to_run(finished=None, sharding=held)
+    record_inputs(directory, parts.task)
+    record_limits(directory, parts.limits)
+    record_files(directory, located(config, directory))
+    return origin(config, directory, hashes_of_inputs(directory, parts.task))
 
 
 def _start(
@@ -160,6 +186,7 @@ def _start(
     if checkpoint is None:
         return parts.start(rng), 0, Watch()
     _check_continues(checkpointer, checkpoint, config, directory, parts.total_steps)
+    check_inputs(known_inputs(checkpoint), directory, parts.task, config.data)
     watch = Watch(**checkpoint.host).resumed(config.training)
     parts.batches.restore(checkpoint.data)
     if checkpoint.step < parts.total_steps and not _counts(
@@ -192,6 +219,27 @@ def _meter(settings: TrainingConfig, state: TrainState) -> Meter:
         max_consecutive_skipped=settings.max_consecutive_nonfinite,
         skipped_in_a_row=int(state.skipped_in_a_row),
     )
+
+
+@contextlib.contextmanager
+def _naming_good_steps(checkpointer: Checkpointer) -> Iterator[None]:
+    """Says where the block ends by divergence which checkpoint is good: those that count are."""
+    try:
+        yield
+    except DivergenceError as error:
+        checkpointer.wait()
+        good = processes.from_first(checkpointer.counting_steps)
+        known = f"step {good[-1]} is the last good checkpoint" if good else "no checkpoint is good"
+        raise DivergenceError(
+            f"{error}; {known}. A smaller config.optimizer.learning_rate or clip_norm may help, in "
+            "a new --workdir"
+        ) from None
+
+
+def _measured(log: RunLog, measure: Callable[[Params], T], state: TrainState, step: int) -> T:
+    """Returns what is measured of a state, which has diverged if it cannot be."""
+    with said_of(f"training stopped at step {step}"):
+        return log.timed("evaluation", measure, _evaluated(state))
 
 
 def _is_multiple(step: int, every: int) -> bool:

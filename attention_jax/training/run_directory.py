@@ -33,6 +33,8 @@ _SHAPES = {
         "started": Maybe([str]),
         "finished": Maybe((str, None)),
         "texts": Maybe({str: str}),
+        "hashes": Maybe({str: str}),
+        "files": Maybe({str: {"path": str, "sha256": str}}),
         "writers": Maybe({str: (str, None)}),
         "evaluations": Maybe({str: {}}),
     },

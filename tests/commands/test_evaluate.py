@@ -1,13 +1,18 @@
 """`launch.evaluate`: a trained run once more, on other splits or with another search."""
 
+import dataclasses
 import json
 import re
 import shutil
 
 import pytest
 
+from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.inference.run import run_experiment
 from attention_jax.inference.trained import load_run
+from tests.training.tiny import tiny_config
+from tests.training.untrained import write_text
 
 
 @pytest.fixture
@@ -259,3 +264,22 @@ def test_evaluate_writes_what_replaces_unknown_words(launch, copy, tmp_path):
     search = json.loads((copy / "run.json").read_text())["evaluations"]["test"]["search"]
     assert search["replace_unknown"] and search["unknown_dictionary"] == str(dictionary)
     assert '"N' in (copy / "viewer.test.html").read_text()
+
+
+def test_evaluate_is_told_where_a_text_is_now(launch, tmp_path):
+    (old := tmp_path / "old").mkdir()
+    source, target = write_text(old)
+    data = ParallelConfig(train_source=source, train_target=target, batch_size=8,
+                          subwords=SubwordsConfig(kind="words"))  # fmt: skip
+    config = dataclasses.replace(tiny_config(num_steps=1, evaluation={"splits": ()}), data=data)
+    run_experiment(config, tmp_path / "run")
+    old.rename(new := tmp_path / "new")
+    command = ("evaluate", f"--workdir={tmp_path / 'run'}", "--split=test")
+    message = "expected the text of data.train_source, found no file; if it has moved, --data."
+    assert message in launch(*command).error
+    options = [f"--data.train_{side}={new / name}"
+               for side, name in (("source", "text.en"), ("target", "text.de"))]  # fmt: skip
+    assert launch(*command, *options).code == 0
+    assert "found others for train" in launch(*command, options[0],
+                                              f"--data.train_target={new / 'text.en'}").error
+    assert "--data.test_source: no such field" in launch(*command, "--data.test_source=a").error

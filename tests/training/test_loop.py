@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from attention_jax.commands import cli
-from attention_jax.errors import ConfigError, RunDirectoryError, UserError
+from attention_jax.errors import ConfigError, DivergenceError, RunDirectoryError, UserError
+from attention_jax.inference.evaluate import Evaluation
 from attention_jax.inference.run import adopt_config, open_checkpoints, run_experiment
-from attention_jax.inference.trained import load_run
+from attention_jax.inference.trained import load_run, task_of
+from attention_jax.inference.translate import Translator
 from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.plotting.curves import read_metrics
@@ -127,6 +129,38 @@ def test_a_complete_run_can_be_made_longer(plain_run, tmp_path, capsys):
     assert "continuing after step 12" in capsys.readouterr().err
     assert _steps(workdir, "train") == [12, 16]
     assert json.loads((workdir / "results.json").read_text())["test"]["step"] == 16
+
+
+def test_a_run_made_longer_in_pieces_is_the_run_made_at_once(tmp_path):
+    schedule = Plateau(metric="loss/nll", mode="max")  # which falls: the rate is halved each time
+    config = tiny_config(
+        evaluate_every_steps=40, checkpoint_every_steps=0, evaluation={"splits": ()},
+        patience=3, metric="loss/nll", mode="max", keep_latest=1,
+    )  # fmt: skip
+    config = dataclasses.replace(config, schedule=schedule)
+    for name, ends in {"once": (120,), "pieces": (30, 50, 70, 90, 120)}.items():
+        for end in ends:
+            training = dataclasses.replace(config.training, num_steps=end)
+            run_experiment(dataclasses.replace(config, training=training), tmp_path / name)
+    found = []
+    for name in ("once", "pieces"):
+        with Checkpointer(tmp_path / name / "checkpoints", read_only=True) as checkpointer:
+            parts = assemble(config, RunDirectory(tmp_path / name))
+            newest = checkpointer.restore(parts.like)
+        host = {k: v for k, v in newest.host.items() if k not in ("seconds", "time_use")}
+        state = jax.tree.map(lambda leaf: np.asarray(leaf).tobytes(), newest.state)
+        found.append((state, host, checkpointer.steps(), load_run(tmp_path / name).step))
+    assert float(newest.state.plateau.scale) < 1.0
+    assert found[0] == found[1]
+
+
+def test_an_end_that_validates_best_is_evaluated_until_training_goes_on(tmp_path):
+    settings = dict(evaluate_every_steps=4, checkpoint_every_steps=0, evaluation={"splits": ()})
+    run_experiment(tiny_config(num_steps=6, **settings), tmp_path / "run")
+    assert load_run(tmp_path / "run").step == 6  # no worse than step 4, as nothing is learnt
+    run_experiment(tiny_config(num_steps=7, metric="nll", **settings), tmp_path / "run")
+    with Checkpointer(tmp_path / "run" / "checkpoints", read_only=True) as checkpointer:
+        assert checkpointer.steps() == [4, 7]
 
 
 def _files(workdir) -> dict:
@@ -345,15 +379,58 @@ def test_damaged_checkpoint_has_no_part_in_the_average(tmp_path, capsys):
     )  # fmt: skip
 
 
-def test_diverging_run_stops_and_keeps_its_checkpoint(tmp_path):
-    config = tiny_config(
-        num_steps=100, learning_rate=1e38, checkpoint_every_steps=5, max_consecutive_nonfinite=10
-    )
-    with pytest.raises(UserError, match="training stopped at step .*10 times in a row"):
+def test_a_run_that_diverges_stops_and_saves_nothing_that_is_not_finite(tmp_path):
+    often = tiny_config(learning_rate=1e38, checkpoint_every_steps=3, max_consecutive_nonfinite=5)
+    with pytest.raises(DivergenceError, match="stopped at step 3: validation: .*no checkpoint is"):
+        run_experiment(often, tmp_path / "often")
+    assert not any((tmp_path / "often").glob("checkpoints/*"))
+    seldom = tiny_config(learning_rate=1e38, checkpoint_every_steps=0, max_consecutive_nonfinite=5)
+    with pytest.raises(DivergenceError, match="stopped at step 6: .*5 times in a row.*checkpoint"):
+        run_experiment(seldom, tmp_path / "seldom")
+    end = tiny_config(num_steps=3, learning_rate=1e38, checkpoint_every_steps=0)
+    for _ in range(2):  # the same command again finds the same
+        with pytest.raises(DivergenceError, match="training stopped at step 3: validation: "):
+            run_experiment(end, tmp_path / "end")
+    assert not (tmp_path / "end" / "results.json").exists()
+    for line in (tmp_path / "end" / "metrics.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+
+
+def test_a_run_that_diverges_late_names_its_last_good_checkpoint(tmp_path, monkeypatch):
+    def assemble_and_spoil(*arguments, **keywords):
+        parts = assemble(*arguments, **keywords)
+
+        def spoilt(state, batch, rng):
+            late = int(state.step) >= 6
+            state, metrics = parts.train_step(state, batch, rng)
+            average = jax.tree.map(lambda leaf: leaf * 1e38 if late else leaf, state.average)
+            return dataclasses.replace(state, average=average), metrics
+
+        return dataclasses.replace(parts, train_step=spoilt)
+
+    monkeypatch.setattr("attention_jax.training.loop.assemble", assemble_and_spoil)
+    config = tiny_config(checkpoint_every_steps=2, keep_latest=1, evaluate_every_steps=0)
+    with pytest.raises(DivergenceError, match="at step 8: .*step 6 is the last good checkpoint"):
         run_experiment(config, tmp_path / "run")
-    parts = assemble(config, RunDirectory(tmp_path / "run"))
-    checkpoint = Checkpointer(tmp_path / "run" / "checkpoints", read_only=True).restore(parts.like)
-    assert checkpoint.step in (5, 10)
+    assert load_run(tmp_path / "run").step == 6
+    assert not _facts(tmp_path / "run")["finished"]
+
+
+def test_what_was_saved_unseen_is_neither_evaluated_nor_translated_with(tmp_path):
+    config = tiny_config(learning_rate=1e38)  # finite, but too large for sums
+    directory = RunDirectory(tmp_path / "run")
+    with pytest.raises(Preempted), directory.claimed():
+        adopt_config(directory, config)
+        with open_checkpoints(directory, config) as checkpointer:
+            train(config, directory, checkpointer, _StopAt(2))
+    for method in ("beam", "greedy", "sample"):
+        with pytest.raises(DivergenceError, match=f"checkpoint step 2 of {directory.path}: "):
+            run = load_run(directory.path, {"method": method})
+            Translator(run).translate(["one two"])
+    with pytest.raises(DivergenceError, match=f"checkpoint step 2 of {directory.path}: "):
+        run = load_run(directory.path)
+        Evaluation(run, task_of(run)).evaluate("test")
+    assert not directory.results.exists() and not directory.predictions("test").exists()
 
 
 def test_unknown_metric_is_refused_before_training(tmp_path):

@@ -2,6 +2,8 @@
 
 import gzip
 import itertools
+import json
+import math
 import os
 import pathlib
 import subprocess
@@ -260,3 +262,10 @@ def test_claimed_refuses_a_directory_that_cannot_be_written(tmp_path: pathlib.Pa
     tmp_path.chmod(0o500)
     with pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"):
         _claim(tmp_path / "run")
+
+
+def test_numbers_that_are_not_finite_become_null(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.add_results("test", {"step": 3, "nll": math.nan, "x": (1.5, -math.inf)})
+    found = json.loads(directory.results.read_text(), parse_constant=pytest.fail)
+    assert found == {"test": {"step": 3, "nll": None, "x": [1.5, None]}}

@@ -108,6 +108,11 @@ class Checkpointer:
         """Returns the steps whose saving was completed, damaged or not, oldest first."""
         return [step for step in self._folders() if self._path(step, _COMMITTED).exists()]
 
+    def counting_steps(self) -> list[int]:
+        """Returns the steps whose saving was completed but for the interim ones, oldest first."""
+        interim = self._interim_steps()
+        return [step for step in self.steps() if step not in interim]
+
     def save(
         self,
         step: int,
@@ -156,10 +161,11 @@ class Checkpointer:
         self.cost.add(time.monotonic() - started)
 
     def make_interim(self, step: int) -> None:
-        """Counts a step that is there as an interim one from now on; see `save`."""
+        """Counts a step that was just restored as an interim one from now on; see `save`."""
         if processes.is_first() and not self._read_only:
             with _one_line(f"checkpoint step {step} in {self.directory} could not be marked"):
                 self._path(step, _INTERIM).write_text(_BESIDE)
+                manifest.add_to_manifest(self._path(step), _INTERIM)
 
     def wait(self) -> None:
         """Waits for the save under way and checks that it arrived.
@@ -236,9 +242,8 @@ class Checkpointer:
         Raises:
           CheckpointError: If they are of another model.
         """
-        steps, interim = processes.from_first(lambda: (self.steps(), self._interim_steps()))
-        for step in reversed(steps):
-            if step > newest or step in interim:
+        for step in reversed(processes.from_first(self.counting_steps)):
+            if step > newest:
                 continue
             found = self._attempt(step, like)
             if isinstance(found, Checkpoint):

@@ -22,7 +22,14 @@ def write_manifest(directory: pathlib.Path, *, except_for: Collection[str] = ())
         if path.is_file() and path.name not in (NAME, *except_for)
         for size, crc in [_measure(path)]
     }
-    write_json(directory / NAME, {"files": files, "crc32": _checksum(files)})
+    _write(directory, files)
+
+
+def add_to_manifest(directory: pathlib.Path, name: str) -> None:
+    """Records one more file of a `directory` whose others are known to be as they were written."""
+    files = json.loads((directory / NAME).read_text(encoding="utf-8"))["files"]
+    size, crc = _measure(directory / name)
+    _write(directory, {**files, name: {"bytes": size, "crc32": crc}})
 
 
 def find_damage(directory: pathlib.Path) -> str | None:
@@ -52,6 +59,10 @@ def find_damage(directory: pathlib.Path) -> str | None:
         if found_crc != crc:
             return f"{name} has changed since it was written (CRC32 {found_crc:08x}, not {crc:08x})"
     return None
+
+
+def _write(directory: pathlib.Path, files: dict[str, dict[str, int]]) -> None:
+    write_json(directory / NAME, {"files": files, "crc32": _checksum(files)})
 
 
 def _checksum(files: dict[str, dict[str, int]]) -> int:

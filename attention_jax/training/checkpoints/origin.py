@@ -1,7 +1,6 @@
-"""Which run a checkpoint belongs to: its config and its vocabularies."""
+"""Which run a checkpoint belongs to: its config, and the hashes of what it was trained on."""
 
-import hashlib
-import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from attention_jax.errors import CheckpointError
@@ -13,14 +12,35 @@ from attention_jax.training.config import (
     may_change,
     to_plain,
 )
+from attention_jax.training.hashes import hash_files
+from attention_jax.training.named_files import RECORD, named_files, recorded_hashes
 from attention_jax.training.run_directory import RunDirectory
+from attention_jax.training.run_inputs import LINKS, TEXTS, VOCABULARIES, check_vocabularies
 
-_VOCABULARIES = "vocabularies"
+_HASHES = (TEXTS, VOCABULARIES, LINKS, RECORD)
 
 
-def origin(config: ExperimentConfig, directory: RunDirectory) -> dict[str, Any]:
-    """Returns what a checkpoint of a run says of where it comes from, as plain JSON."""
-    return {**to_plain(config), _VOCABULARIES: hash_files(directory.vocabularies)}
+def origin(
+    config: ExperimentConfig, directory: RunDirectory, hashes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Returns what a checkpoint of a run says of where it comes from, as plain JSON.
+
+    Args:
+      config: The run's.
+      directory: The run's.
+      hashes: Those of what the training reads; see `hashes_of_inputs`.
+    """
+    return {
+        **to_plain(config),
+        VOCABULARIES: hash_files(directory.vocabularies),
+        RECORD: recorded_hashes(directory),
+        **(hashes or {}),
+    }
+
+
+def known_inputs(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Returns the hashes of what a checkpoint was trained on: few of an earlier version's."""
+    return {name: checkpoint.config[name] for name in _HASHES if name in checkpoint.config}
 
 
 def check_origin(
@@ -31,30 +51,18 @@ def check_origin(
 ) -> None:
     """Checks that a checkpoint was made by the run in whose directory it is.
 
-    Fields that a run may be continued with are allowed to differ.
+    Fields that a run may be continued with are allowed to differ, and so are places of files.
 
     Raises:
       CheckpointError: Naming the first other field, or the vocabularies.
     """
-    saved = dict(checkpoint.config)
+    saved = {name: value for name, value in checkpoint.config.items() if name not in _HASHES}
     where = f"{checkpointer.directory / str(checkpoint.step)}"
-    vocabularies = saved.pop(_VOCABULARIES, None)
-    changed = changed_fields(to_plain(from_config_dict(saved)), to_plain(config))
-    for path, (before, after) in changed.items():
-        if not may_change(path):
+    before, files = from_config_dict(saved), named_files(config)
+    files = files.keys() & named_files(before).keys()
+    for path, (old, new) in changed_fields(to_plain(before), to_plain(config)).items():
+        if not (may_change(path) or path in files):
             raise CheckpointError(
-                f"{where} is of another run: {path} was {before!r}, here it is {after!r}"
+                f"{where} is of another run: {path} was {old!r}, here it is {new!r}"
             )
-    if vocabularies not in (None, hash_files(directory.vocabularies)):
-        raise CheckpointError(
-            f"{where} was trained with other vocabularies than those in {directory.vocabularies}"
-        )
-
-
-def hash_files(folder: pathlib.Path) -> str:
-    """Returns a hash of the names and contents of all files of a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.relative_to(folder)}\0{content}\0".encode())
-    return digest.hexdigest()
+    check_vocabularies(checkpoint.config.get(VOCABULARIES), directory, where)

@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from attention_jax.errors import UserError
-from attention_jax.training.checkpoints.origin import hash_files
 from attention_jax.training.files import replacing
+from attention_jax.training.hashes import hash_files
 from attention_jax.training.updates.state import TrainState
 from attention_jax.types import Params
 

@@ -13,6 +13,7 @@ from attention_jax.data.tasks import Split
 from attention_jax.errors import ConfigError
 from attention_jax.search import Hypotheses, SearchConfig, Stage, search_stage
 from attention_jax.training import processes
+from attention_jax.training.measuring.divergence import check_outputs
 from attention_jax.training.sharding import (
     fetch,
     make_mesh,
@@ -91,6 +92,9 @@ class Decoder:
 
         Returns:
           For each source its hypotheses, best first.
+
+        Raises:
+          DivergenceError: If the model gives numbers that are not finite.
         """
         params = jax.device_put(fetch(params), replicated(self._mesh))
         found: dict[int, list[Hypothesis]] = {}
@@ -109,7 +113,9 @@ class Decoder:
                     found[int(index)] = _hypotheses(arrays, row, int(lengths[row]))
             progress(len(found))
         everything = {k: v for part in processes.gather(found) for k, v in part.items()}
-        return [everything[index] for index in range(len(split))]
+        outputs = [everything[index] for index in range(len(split))]
+        check_outputs(outputs)
+        return outputs
 
     def search(self, params: Params, batch: Batch, rng: jax.Array) -> Hypotheses:
         """Searches the outputs of one batch, with room for those of a usual length first.

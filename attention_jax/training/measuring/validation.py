@@ -1,5 +1,6 @@
 """Measuring a model on examples whose targets are known, while training and after it."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import jax
@@ -11,6 +12,7 @@ from attention_jax.objectives import Objective, add_pairs
 from attention_jax.objectives.metrics import means
 from attention_jax.training.config import ExperimentConfig
 from attention_jax.training.measuring.decode import Decoder
+from attention_jax.training.measuring.divergence import check_losses, said_of
 from attention_jax.training.measuring.outputs import OutputWriter
 from attention_jax.training.measuring.scoring import score_outputs
 from attention_jax.training.sharding import Strategy, process_share
@@ -43,13 +45,19 @@ class Measurement:
         )
 
     def __call__(self, params: Params, batches: Iterable[NumpyBatch]) -> dict[str, float]:
-        """Returns the means over all batches: `loss`, `nll`, `perplexity`, `accuracy`, ..."""
+        """Returns the means over all batches: `loss`, `nll`, `perplexity`, `accuracy`, ...
+
+        Raises:
+          DivergenceError: If one of them is not finite.
+        """
         metrics = []
         for number, batch in enumerate(batches):
             metrics.append(self._eval_step(params, self._strategy.place(batch)))
             if number >= _BATCHES_IN_FLIGHT:  # or the host runs ahead and memory fills up
                 jax.block_until_ready(metrics[number - _BATCHES_IN_FLIGHT])
-        return self._objective.summary(add_pairs(metrics))
+        values = self._objective.summary(add_pairs(metrics))
+        check_losses(values)
+        return values
 
     def names(self, params: Params, batches: Iterable[NumpyBatch]) -> list[str]:
         """Returns the names of the metrics without computing them."""
@@ -99,12 +107,26 @@ class Validation:
         )  # fmt: skip
 
     def __call__(self, params: Params) -> dict[str, float]:
-        """Returns the loss and its like, and error rates or BLEU where examples are decoded."""
-        metrics = self._measure(params, self._batches)
-        if self._sample is None:
-            return metrics
-        hypotheses = self._decode(params, self._sample, self._data_config)
+        """Returns the loss and its like, and error rates or BLEU where examples are decoded.
+
+        Raises:
+          DivergenceError: If losses or outputs are not finite.
+        """
+        with said_of("validation"):
+            metrics = self._measure(params, self._batches)
+            if self._sample is None:
+                return metrics
+            hypotheses = self._decode(params, self._sample, self._data_config)
         return {**metrics, **self._scores(self._text_of.best(hypotheses, self._sample.sources))}
+
+    def check(self, params: Params) -> None:
+        """Measures the first batch alone, before parameters are saved as good ones.
+
+        Raises:
+          DivergenceError: If its loss is not finite.
+        """
+        with said_of("validation"):
+            self._measure(params, itertools.islice(self._batches, 1))
 
     def metric_names(self, params: Params) -> list[str]:
         """Returns the names of what is measured, given the shapes of the parameters."""

@@ -64,6 +64,8 @@ class Watch:
       best_step: Updates made when it was measured.
       waited: Validations since it last improved.
       stopped: Whether training has ended early.
+      ends_best: Whether training has ended with a value that is no worse, measured for that end
+        alone: the last step is evaluated then, but a training that goes on knows nothing of it.
       seconds: Time spent training, in all processes that worked on the run one after another.
       time_use: What it went into, by part, in seconds.
     """
@@ -72,26 +74,37 @@ class Watch:
     best_step: int | None = None
     waited: int = 0
     stopped: bool = False
+    ends_best: bool = False
     seconds: float = 0.0
     time_use: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def resumed(self, config: TrainingConfig) -> Self:
         """Returns what to remember where training goes on, perhaps with other patience."""
-        return dataclasses.replace(self, stopped=self._is_over(config))
+        return dataclasses.replace(self, stopped=self._is_over(config), ends_best=False)
+
+    def ended(self, value: float, config: TrainingConfig) -> Self:
+        """Returns what to remember after a validation that is made for the end of training alone.
+
+        A training made longer is the one that was as long from the beginning, which makes no such
+        validation: the best of those that it makes, and patience, stay as they were.
+        """
+        sign = 1.0 if config.mode == "min" else -1.0
+        best = math.inf if self.best is None else sign * self.best
+        return dataclasses.replace(self, ends_best=sign * value <= best)
+
+    def is_best(self, step: int) -> bool:
+        """Whether a step that has just been validated is the one to evaluate."""
+        return self.ends_best or self.best_step == step
 
     def _is_over(self, config: TrainingConfig) -> bool:
         return bool(config.patience) and self.waited >= config.patience
 
-    def after(self, value: float | None, step: int, config: TrainingConfig) -> Self:
+    def after(self, value: float, step: int, config: TrainingConfig) -> Self:
         """Returns what to remember after a validation at `step` measured `value`.
-
-        None stands for a step that does not count; see `settled_step`.
 
         An equal value moves the best step, since the newer checkpoint is the one that is kept,
         but is no improvement to be patient for. A value that is not a number is neither.
         """
-        if value is None:
-            return self
         sign = 1.0 if config.mode == "min" else -1.0
         best = math.inf if self.best is None else sign * self.best
         improved = sign * value < best

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import jax
 
-from attention_jax.errors import UserError
+from attention_jax.errors import DivergenceError
 from attention_jax.objectives import Pairs
 from attention_jax.objectives.metrics import Totals
 
@@ -37,7 +37,7 @@ class Meter:
           (step, totals) if the step before ended a window, else None.
 
         Raises:
-          UserError: If too many updates were skipped one after another.
+          DivergenceError: If too many updates were skipped one after another.
         """
         window = self.flush()
         self._pending = (step, metrics)
@@ -69,10 +69,8 @@ class Meter:
     def _watch(self, step: int, values: Mapping) -> None:
         self._in_a_row = self._in_a_row + 1 if values["skipped"][0] > 0 else 0
         if self._in_a_row >= self._limit:
-            raise UserError(
+            raise DivergenceError(
                 f"training stopped at step {step}: the loss or its gradient was not finite"
                 f"{' or stood out' if 'skipped_norm' in values else ''} "
-                f"{self._in_a_row} times in a row; every such update was skipped, and the last "
-                "checkpoint is good. A smaller config.optimizer.learning_rate or clip_norm may "
-                "help, in a new --workdir"
+                f"{self._in_a_row} times in a row, and every such update was skipped"
             )

@@ -5,7 +5,12 @@ import zlib
 
 import pytest
 
-from attention_jax.training.checkpoints.manifest import NAME, find_damage, write_manifest
+from attention_jax.training.checkpoints.manifest import (
+    NAME,
+    add_to_manifest,
+    find_damage,
+    write_manifest,
+)
 
 
 @pytest.fixture
@@ -61,3 +66,13 @@ def test_write_manifest_lists_every_file_but_itself(folder):
     write_manifest(folder)
     files = json.loads((folder / NAME).read_text())["files"]
     assert sorted(files) == ["empty", "inner/data", "times"]
+
+
+def test_a_file_that_is_added_is_watched_like_the_others(folder):
+    (folder / "new").write_bytes(b"listed")
+    add_to_manifest(folder, "new")
+    assert find_damage(folder) is None
+    (folder / "new").unlink()
+    assert find_damage(folder) == "new is missing"
+    (folder / "inner" / "data").unlink()
+    assert find_damage(folder) == "inner/data is missing"

@@ -7,8 +7,9 @@ import pytest
 from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.inference.run import adopt_config
 from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
-from attention_jax.training.checkpoints.origin import check_origin, hash_files, origin
+from attention_jax.training.checkpoints.origin import check_origin, origin
 from attention_jax.training.config import ExperimentConfig, from_config_dict
+from attention_jax.training.hashes import hash_files
 from attention_jax.training.run_directory import RunDirectory
 
 

@@ -18,8 +18,8 @@ from attention_jax.inference.run import run_experiment
 from attention_jax.models import build_model, find_config
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
-from attention_jax.training.checkpoints.origin import hash_files
 from attention_jax.training.checkpoints.weights import load_weights, save_weights
+from attention_jax.training.hashes import hash_files
 from attention_jax.training.run_directory import RunDirectory
 from attention_jax.training.updates.averaging import MovingAverage
 from tests.training.tiny import tiny_config

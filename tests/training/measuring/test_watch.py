@@ -52,6 +52,19 @@ def test_after_takes_nan_for_no_improvement():
     assert _observe([math.nan, math.nan], patience=2).stopped
 
 
+@pytest.mark.parametrize(("value", "is_best"), [(0.5, True), (1.0, True), (2.0, False)])
+def test_the_end_may_be_best_but_leaves_the_rest_as_it_was(value, is_best):
+    config = TrainingConfig(num_steps=1, patience=2)
+    watch = _observe([1.0, 2.0], patience=2)
+    ended = watch.ended(value, config)
+    assert ended.is_best(3) == is_best
+    assert dataclasses.replace(ended, ends_best=False) == watch == ended.resumed(config)
+
+
+def test_an_end_that_is_no_number_is_not_best():
+    assert not Watch().ended(math.nan, TrainingConfig(num_steps=1)).is_best(3)
+
+
 @pytest.mark.parametrize(("metric", "mode"), [("bleu", "max"), ("nll", "min"), ("any", "max")])
 def test_metrics_are_looked_for_where_they_are_good(metric, mode):
     check_mode(metric, mode, "config.training.mode")

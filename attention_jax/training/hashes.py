@@ -1,0 +1,26 @@
+"""SHA-256 of files and folders, by which they are known again wherever they are."""
+
+import hashlib
+import pathlib
+
+
+def hash_file(path: pathlib.Path) -> str:
+    """Returns a hash of the content of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_files(folder: pathlib.Path) -> str:
+    """Returns a hash of the names and contents of all files of a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)}\0{hash_file(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def hash_any(path: pathlib.Path) -> str | None:
+    """Returns a hash of a file or a folder; None where there is neither, or it cannot be read."""
+    try:
+        return hash_files(path) if path.is_dir() else hash_file(path)
+    except OSError:
+        return None
