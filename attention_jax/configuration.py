@@ -166,6 +166,37 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
         raise ConfigError(f"{where}.{error}") from None
 
 
+class NamedConfigs(dict):
+    """Configs of parts by their names; hashable, as configs are."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted((name, repr(config)) for name, config in self.items())))
+
+
+def typed_group(values: Mapping[str, Any], parts: Any, where: str) -> NamedConfigs:
+    """Builds the configs of a group whose fields are names of parts, each with fields of its own.
+
+    Args:
+      values: From names to fields, or to configs.
+      parts: What there is, such as a `discovery.Parts`: `names()`, and `config(name)`.
+      where: Path of the group, for messages.
+
+    Raises:
+      ValueError: If there is no such part, or a field of it is wrong.
+    """
+    configs, known = NamedConfigs(), parts.names() if values else []
+    for name, fields in values.items():
+        if name not in known:
+            raise ValueError(unknown_name(f"{where}.{name}", name, known))
+        cls = parts.config(name)
+        try:
+            is_built = isinstance(fields, cls)
+            configs[name] = fields if is_built else typed(cls, fields, f"{where}.{name}")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+    return configs
+
+
 def unknown_name(where: str, name: str, known: Iterable[str]) -> str:
     """Returns the message for a name that does not exist, with the nearest that does."""
     known = sorted(known)

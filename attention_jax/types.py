@@ -81,20 +81,18 @@ class ModelOutput:
     """What a sequence-to-sequence model returns for a batch with known targets.
 
     Attributes:
-      logits: `B T V`, float32, of the target token at each position given those before it.
+      predictions: `B T`, an `ops.predictions.Predictions`: the distribution of the target token at
+        each position given those before it.
       attention: Attention at each target position, or None where the model has none.
-      coverage: `B S C`, what is left to translate of each source token after the last real
-        target token, or None where the model keeps no such account.
-      fertility: How much attention each source token is expected to get, or None.
-      reverse: What the model of the other direction returns for `swap_sides(batch)`, so logits
-        `B S V` and weights `B S T`; None where there is no such model.
+      outputs: What else is computed, open to any key; `Model.provides` lists them. Among them:
+        `coverage` (`B S C`, what is left to translate of each source token after the last real
+        target token), `fertility` (how much attention each source token is expected to get) and
+        `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`).
     """
 
-    logits: Leaf
+    predictions: Any
     attention: AttentionOutput | None
-    coverage: Leaf | None = None
-    fertility: Fertility | None = None
-    reverse: "ModelOutput | None" = None
+    outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @runtime_checkable
@@ -106,17 +104,17 @@ class Model(Protocol):
     False are padding rows. Searching needs only the first two. Where an objective needs them,
     training batches also hold `links`, bool `B T S`, True where two tokens belong together.
 
-    A model may also have `optional_outputs`, a mapping of the optional fields of `ModelOutput`
-    that it fills: each to the config field whose parameters an objective alone can teach, or None.
     One whose outputs do not depend on a source says so by `reads_source = False`; searching then
-    takes `source` for the beginnings of its outputs. One that attends for a word before it has read
-    the word before it says so by `knows_last_word = False`.
+    takes `source` for the beginnings of its outputs.
 
     Attributes:
-      is_aligning: Whether attention weights say which source tokens were attended to.
+      provides: What objectives, searches and pictures may ask of it, by key, each with the config
+        field whose parameters an objective alone can teach, or None. The keys of its `outputs` are
+        among them, and what its attention is good for: `alignment`, where weights say which source
+        tokens were attended to; `last_word`, where attention for a word has read the one before.
     """
 
-    is_aligning: bool
+    provides: Mapping[str, str | None]
 
     def init(self, rng: Array) -> Params:
         """Returns freshly drawn parameters, a nested dict of float32 arrays."""
@@ -140,11 +138,12 @@ class Model(Protocol):
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
-    ) -> tuple[Array, Array, Any]:
+    ) -> tuple[Any, Array, Any]:
         """Feeds the previous token of every hypothesis, `B K` int32 (BOS at first).
 
         Returns:
-          (logits, weights, state): `B K V` float32, `B K S` float32, and the new state.
+          (predictions, weights, state): predictions `B K`, weights `B K S` float32, and the new
+          state.
         """
         ...
 
@@ -153,7 +152,7 @@ class Model(Protocol):
 class BidirectionalModel(Protocol):
     """A `Model` from source to target with a second one, from target to source, inside.
 
-    Its outputs have a `reverse`, and `params["reverse"]` are the parameters of the second model.
+    Its outputs hold a `reverse`, and `params["reverse"]` are the parameters of the second model.
 
     Attributes:
       reverse: The second model.

@@ -9,7 +9,8 @@ for words that are not attended to about once is an objective,
 --config.objectives.coverage_penalty.weight=0.05. Global fertility is one too, and a hidden layer
 that predicts it; the paper adds both in a second stage, once the model is trained:
 
-    --config.model.fertility_dim=128 --config.objectives.global_fertility.weight=1.0
+    --config.model.predictors.fertility.hidden_dim=128
+    --config.objectives.global_fertility.weight=1.0
     --config.objectives.global_fertility.schedule.start_steps=2000
 
 The paper's model reads with stacked LSTMs, and is trained by SGD, sentence by sentence. Its program

@@ -83,7 +83,7 @@ VARIANTS: Mapping[str, Variant] = {
         "coverage",
         {
             **_attention("structural_bias"),
-            "model.fertility_dim": 128,
+            "model.predictors.fertility.hidden_dim": 128,
             "objectives.global_fertility.weight": 1.0,
             "objectives.global_fertility.schedule.start_steps": _STARTS,
         },

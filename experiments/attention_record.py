@@ -115,7 +115,7 @@ def measure(
       gold: Links that its attention is compared with.
     """
     counts = text_counts(outputs, split)
-    if run.model.is_aligning:
+    if "alignment" in run.model.provides:
         counts |= coverage_counts(run, split, outputs)
         if gold is not None:
             counts |= gold_counts(run, split, gold)

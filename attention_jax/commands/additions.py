@@ -1,6 +1,7 @@
 """Parts of a config that only the command line names: further groups, objectives, refinements.
 
-An objective is added by one of its fields. So is a refinement of heads, or by its name alone:
+An objective is added by one of its fields, and so is a predictor of the model. So is a refinement
+of heads, or by its name alone:
 `--config.model.attention.refinements.rope=true`, and `=false` leaves out one that the file has.
 """
 
@@ -76,16 +77,16 @@ def with_refinements(
 
 
 def with_additions(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
-    """Adds the objectives and refinements that only overrides name, by one of their fields.
+    """Adds the objectives, predictors and refinements that only overrides name, by a field.
 
     Args:
       values: A config as its file returns it.
       paths: The overridden fields, such as `objectives.coverage_penalty.weight`.
 
     Raises:
-      ConfigError: If there is no objective or refinement of such a name.
+      ConfigError: If there is no objective, predictor or refinement of such a name.
     """
-    from attention_jax.objectives.compose import names
+    from attention_jax.objectives.compose import OBJECTIVES
 
     known = None
     values = ConfigDict(values).unlock()
@@ -93,8 +94,10 @@ def with_additions(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
         parts = path.split(".")
         if "refinements" in parts[:-2]:
             _add_refinement(values, parts)
+        if parts[:2] == ["model", "predictors"] and len(parts) > 3:
+            _add_predictor(values, parts[2])
         if parts[0] == "objectives" and len(parts) > 2:
-            known = known or names()
+            known = known or OBJECTIVES.names()
             if "objectives" not in values:
                 values.objectives = ConfigDict({"nll": {}})
             if parts[1] not in known:
@@ -103,6 +106,23 @@ def with_additions(values: ConfigDict, paths: Iterable[str]) -> ConfigDict:
             if parts[1] not in values.objectives:
                 values.objectives[parts[1]] = ConfigDict()
     return values
+
+
+def _add_predictor(values: ConfigDict, name: str) -> None:
+    """Adds the predictor of a name to the model, with its fields as they are by default."""
+    from attention_jax.configuration import plain
+    from attention_jax.layers.predictor import PREDICTORS
+
+    model = _find(values, ["model"])
+    if model is None:
+        return
+    if name not in PREDICTORS.names():
+        where = f"--config.model.predictors.{name}"
+        raise ConfigError(unknown_name(where, name, PREDICTORS.names()))
+    present = model.get("predictors", ConfigDict())
+    given = present.get(name, ConfigDict()).to_dict()
+    present[name] = ConfigDict({**plain(PREDICTORS.config(name)()), **given})
+    model.predictors = present
 
 
 def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> ConfigDict | None:

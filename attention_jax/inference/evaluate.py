@@ -95,7 +95,7 @@ class Evaluation:
     @property
     def is_aligning(self) -> bool:
         """Whether there is attention to be shown."""
-        return getattr(self._run.model, "is_aligning", True)
+        return "alignment" in self._run.model.provides
 
     def measure(self, name: str) -> dict[str, float]:
         """Measures a split with its known targets alone, and writes its metrics."""

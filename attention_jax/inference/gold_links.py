@@ -200,7 +200,7 @@ def compare_with_gold(
 
 
 def _check_aligning(run: TrainedRun, flag: str) -> None:
-    if not run.model.is_aligning:
+    if "alignment" not in run.model.provides:
         raise UserError(f"{flag}: expected a model with attention to the source, found none")
 
 

@@ -120,7 +120,7 @@ def read_heads(run: TrainedRun, split: Split) -> list[Head]:
 
 def _has_cross_heads(run: TrainedRun, split: Split) -> bool:
     reads_source = getattr(run.model, "reads_source", True)
-    return reads_source and run.model.is_aligning and has_heads(run, split)
+    return reads_source and "alignment" in run.model.provides and has_heads(run, split)
 
 
 def _cross_attention(

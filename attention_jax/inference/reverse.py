@@ -10,6 +10,7 @@ import dataclasses
 from attention_jax.data.tasks import Split, Task
 from attention_jax.errors import UserError
 from attention_jax.inference.trained import TrainedRun
+from attention_jax.objectives.term import needs_of
 from attention_jax.training.length_limits import REVERSE, recorded_limits, with_limits
 from attention_jax.types import BidirectionalModel
 
@@ -29,7 +30,8 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
             f"config.model.name='bidirectional', found {run.config.model.name!r}"
         )
     terms = run.config.objectives.items()
-    own = {name: t for name, t in terms if not t.needs_reverse and not t.needs_alignment}
+    of_both = {"reverse", "alignment"}
+    own = {name: term for name, term in terms if not of_both & set(needs_of(term))}
     params = run.shardings.params["reverse"]
     search = with_limits(run.config.search, recorded_limits(run.directory), REVERSE)
     return dataclasses.replace(

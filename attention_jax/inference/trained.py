@@ -129,6 +129,7 @@ def load_run(
     start = functools.partial(
         start_state, model, optimizer, averaging=averaging,
         max_gradient_ratio=config.training.max_gradient_ratio,
+        carried=Objective(config.objectives).start(),
     )  # fmt: skip
     like = placed_shapes(start, build_strategy_here(config.sharding))
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:

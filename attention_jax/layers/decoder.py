@@ -8,10 +8,7 @@ dataclass `Config` and `build(config, sizes, mechanism_config) -> SequenceDecode
 
 import abc
 import dataclasses
-import importlib
-import pkgutil
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +17,7 @@ from flax import linen as nn
 from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
-from attention_jax.layers import decoders
+from attention_jax.discovery import Parts
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import fold
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
@@ -28,6 +25,8 @@ from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+DECODERS = Parts("attention_jax.layers.decoders")
 
 # Apart from the numbers with which decoders derive the keys of their own dropout.
 ATTENTION_KEY = 2**16
@@ -154,8 +153,12 @@ class SequenceDecoder(abc.ABC):
     @abc.abstractmethod
     def step(
         self, params: Params, memory: Any, state: State, embedded: Array
-    ) -> tuple[Array, Array, State]:
-        """Decodes one token `*B E`; returns features, weights `*B S` and the state."""
+    ) -> tuple[Array, AttentionOutput | None, State]:
+        """Decodes one token `*B E`.
+
+        Returns:
+          (features `*B F`, attention without a query axis, or None without a source, state).
+        """
 
     def remaining(
         self, params: Params, memory: Any, state: State, word: Array, where: Array
@@ -325,12 +328,12 @@ class RecurrentDecoder(SequenceDecoder):
 
     def step(
         self, params: Params, memory: Memory, state: State, embedded: Array
-    ) -> tuple[Array, Array, State]:
+    ) -> tuple[Array, AttentionOutput, State]:
         """Decodes one token `*B E`."""
         inputs = self.inputs(params, embedded)
         state = self.observe(params, memory, state, embedded)
         state, outputs = self.advance(params, memory, None, state, inputs)
-        return self.readout(params, outputs, embedded), outputs["attention"].weights, state
+        return self.readout(params, outputs, embedded), outputs["attention"], state
 
     def remaining(
         self, params: Params, memory: Memory, state: State, word: Array, where: Array
@@ -352,23 +355,6 @@ def counted(state: State) -> Array:
 def start_position(batch: int) -> Array:
     """Returns the position of the first token, for every row."""
     return jnp.zeros((batch,), jnp.int32)
-
-
-def decoder_names() -> list[str]:
-    """Lists the decoders: the modules of `layers/decoders`."""
-    return sorted(module.name for module in pkgutil.iter_modules(decoders.__path__))
-
-
-def find_decoder(name: str) -> ModuleType:
-    """Returns a decoder's module; raises `KeyError` with the list of names if there is none."""
-    if name not in decoder_names():
-        raise KeyError(decoder_names())
-    return importlib.import_module(f"{decoders.__name__}.{name}")
-
-
-def find_decoder_config(name: str) -> type:
-    """Returns a decoder's config dataclass; raises `KeyError` as `find_decoder` does."""
-    return find_decoder(name).Config
 
 
 class Decoder(nn.Module):
@@ -408,6 +394,8 @@ class Decoder(nn.Module):
         """Returns what is left to translate of each slot."""
         return self.decoder.remaining(self.weights, memory, state, word, where)
 
-    def step(self, memory: Any, state: State, embedded: Array) -> tuple[Array, Array, State]:
+    def step(
+        self, memory: Any, state: State, embedded: Array
+    ) -> tuple[Array, AttentionOutput | None, State]:
         """Decodes one token."""
         return self.decoder.step(self.weights, memory, state, embedded)

@@ -8,19 +8,18 @@ mechanism, for encoders that attend.
 
 import abc
 import dataclasses
-import importlib
-import pkgutil
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from attention_jax.layers import encoders
+from attention_jax.discovery import Parts
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.masks import masked_mean
 from attention_jax.types import Array, Leaf, Params, State
+
+ENCODERS = Parts("attention_jax.layers.encoders")
 
 # What a direction reads in; forward first, as annotations and carries are joined.
 READINGS = {
@@ -130,23 +129,6 @@ class SequenceEncoder(abc.ABC):
         Returns:
           One annotation for each token.
         """
-
-
-def encoder_names() -> list[str]:
-    """Lists the encoders: the modules of `layers/encoders`."""
-    return sorted(module.name for module in pkgutil.iter_modules(encoders.__path__))
-
-
-def find_encoder(name: str) -> ModuleType:
-    """Returns an encoder's module; raises `KeyError` with the list of names if there is none."""
-    if name not in encoder_names():
-        raise KeyError(encoder_names())
-    return importlib.import_module(f"{encoders.__name__}.{name}")
-
-
-def find_encoder_config(name: str) -> type:
-    """Returns an encoder's config dataclass; raises `KeyError` as `find_encoder` does."""
-    return find_encoder(name).Config
 
 
 class Encoder(nn.Module):

@@ -33,11 +33,10 @@ def build(
     config: Config, source_vocabulary_size: int, target_vocabulary_size: int
 ) -> "Bidirectional":
     """Builds both models; raises `ConfigError` if parts of the config do not fit."""
-    if config.fertility_dim:
+    if config.predictors:
         raise ConfigError(
-            "config.model.fertility_dim: expected 0 for a model of both directions, of which "
-            "objectives see the forward one's only, "
-            f"found {config.fertility_dim}"
+            "config.model.predictors: expected none in a model of both directions, of which "
+            f"objectives see the forward one's only, found {', '.join(config.predictors)}"
         )
     return Bidirectional(
         forward=encoder_decoder.build(config, source_vocabulary_size, target_vocabulary_size),
@@ -61,19 +60,11 @@ class Bidirectional:
     reverse: Model
 
     @property
-    def optional_outputs(self) -> dict[str, str | None]:
-        """The optional outputs of the forward model, which objectives see."""
-        return getattr(self.forward, "optional_outputs", {})
-
-    @property
-    def is_aligning(self) -> bool:
-        """Whether attention weights say which source tokens were attended to."""
-        return self.forward.is_aligning and self.reverse.is_aligning
-
-    @property
-    def knows_last_word(self) -> bool:
-        """Whether attention for a word depends on the word before it."""
-        return self.forward.knows_last_word and self.reverse.knows_last_word
+    def provides(self) -> dict[str, str | None]:
+        """What the forward model provides, and its attention only as far as both do."""
+        mine, of_both = self.forward.provides, ("alignment", "last_word")
+        missing = {key for key in of_both if key not in self.reverse.provides}
+        return {**{key: mine[key] for key in mine if key not in missing}, "reverse": None}
 
     def init(self, rng: Array) -> Params:
         """Draws the parameters of both models."""
@@ -86,12 +77,12 @@ class Bidirectional:
     def apply(
         self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
     ) -> ModelOutput:
-        """Runs both models on known targets; the output of the reverse one is `reverse`."""
+        """Runs both models on known targets; that of the reverse one is among the outputs."""
         forward = self.forward.apply(params["forward"], batch, rng=fold(rng, 0), train=train)
         reverse = self.reverse.apply(
             params["reverse"], swap_sides(batch), rng=fold(rng, 1), train=train
         )
-        return dataclasses.replace(forward, reverse=reverse)
+        return dataclasses.replace(forward, outputs={**forward.outputs, "reverse": reverse})
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources for the forward model."""
@@ -99,6 +90,6 @@ class Bidirectional:
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
-    ) -> tuple[Array, Array, Any]:
+    ) -> tuple[Any, Array, Any]:
         """Feeds one token to every hypothesis of the forward model."""
         return self.forward.step(params["forward"], memory, state, tokens)

@@ -5,6 +5,7 @@ of embeddings and keys before the loop, readout and logits after it.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,13 +17,14 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.fertility import fertility_parameters, predict_fertility
 from attention_jax.layers.parameters import Initialization, Parameter, declare
-from attention_jax.layers.readouts import logits_of
+from attention_jax.layers.predictor import build_predictors, typed_predictors
+from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.layers.refinement import positional_refinements
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
-from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
+from attention_jax.ops.predictions import Predictions
+from attention_jax.types import Array, AttentionOutput, Batch, ModelOutput, Params, SpecialIds
 
 _TYINGS = ("none", "target", "all")
 
@@ -44,8 +46,9 @@ class Config:
       tie_embeddings: `target` uses the target embedding as output matrix too, `all` also as
         source embedding (joint vocabularies only).
       initialization: How parameters start.
-      fertility_dim: Depth of the hidden layer that predicts how much attention each source token
-        gets in all, for the objective `global_fertility`; 0 for no prediction.
+      readout: What the features are turned into predictions by; see `layers/readouts`.
+      predictors: What is predicted beside the target, for objectives that teach it, by name; see
+        `layers/predictors`.
       dtype: Of activations; parameters, softmax and losses are float32 always.
     """
 
@@ -53,16 +56,21 @@ class Config:
     source_embedding_dim: int = setting(128, at_least=1)
     target_embedding_dim: int = setting(128, at_least=1)
     encoder: Any = setting(
-        {"name": "recurrent"}, named=encoder.find_encoder_config, unnamed="recurrent"
+        {"name": "recurrent"}, named=encoder.ENCODERS.config, unnamed="recurrent"
     )
     attention: Any = setting({"name": "bahdanau"}, named=mechanism.find_config)
-    decoder: Any = setting({"name": "conditional_gru"}, named=decoder.find_decoder_config)
+    decoder: Any = setting({"name": "conditional_gru"}, named=decoder.DECODERS.config)
     embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     tie_embeddings: str = setting("none", choices=_TYINGS)
     initialization: Initialization = dataclasses.field(default_factory=Initialization)
-    fertility_dim: int = setting(0, at_least=0)
+    readout: Any = setting({"name": "softmax"}, named=READOUTS.config)
+    predictors: Mapping[str, Any] = setting({})
     dtype: str = setting("float32", choices=("float32", "bfloat16"))
+
+    def __post_init__(self) -> None:
+        """Checks the predictors."""
+        object.__setattr__(self, "predictors", typed_predictors(self.predictors))
 
 
 def build(
@@ -87,8 +95,15 @@ def build(
         reading.parameters, functions.parameters  # noqa: B018  (rejects parts that do not fit)
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
+    readout = READOUTS.find(config.readout.name).build(
+        config.readout,
+        ReadoutSizes(
+            target_vocabulary_size, functions.feature_dim, config.target_embedding_dim,
+            is_tied=config.tie_embeddings != "none", memory_dim=reading.output_dim,
+        ),
+    )  # fmt: skip
     sizes = source_vocabulary_size, target_vocabulary_size
-    return EncoderDecoder(config, *sizes, reading, functions)
+    return EncoderDecoder(config, *sizes, reading, functions, readout)
 
 
 def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
@@ -130,7 +145,7 @@ def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
 
 def build_encoder(config: Config) -> encoder.SequenceEncoder:
     """Builds the encoder's pure functions."""
-    module = encoder.find_encoder(config.encoder.name)
+    module = encoder.ENCODERS.find(config.encoder.name)
     return module.build(config.encoder, config.source_embedding_dim, config.attention)
 
 
@@ -139,7 +154,7 @@ def build_decoder(
 ) -> decoder.SequenceDecoder:
     """Builds the decoder's pure functions."""
     sizes = decoder.DecoderSizes(config.target_embedding_dim, reading, source_vocabulary_size)
-    module = decoder.find_decoder(config.decoder.name)
+    module = decoder.DECODERS.find(config.decoder.name)
     return module.build(config.decoder, sizes, config.attention)
 
 
@@ -153,6 +168,7 @@ class EncoderDecoder:
       target_vocabulary_size: How many target ids there are.
       encoder: The encoder's pure functions.
       decoder: The decoder's pure functions.
+      readout: The readout's pure functions.
     """
 
     config: Config
@@ -160,26 +176,19 @@ class EncoderDecoder:
     target_vocabulary_size: int
     encoder: encoder.SequenceEncoder
     decoder: decoder.SequenceDecoder
+    readout: Readout
 
     @property
-    def is_aligning(self) -> bool:
-        """Whether attention weights say which source tokens were attended to."""
-        return self.decoder.mechanism.parts.is_alignment
-
-    @property
-    def knows_last_word(self) -> bool:
-        """Whether attention for a word depends on the word before it."""
-        return self.decoder.knows_last_word or self.decoder.mechanism.parts.spec.observes
-
-    @property
-    def optional_outputs(self) -> dict[str, str | None]:
-        """Optional fields of its output, and which part of the config only objectives teach."""
-        outputs: dict[str, str | None] = {}
-        if self.decoder.mechanism.parts.remaining is not None:
-            outputs["coverage"] = None
-        if self.config.fertility_dim:
-            outputs["fertility"] = "config.model.fertility_dim"
-        return outputs
+    def provides(self) -> dict[str, str | None]:
+        """What may be asked of it; see `types.Model`."""
+        parts = self.decoder.mechanism.parts
+        is_there = {
+            "alignment": parts.is_alignment,
+            "last_word": self.decoder.knows_last_word or parts.spec.observes,
+            "coverage": parts.remaining is not None,
+        }
+        predicted = {name: f"config.model.predictors.{name}" for name in self.config.predictors}
+        return {**{name: None for name, there in is_there.items() if there}, **predicted}
 
     @property
     def module(self) -> "EncoderDecoderModule":
@@ -188,6 +197,7 @@ class EncoderDecoder:
             self.config,
             self.encoder,
             self.decoder,
+            self.readout,
             self.source_vocabulary_size,
             self.target_vocabulary_size,
         )
@@ -215,7 +225,7 @@ class EncoderDecoder:
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
-    ) -> tuple[Array, Array, Any]:
+    ) -> tuple[Predictions, Array, Any]:
         """Feeds one token to every hypothesis."""
         return self._call(params, memory, state, tokens, method="step")
 
@@ -232,6 +242,7 @@ class EncoderDecoderModule(nn.Module):
       config: The model's config.
       reading: The encoder's pure functions.
       writing: The decoder's pure functions.
+      readout: The readout's pure functions.
       source_vocabulary_size: How many source ids there are.
       target_vocabulary_size: How many target ids there are.
     """
@@ -239,34 +250,31 @@ class EncoderDecoderModule(nn.Module):
     config: Config
     reading: encoder.SequenceEncoder
     writing: decoder.SequenceDecoder
+    readout: Readout
     source_vocabulary_size: int
     target_vocabulary_size: int
 
     def setup(self) -> None:
-        """Declares embeddings, encoder, decoder and output, and the prediction of fertility."""
+        """Declares embeddings, encoder, decoder, readout and predictors."""
         config = self.config
         self.encoder = encoder.Encoder(self.reading, config.initialization)
         self.decoder = decoder.Decoder(self.writing, config.initialization)
         self.tables = declare(self, self._tables(), config.initialization)
-        if config.fertility_dim:
-            tree = fertility_parameters(self.reading.output_dim, config.fertility_dim)
-            self.fertility = declare(self, {"fertility": tree}, config.initialization)["fertility"]
+        self.predictors = build_predictors(config.predictors, self.reading.output_dim)
+        trees = {name: predictor.parameters for name, predictor in self.predictors.items()}
+        self.predicting = declare(self, trees, config.initialization)
 
     def _tables(self) -> dict[str, Parameter]:
-        config, size = self.config, self.target_vocabulary_size
-        features, depth = self.writing.feature_dim, config.target_embedding_dim
-        tables = {
-            "target_embedding": Parameter((size, depth), "word_embedding"),
-            "output_bias": Parameter((size,), "bias"),
-        }
+        """Returns the embeddings and what the readout has, in the order in which it is drawn."""
+        config, readout = self.config, dict(self.readout.parameters)
+        shape = (self.target_vocabulary_size, config.target_embedding_dim)
+        tables = {"target_embedding": Parameter(shape, "word_embedding")}
+        if "output_bias" in readout:  # before the source's, so that seeds keep their meaning
+            tables["output_bias"] = readout.pop("output_bias")
         if config.tie_embeddings != "all":
             shape = (self.source_vocabulary_size, config.source_embedding_dim)
             tables["source_embedding"] = Parameter(shape, "word_embedding")
-        if config.tie_embeddings == "none":
-            tables["output"] = Parameter((size, features), "embedding")
-        elif features != depth:
-            tables["output_projection"] = Parameter((features, depth))
-        return tables
+        return {**tables, **readout}
 
     def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
         """Runs the model on known targets."""
@@ -282,20 +290,22 @@ class EncoderDecoderModule(nn.Module):
         rate = self.config.output_dropout
         kept = dropout_factors(fold(rng, 3), rate, features.shape, features.dtype, train)
         last = self._embed_target(target[:, -1], rng=fold(rng, 4), train=train)
-        return ModelOutput(
-            self._logits(scale(features, kept)),
-            attended,
-            coverage=self.decoder.remaining(memory, state, last, mask[:, -1]),
-            fertility=(
-                predict_fertility(self.fertility, encoded.annotations)
-                if self.config.fertility_dim
-                else None
-            ),
-        )
+        outputs = {
+            name: predictor.predict(self.predicting[name], encoded)
+            for name, predictor in self.predictors.items()
+        }
+        coverage = self.decoder.remaining(memory, state, last, mask[:, -1])
+        if coverage is not None:
+            outputs["coverage"] = coverage
+        source = self.readout.prepare(self.tables, encoded, batch)
+        predictions = self._predict(scale(features, kept), attended, source)
+        return ModelOutput(predictions, attended, outputs)
 
     def start(self, batch: Batch, max_length: int) -> Any:
-        """Encodes the sources; returns the memory and the decoder's first state."""
-        return self.decoder.start(self._encode(batch), max_length, source_ids=batch["source"])
+        """Encodes the sources; returns (memory, source of the readout), and the first state."""
+        encoded = self._encode(batch)
+        memory, state = self.decoder.start(encoded, max_length, source_ids=batch["source"])
+        return (memory, self.readout.prepare(self.tables, encoded, batch)), state
 
     def _encode(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Encoded:
         name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
@@ -307,19 +317,21 @@ class EncoderDecoderModule(nn.Module):
             scale(embedded, kept), batch["source_mask"], rng=fold(rng, 1), train=train
         )
 
-    def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
+    def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Predictions, Array, Any]:
         """Feeds one token to every hypothesis."""
+        memory, source = memory
         embedded = self._embed_target(tokens, rng=None, train=False)
-        features, weights, state = self.decoder.step(memory, state, embedded)
-        return self._logits(features), weights, state
+        features, attended, state = self.decoder.step(memory, state, embedded)
+        return self._predict(features, attended, source), attended.weights, state
 
     def _embed_target(self, tokens: Array, *, rng: Array | None, train: bool) -> Array:
+        tokens = self.readout.input_ids(tokens)
         embedded = look_up(self.tables["target_embedding"], tokens)
         rate = self.config.embedding_dropout
         return scale(embedded, dropout_factors(rng, rate, embedded.shape, embedded.dtype, train))
 
-    def _logits(self, features: Array) -> Array:
-        if "output_projection" in self.tables:
-            features = features @ self.tables["output_projection"]
-        table = self.tables.get("output", self.tables["target_embedding"])
-        return logits_of(features, table, self.tables["output_bias"])
+    def _predict(
+        self, features: Array, attended: AttentionOutput, source: Any
+    ) -> Predictions:
+        step = Step(features, attended, self.tables["target_embedding"], source)
+        return self.readout.predict(self.tables, step)

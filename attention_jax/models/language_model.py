@@ -7,12 +7,12 @@ there.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
@@ -21,9 +21,10 @@ from attention_jax.layers.decoder import Decoder, DecoderSizes
 from attention_jax.layers.decoders import transformer
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.parameters import Initialization, Parameter, declare
-from attention_jax.layers.readouts import logits_of
+from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
+from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
 from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
 
 
@@ -39,6 +40,7 @@ class Config:
       output_dropout: Share of the features that is dropped before the vocabulary.
       tie_embeddings: Whether the embedding is the output matrix, too.
       initialization: How parameters start.
+      readout: What the features are turned into predictions by; see `layers/readouts`.
       dtype: Of activations; parameters, softmax and losses are float32 always.
     """
 
@@ -49,6 +51,7 @@ class Config:
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     tie_embeddings: bool = setting(True)
     initialization: Initialization = setting(Initialization("xavier"))
+    readout: Any = setting({"name": "softmax"}, named=READOUTS.config)
     dtype: str = setting("float32", choices=("float32", "bfloat16"))
 
     def __post_init__(self) -> None:
@@ -83,7 +86,10 @@ def build(
         )
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
-    return LanguageModel(config, target_vocabulary_size, functions)
+    depth = config.embedding_dim
+    sizes = ReadoutSizes(target_vocabulary_size, depth, depth, is_tied=config.tie_embeddings)
+    readout = READOUTS.find(config.readout.name).build(config.readout, sizes)
+    return LanguageModel(config, target_vocabulary_size, functions, readout)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,18 +100,20 @@ class LanguageModel:
       config: The model's config.
       vocabulary_size: How many ids there are.
       decoder: The decoder's pure functions.
+      readout: The readout's pure functions.
     """
 
     config: Config
     vocabulary_size: int
     decoder: transformer.TransformerDecoder
-    is_aligning = False
-    reads_source = False
+    readout: Readout
+    provides: ClassVar[Mapping[str, str | None]] = {}
+    reads_source: ClassVar[bool] = False
 
     @property
     def module(self) -> "LanguageModelModule":
         """The Linen module that declares the parameters."""
-        return LanguageModelModule(self.config, self.decoder, self.vocabulary_size)
+        return LanguageModelModule(self.config, self.decoder, self.readout, self.vocabulary_size)
 
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
@@ -126,14 +134,15 @@ class LanguageModel:
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
-    ) -> tuple[Array, Array, Any]:
+    ) -> tuple[Predictions, Array, Any]:
         """Feeds one token to every hypothesis; the weights are those of a single empty slot.
 
         As long as a text is at its beginning, the next token of that is certain.
         """
         position = state["position"]
-        logits, weights, state = self._call(params, state, tokens, method="step")
-        return _begin(logits, memory, position), weights, state
+        predictions, state = self._call(params, state, tokens, method="step")
+        weights = jnp.zeros((*tokens.shape, 1))
+        return _begin(predictions, memory, position), weights, state
 
     def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
         if self.config.dtype != "float32":
@@ -147,60 +156,62 @@ class LanguageModelModule(nn.Module):
     Attributes:
       config: The model's config.
       writing: The decoder's pure functions.
+      readout: The readout's pure functions.
       vocabulary_size: How many ids there are.
     """
 
     config: Config
     writing: transformer.TransformerDecoder
+    readout: Readout
     vocabulary_size: int
 
     def setup(self) -> None:
-        """Declares embedding, decoder and output."""
+        """Declares embedding, decoder and readout."""
         config, size = self.config, self.vocabulary_size
         self.decoder = Decoder(self.writing, config.initialization)
         shape = (size, config.embedding_dim)
         tables = {
             "embedding": Parameter(shape, "word_embedding"),
-            "output_bias": Parameter((size,), "bias"),
+            **self.readout.parameters,
         }
-        if not config.tie_embeddings:
-            tables["output"] = Parameter(shape, "embedding")
         self.tables = declare(self, tables, config.initialization)
 
     def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
         """Runs the model on known texts."""
         target, mask = batch["target"], batch["target_mask"]
-        embedded = look_up(self.tables["embedding"], shift_right(target, SpecialIds.BOS))
+        inputs = self.readout.input_ids(shift_right(target, SpecialIds.BOS))
+        embedded = look_up(self.tables["embedding"], inputs)
         state = self.start(target.shape[0], 0)
         features, _, _ = self.decoder.run(
             (), state, embedded, mask=mask, rng=fold(rng, 0), train=train
         )
         rate = self.config.output_dropout
         kept = dropout_factors(fold(rng, 1), rate, features.shape, features.dtype, train)
-        return ModelOutput(self._logits(scale(features, kept)), None)
+        return ModelOutput(self._predict(scale(features, kept)), None)
 
     def start(self, rows: int, max_length: int) -> Any:
         """Returns the state before the first token of each text."""
         dtype = self.tables["embedding"].dtype
         return self.writing.first_state(self.decoder.weights, rows, max_length, dtype)
 
-    def step(self, state: Any, tokens: Array) -> tuple[Array, Array, Any]:
+    def step(self, state: Any, tokens: Array) -> tuple[Predictions, Any]:
         """Feeds one token to every hypothesis."""
-        embedded = look_up(self.tables["embedding"], tokens)
-        features, weights, state = self.decoder.step((), state, embedded)
-        return self._logits(features), weights, state
+        embedded = look_up(self.tables["embedding"], self.readout.input_ids(tokens))
+        features, _, state = self.decoder.step((), state, embedded)
+        return self._predict(features), state
 
-    def _logits(self, features: Array) -> Array:
-        table = self.tables.get("output", self.tables["embedding"])
-        return logits_of(features, table, self.tables["output_bias"])
+    def _predict(self, features: Array) -> Predictions:
+        step = Step(features, None, self.tables["embedding"])
+        return self.readout.predict(self.tables, step)
 
 
 def _begin(
-    logits: Float[Array, "B K V"], begins: Mapping[str, Array], position: Int[Array, "B K"]
-) -> Float[Array, "B K V"]:
+    predictions: Predictions, begins: Mapping[str, Array], position: Int[Array, "B K"]
+) -> SoftmaxPredictions:
     """Makes the token at `position` certain where the beginning has one there."""
+    logits, _ = predictions.scores()
     tokens, length = begins["tokens"], begins["length"]
     here = jnp.minimum(position, tokens.shape[-1] - 1)[..., None]
     token = jnp.take_along_axis(tokens, here, axis=-1)
     certain = jnp.where(jnp.arange(logits.shape[-1]) == token, 0.0, -jnp.inf)
-    return jnp.where((position < length)[..., None], certain, logits)
+    return SoftmaxPredictions(jnp.where((position < length)[..., None], certain, logits))

@@ -1,6 +1,7 @@
 """Bilingual symmetry: what attends to what should not depend on the direction of translation."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ from jaxtyping import Array, Float
 from attention_jax.configuration import setting
 from attention_jax.objectives.nll import sentence_count, token_count
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.objectives.term import NEEDS_ALIGNMENT, NEEDS_REVERSE
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Cohn et al. (2016), on bilingual symmetry"
@@ -41,9 +43,7 @@ class Term:
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     reduction: str = setting("per_token", choices=("per_token", "per_sentence"))
-    needs_alignment: ClassVar[bool] = True
-    needs_links: ClassVar[bool] = False
-    needs_reverse: ClassVar[bool] = True
+    needs: ClassVar[Mapping[str, str]] = {**NEEDS_REVERSE, **NEEDS_ALIGNMENT}
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens, or of real sentences."""
@@ -53,6 +53,6 @@ class Term:
         """Returns the negative trace summed over the real sentences."""
         real = batch["target_mask"][..., :, None] & batch["source_mask"][..., None, :]
         forward = output.attention.weights
-        reverse = jnp.swapaxes(output.reverse.attention.weights, -1, -2)
+        reverse = jnp.swapaxes(output.outputs["reverse"].attention.weights, -1, -2)
         # Each by itself, since what stands at padding may be NaN.
         return -jnp.sum(jnp.where(real, forward, 0.0) * jnp.where(real, reverse, 0.0))

@@ -1,42 +1,22 @@
 """Several objectives as one loss, found by file name and weighted by the config."""
 
 import dataclasses
-import importlib
-import importlib.util
-import pkgutil
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.configuration import plain, typed, unknown_name
+from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 from attention_jax.objectives.metrics import Pairs, Totals, means, token_metrics
-from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.objectives.term import CarryingTerm, ObjectiveTerm, fields_of, needs_of
 from attention_jax.types import Batch, BidirectionalModel, Model, ModelOutput, swap_sides
 
-_PACKAGE = "attention_jax.objectives"
+OBJECTIVES = Parts("attention_jax.objectives", defines="Term")
 _REVERSE_NLL = "reverse_nll"
-
-
-@runtime_checkable
-class Term(Protocol):
-    """What a file of this package defines: a config whose methods compute the objective."""
-
-    weight: float
-    schedule: WeightSchedule
-    needs_alignment: ClassVar[bool]
-    needs_links: ClassVar[bool]
-    needs_reverse: ClassVar[bool]
-
-    def count(self, batch: Batch) -> Float[Array, ""]:
-        """Returns what the sum is divided by, from the batch alone."""
-        ...
-
-    def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
-        """Returns the objective summed over the batch, before its weight and its division."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,60 +27,38 @@ class Objective:
       terms: The terms by their config names.
     """
 
-    terms: Mapping[str, Term]
+    terms: Mapping[str, ObjectiveTerm]
 
     def check(self, model: Model) -> None:
         """Checks that the model has what the terms need, and the terms what the model needs.
 
-        A term may say with `needs_output` which optional field of the model's output it reads,
-        and which config fills it.
-
         Raises:
-          ConfigError: If a term needs attention to source positions, a reverse direction or an
-            output and there is none, or if the model has a part that no term teaches.
+          ConfigError: If a term needs what the model does not provide, or if the model has a part
+            that no term teaches.
         """
         for name, term in self.terms.items():
-            self._check_term(name, term, model)
+            for key, remedy in needs_of(term).items():
+                if key not in model.provides:
+                    raise ConfigError(
+                        f"config.objectives.{name}: expected {remedy}, found a model without"
+                    )
         if isinstance(model, BidirectionalModel) and _REVERSE_NLL not in self.terms:
             raise ConfigError(
                 f"config.objectives: expected {_REVERSE_NLL} for a model of both directions, since "
                 f"nothing else teaches the reverse one to write, found {', '.join(self.terms)}"
             )
-        read = {getattr(term, "needs_output", (None, ""))[0] for term in self.terms.values()}
-        for field, path in _offered(model).items():
-            if path is not None and field not in read:
+        read = {key for term in self.terms.values() for key in needs_of(term)}
+        for key, path in model.provides.items():
+            if path is not None and key not in read:
                 raise ConfigError(
-                    f"{path}: expected config.objectives.{' or '.join(_readers(field))} beside "
+                    f"{path}: expected config.objectives.{' or '.join(_readers(key))} beside "
                     f"it, found {', '.join(self.terms)}"
                 )
 
-    @staticmethod
-    def _check_term(name: str, term: Term, model: Model) -> None:
-        where = f"config.objectives.{name}"
-        if term.needs_reverse and not isinstance(model, BidirectionalModel):
-            raise ConfigError(
-                f"{where}: expected a model of both directions, as with "
-                "config.model.name='bidirectional', found one from source to target only"
-            )
-        field, remedy = getattr(term, "needs_output", (None, ""))
-        if field is not None and field not in _offered(model):
-            raise ConfigError(f"{where}: expected {remedy} beside it, found a model without")
-        if term.needs_alignment and not model.is_aligning:
-            raise ConfigError(
-                f"{where}: expected a model that attends to source positions, "
-                "found one whose config.model.attention does not"
-            )
-        if getattr(term, "shift", 0) and not getattr(model, "knows_last_word", True):
-            raise ConfigError(
-                f"{where}.step: expected 'writes' beside a decoder that attends before it reads "
-                "the last word (bahdanau but for its variant 'groundhog', gnmt but for 'gnmt_v2'), "
-                f"found {term.step!r}"
-            )
-
     @property
-    def needs_links(self) -> bool:
-        """Whether training batches must hold links between source and target tokens."""
-        return any(term.needs_links for term in self.terms.values())
+    def fields(self) -> frozenset[str]:
+        """What training batches must hold beside the four arrays of every batch, by name."""
+        return frozenset(name for term in self.terms.values() for name in fields_of(term))
 
     @property
     def inherits_by_word(self) -> bool:
@@ -113,10 +71,9 @@ class Objective:
         """How many steps after the one that writes a token its links are taught, and so read."""
         return max((getattr(term, "shift", 0) for term in self.terms.values()), default=0)
 
-    def _measurable(self, batch: Batch) -> dict[str, Term]:
-        # Links are known of the training text only: other batches do without these terms.
-        has = "links" in batch
-        return {name: term for name, term in self.terms.items() if has or not term.needs_links}
+    def _measurable(self, batch: Batch) -> dict[str, ObjectiveTerm]:
+        # What is known of the training text only, other batches lack: they do without such terms.
+        return {name: term for name, term in self.terms.items() if fields_of(term) <= set(batch)}
 
     def counts(self, batch: Batch) -> dict[str, Float[Array, ""]]:
         """Returns each term's divisor for `batch`; those of parts of a batch add up to it."""
@@ -128,6 +85,7 @@ class Objective:
         batch: Batch,
         step: Int[Array, ""] | None = None,
         counts: Mapping[str, Float[Array, ""]] | None = None,
+        carried: Mapping[str, Any] | None = None,
     ) -> tuple[Float[Array, ""], Pairs]:
         """Computes the loss and the metrics of a batch.
 
@@ -138,6 +96,7 @@ class Objective:
             where every term has its full weight.
           counts: The divisors, if `batch` is a part of the batch that they belong to: the losses
             of the parts, and so their gradients, then add up to those of the whole.
+          carried: What terms carry from step to step; as it starts, if not given.
 
         Returns:
           (loss, metrics): a scalar, and (sum, count) pairs that add up over batches: each term
@@ -148,18 +107,42 @@ class Objective:
         counts = own_counts if counts is None else counts
         loss = jnp.zeros((), jnp.float32)
         metrics = token_metrics(output, batch)
-        if output.reverse is not None:
-            reverse = token_metrics(output.reverse, swap_sides(batch))
+        carried = self.start() if carried is None else carried
+        if "reverse" in output.outputs:
+            reverse = token_metrics(output.outputs["reverse"], swap_sides(batch))
             metrics |= {f"reverse/{name}": pair for name, pair in reverse.items()}
         for name, term in self._measurable(batch).items():
-            total, weight = term.total(output, batch), term.weight
+            kept = (carried[name],) if isinstance(term, CarryingTerm) else ()
+            total, weight = term.total(output, batch, *kept), term.weight
             if step is not None and not term.schedule.is_constant:
                 weight = weight * term.schedule(step)
                 metrics[f"weight/{name}"] = (weight, jnp.float32(1.0))
             # A batch without a single unit of this term (no aligned word, say) adds nothing.
             loss += weight * total / jnp.maximum(counts[name], 1.0)
             metrics[f"loss/{name}"] = (total, own_counts[name])
+            if kept:
+                measured = jax.lax.stop_gradient(term.measure(output, batch, *kept))
+                metrics |= {f"{name}/{key}": pair for key, pair in measured.items()}
         return loss, metrics
+
+    def start(self) -> dict[str, Any]:
+        """Returns what terms carry into the first step, by their names; mostly nothing."""
+        carrying = {n: term for n, term in self.terms.items() if isinstance(term, CarryingTerm)}
+        return {name: term.start() for name, term in carrying.items()}
+
+    def follow(self, carried: Mapping[str, Any], metrics: Pairs) -> dict[str, Any]:
+        """Returns what terms carry on after a step, given the metrics of its whole batch."""
+        return {
+            name: self.terms[name].follow(
+                value,
+                {
+                    key.removeprefix(f"{name}/"): pair
+                    for key, pair in metrics.items()
+                    if key.startswith(f"{name}/")
+                },
+            )
+            for name, value in carried.items()
+        }
 
     def summary(self, totals: Totals) -> dict[str, float]:
         """Turns summed pairs into values to report, `loss` among them.
@@ -185,29 +168,20 @@ def build_objective(config: Any, where: str = "config.objectives") -> Objective:
     Raises:
       ConfigError: If there is no such objective, or a field is wrong.
     """
-    terms: dict[str, Term] = {
+    terms: dict[str, ObjectiveTerm] = {
         name: typed(_find(name, where), _group(fields, f"{where}.{name}"), f"{where}.{name}")
         for name, fields in _group(config, where).items()
     }
     if not terms:
-        raise ConfigError(f"{where}: expected at least one of {', '.join(names())}, found none")
+        known = ", ".join(OBJECTIVES.names())
+        raise ConfigError(f"{where}: expected at least one of {known}, found none")
     return Objective(terms)
 
 
-def names() -> list[str]:
-    """Lists the objectives that exist: the files of this package that define a `Term`."""
-    package = importlib.import_module(_PACKAGE)
-    found = (module.name for module in pkgutil.iter_modules(package.__path__))
-    return sorted(name for name in found if _term(name) is not None)
-
-
-def _offered(model: Model) -> Mapping[str, str | None]:
-    return getattr(model, "optional_outputs", {})
-
-
-def _readers(field: str) -> list[str]:
-    """Lists the objectives that read an optional field of a model's output."""
-    return [name for name in names() if field in getattr(_term(name), "needs_output", ())]
+def _readers(key: str) -> list[str]:
+    """Lists the objectives that need something of a model, whatever their fields are."""
+    needs = {name: getattr(OBJECTIVES.config(name), "needs", {}) for name in OBJECTIVES.names()}
+    return [name for name, keys in needs.items() if isinstance(keys, Mapping) and key in keys]
 
 
 def _group(value: Any, where: str) -> dict[str, Any]:
@@ -219,14 +193,7 @@ def _group(value: Any, where: str) -> dict[str, Any]:
 
 
 def _find(name: str, where: str) -> type:
-    cls = _term(name)
-    if cls is None:
-        raise ConfigError(unknown_name(f"{where}.{name}", name, names()))
-    return cls
-
-
-def _term(name: str) -> type | None:
-    path = f"{_PACKAGE}.{name}"
-    if path == __name__ or not name.isidentifier() or importlib.util.find_spec(path) is None:
-        return None
-    return getattr(importlib.import_module(path), "Term", None)
+    try:
+        return OBJECTIVES.config(name)
+    except KeyError as error:
+        raise ConfigError(unknown_name(f"{where}.{name}", name, error.args[0])) from None

@@ -1,6 +1,7 @@
 """No second look: the attention that falls on what has been attended to before."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.objectives.term import NEEDS_ALIGNMENT
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = "See, Liu and Manning (2017), section 2.3, eq. 12 and 13"
@@ -31,9 +33,7 @@ class Term:
 
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
-    needs_alignment: ClassVar[bool] = True
-    needs_links: ClassVar[bool] = False
-    needs_reverse: ClassVar[bool] = False
+    needs: ClassVar[Mapping[str, str]] = NEEDS_ALIGNMENT
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""

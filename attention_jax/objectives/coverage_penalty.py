@@ -1,6 +1,7 @@
 """Each source word about once: the squared distance of its total attention from one."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from attention_jax.objectives.real_attention import (
     slots_of_words,
 )
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.objectives.term import NEEDS_ALIGNMENT
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = (
@@ -41,9 +43,7 @@ class Term:
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     with_boundaries: bool = setting(True)
-    needs_alignment: ClassVar[bool] = True
-    needs_links: ClassVar[bool] = False
-    needs_reverse: ClassVar[bool] = False
+    needs: ClassVar[Mapping[str, str]] = NEEDS_ALIGNMENT
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""

@@ -1,6 +1,7 @@
 """Nothing left to translate: the length of what remains of each source word's coverage."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -35,13 +36,9 @@ class Term:
 
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
-    needs_alignment: ClassVar[bool] = True
-    needs_links: ClassVar[bool] = False
-    needs_reverse: ClassVar[bool] = False
-    needs_output: ClassVar[tuple[str, str]] = (
-        "coverage",
-        "config.model.attention.name='coverage_embedding'",
-    )
+    needs: ClassVar[Mapping[str, str]] = {
+        "coverage": "config.model.attention.name='coverage_embedding' beside it"
+    }
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""
@@ -50,7 +47,7 @@ class Term:
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the norms summed over the real source tokens of the real sentences."""
         is_real = batch["source_mask"] & jnp.any(batch["target_mask"], axis=-1, keepdims=True)
-        left = jnp.where(is_real[..., None], output.coverage.astype(jnp.float32), 0.0)
+        left = jnp.where(is_real[..., None], output.outputs["coverage"].astype(jnp.float32), 0.0)
         squares = jnp.sum(left**2, axis=-1)
         # The root has no derivative at zero; a token without anything left asks for nothing.
         is_left = squares > 0

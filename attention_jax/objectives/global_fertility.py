@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 from attention_jax.configuration import setting
 from attention_jax.objectives.real_attention import attention_received, slots_of_words
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.objectives.term import NEEDS_ALIGNMENT
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Cohn et al. (2016), section 3.3, on global fertility"
@@ -22,7 +24,7 @@ class Term:
     loss = -sum_s log Normal(f_s; mu(h_s), sigma^2(h_s) + min_variance), f_s = sum_t weights[t, s]
 
     Over the real source tokens, and over all real target tokens in f. It needs a model that
-    predicts mu and sigma from its annotations h: `config.model.fertility_dim`.
+    predicts mu and sigma from its annotations h: `config.model.predictors.fertility`.
 
     Attributes:
       weight: Factor of this term in the loss, for each source token; see the deviations.
@@ -42,10 +44,10 @@ class Term:
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     min_variance: float = setting(0.1, at_least=0.0)
-    needs_alignment: ClassVar[bool] = True
-    needs_links: ClassVar[bool] = False
-    needs_reverse: ClassVar[bool] = False
-    needs_output: ClassVar[tuple[str, str]] = ("fertility", "config.model.fertility_dim above 0")
+    needs: ClassVar[Mapping[str, str]] = {
+        "fertility": "config.model.predictors.fertility beside it",
+        **NEEDS_ALIGNMENT,
+    }
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens without boundaries."""
@@ -54,8 +56,9 @@ class Term:
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the negative log-likelihood summed over these tokens."""
         counts = slots_of_words(batch)
-        mean = jnp.where(counts, output.fertility.mean, 0.0)
-        log_variance = jnp.where(counts, output.fertility.log_variance, 0.0)
+        fertility = output.outputs["fertility"]
+        mean = jnp.where(counts, fertility.mean, 0.0)
+        log_variance = jnp.where(counts, fertility.log_variance, 0.0)
         if self.min_variance:
             log_variance = jnp.logaddexp(log_variance, math.log(self.min_variance))
         received = jnp.where(counts, attention_received(output, batch), 0.0)

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array
 
-from attention_jax.objectives.nll import cross_entropy, sentence_count, token_count
+from attention_jax.objectives.nll import sentence_count, token_count
 from attention_jax.types import Batch, ModelOutput
 
 Pairs = dict[str, tuple[Array, Array]]
@@ -25,15 +25,14 @@ def token_metrics(output: ModelOutput, batch: Batch) -> Pairs:
       (sum, count) pairs: `nll` (nats a token, without label smoothing), `nll_per_sentence`, and
       `accuracy` (how often no token is more probable than the target). Padding counts nowhere.
     """
-    targets, mask = jnp.ravel(batch["target"]), jnp.ravel(batch["target_mask"])
-    # The same two dimensions as in the loss, with which all of this is then computed once.
-    logits = jax.lax.stop_gradient(output.logits).reshape(-1, output.logits.shape[-1])
-    nll = cross_entropy(logits, targets, mask).sum()
+    targets, mask = jnp.asarray(batch["target"]), jnp.asarray(batch["target_mask"])
+    predictions = jax.lax.stop_gradient(output.predictions)
+    nll = predictions.cross_entropy(targets, mask).sum()
     tokens = token_count(batch)
     return {
         "nll": (nll, tokens),
         "nll_per_sentence": (nll, sentence_count(batch)),
-        "accuracy": (jnp.sum(_is_best(logits, targets) & mask, dtype=jnp.float32), tokens),
+        "accuracy": (jnp.sum(predictions.is_best(targets) & mask, dtype=jnp.float32), tokens),
     }
 
 
@@ -54,8 +53,3 @@ def means(totals: Totals) -> dict[str, float]:
         values["perplexity"] = float(np.exp(min(values["nll"], _LARGEST_EXPONENT)))
     return values
 
-
-def _is_best(logits: Float[Array, "N V"], targets: Int[Array, " N"]) -> Bool[Array, " N"]:
-    # The loss computes the same maximum, which costs nothing then; argmax takes long on a CPU.
-    target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
-    return target_logits >= logits.max(axis=-1)

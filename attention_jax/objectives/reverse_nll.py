@@ -1,11 +1,13 @@
 """Maximum likelihood of the other direction: the cross-entropy of the source given the target."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 from jaxtyping import Array, Float
 
 from attention_jax.objectives import nll
+from attention_jax.objectives.term import NEEDS_REVERSE
 from attention_jax.types import Batch, ModelOutput, swap_sides
 
 PAPER = "Cohn et al. (2016), on bilingual symmetry: the second term of the joint loss"
@@ -18,7 +20,7 @@ class Term(nll.Term):
     loss = -sum_s log p(source[s] | source[< s], target), over the real source tokens, EOS included
     """
 
-    needs_reverse: ClassVar[bool] = True
+    needs: ClassVar[Mapping[str, str]] = NEEDS_REVERSE
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens, or of real sentences."""
@@ -26,4 +28,4 @@ class Term(nll.Term):
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the cross-entropy summed over the real source tokens, in nats."""
-        return super().total(output.reverse, swap_sides(batch))
+        return super().total(output.outputs["reverse"], swap_sides(batch))

@@ -12,6 +12,7 @@ from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
+from attention_jax.objectives.term import NEEDS_ALIGNMENT
 from attention_jax.ops.precision import for_sums
 from attention_jax.types import Batch, ModelOutput
 
@@ -100,9 +101,18 @@ class Term:
     unaligned: str = setting("inherit", choices=("inherit", "inherit_by_word", "ignore"))
     smoothing: float = setting(0.0, at_least=0.0)
     step: str = setting("writes", choices=tuple(_STEPS))
-    needs_alignment: ClassVar[bool] = True
-    needs_links: ClassVar[bool] = True
-    needs_reverse: ClassVar[bool] = False
+    fields: ClassVar[tuple[str, ...]] = ("links",)
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Attention to source positions, and to read a word before it is taught for that word."""
+        if not self.shift:
+            return NEEDS_ALIGNMENT
+        reads = (
+            "a decoder that has read the last word when it attends (not bahdanau but for its "
+            "variant 'groundhog', nor gnmt but for 'gnmt_v2'), or step='writes'"
+        )
+        return {**NEEDS_ALIGNMENT, "last_word": reads}
 
     @property
     def shift(self) -> int:

@@ -24,9 +24,11 @@ from attention_jax.ops.bands import (
     within_band,
 )
 from attention_jax.ops.convolutions import average_window, convolve, gated_linear_unit
+from attention_jax.ops.cross_entropy import cross_entropy, smoothed_target
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.fused_dot import fused_dot_context
+from attention_jax.ops.largest import largest, log_normalizer
 from attention_jax.ops.lookup import look_up, take_slots
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import masked_mean, shift_right, time_major, zero_padding
@@ -53,6 +55,7 @@ from attention_jax.ops.positions import (
     slots_at,
 )
 from attention_jax.ops.precision import for_sums, sum_type
+from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
 from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.ops.recurrent import (
     CELLS,
@@ -99,7 +102,9 @@ __all__ = [
     "NORMALIZERS",
     "Normalizer",
     "Operation",
+    "Predictions",
     "Program",
+    "SoftmaxPredictions",
     "Tracker",
     "Window",
     "WindowFunction",
@@ -115,6 +120,7 @@ __all__ = [
     "convolve",
     "coverage",
     "coverage_embedding",
+    "cross_entropy",
     "deferred_scan",
     "dot_scores",
     "entmax15",
@@ -135,8 +141,10 @@ __all__ = [
     "join",
     "keep_memory",
     "keep_query",
+    "largest",
     "layer_norm",
     "location_scores",
+    "log_normalizer",
     "look_up",
     "lstm_step",
     "make_memory",
@@ -164,6 +172,7 @@ __all__ = [
     "slot_offsets",
     "slot_positions",
     "slots_at",
+    "smoothed_target",
     "softmax_normalizer",
     "sparsemax",
     "sparsemax_normalizer",

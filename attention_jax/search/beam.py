@@ -14,10 +14,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from attention_jax.ops.largest import largest
+from attention_jax.ops.predictions import Predictions
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
-from attention_jax.search.largest import largest, log_normalizer
 from attention_jax.search.lengths import length_limits, length_penalty
 from attention_jax.search.method import Method, Step
 from attention_jax.search.ngrams import without_repeats
@@ -116,8 +117,8 @@ def beam_method(
 
     def advance(carry):
         position, (live, finished, history) = carry
-        logits, weights, state = step(live.state, live.tokens)
-        ended, candidates = _continuations(logits, live, config, position, shortest, longest)
+        predictions, weights, state = step(live.state, live.tokens)
+        ended, candidates = _continuations(predictions, live, config, position, shortest, longest)
         coverage = None if live.coverage is None else live.coverage + weights
         penalties = _penalties(config, coverage, source_lengths)
         handicaps = penalties if config.coverage_stepwise else None
@@ -216,7 +217,7 @@ def _remember(
 
 
 def _continuations(
-    logits: Float[Array, "B K V"],
+    predictions: Predictions,
     live: _Live,
     config: SearchConfig,
     position: Int[Array, ""],
@@ -232,8 +233,7 @@ def _continuations(
       than to mask the logits. Repetitions, of which there may be many, are masked.
     """
     log_probs = live.log_probs
-    logits = logits.astype(jnp.float32)
-    normalizer = log_normalizer(logits)
+    logits, normalizer = predictions.scores()
     if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
     ended = jnp.where(end_allowed(position, shortest)[:, None], if_ended, -jnp.inf)
 

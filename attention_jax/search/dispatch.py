@@ -27,7 +27,7 @@ def search(
 
     Args:
       step: `step(state, tokens)` with the previous token of every hypothesis (`B K`, BOS at
-        first) returns (logits `B K V`, attention weights `B K S`, new state).
+        first) returns (predictions `B K` of V + X ids, attention weights `B K S`, new state).
       state: A pytree with leaves `B 1 ...` as it stands before the first token. It is repeated
         for the K hypotheses, and every leaf follows its hypothesis from then on.
       config: Method, limits and normalisation.

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
+from attention_jax.ops.predictions import Predictions
 from attention_jax.search.hypotheses import Hypotheses
 
-# From a state and the last token of every hypothesis to logits, attention and the next state.
-Step = Callable[[Any, Array], tuple[Array, Array, Any]]
+# From a state and the last token of every hypothesis to predictions, attention and the next state.
+Step = Callable[[Any, Array], tuple[Predictions, Array, Any]]
 
 
 class Method(NamedTuple):

@@ -76,13 +76,13 @@ def rollout_method(
 
     def advance(carry):
         position, outputs = carry
-        logits, weights, state = step(outputs.state, outputs.latest)
-        logits, live = logits.astype(jnp.float32), outputs.is_live
+        predictions, weights, state = step(outputs.state, outputs.latest)
+        (logits, normalizer), live = predictions.scores(), outputs.is_live
         allowed = mask_logits(logits, outputs.tokens, config, position, shortest, longest)
         tokens = choose(allowed, position)
         tokens = jnp.where(live, tokens, SpecialIds.PAD).astype(jnp.int32)
         log_prob = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
-        log_prob = log_prob - jax.nn.logsumexp(logits, axis=-1)
+        log_prob = log_prob - normalizer
         weights = jnp.where(live[..., None], weights, 0)
         return position + 1, _Outputs(
             state=state,

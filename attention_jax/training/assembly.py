@@ -139,7 +139,8 @@ def assemble(
 
     # ---- Where every array lives ----------------------------------------------------------------
     fresh = functools.partial(
-        start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio
+        start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio,
+        carried=objective.start(),
     )
     like = placed_shapes(fresh, strategy)
     config.training.freezing.check(like.params)

@@ -156,7 +156,7 @@ class ExperimentConfig:
     """
 
     data: Any = setting(named=data_config_class)
-    model: Any = setting(named=models.find_config)
+    model: Any = setting(named=models.MODELS.config)
     objectives: Mapping[str, Any] = setting({"nll": {}})
     optimizer: Any = setting(optimizers.Adam(), named=optimizers.lookup)
     schedule: Any = setting(schedules.Constant(), named=schedules.lookup)
@@ -193,9 +193,10 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
 def _check_links(config: ExperimentConfig, objective: Objective) -> None:
     """Raises ConfigError where links are needed and there are none, or the other way round."""
     alignment = getattr(config.data, "alignment", AlignmentConfig())
-    if objective.needs_links != (alignment.method != "none"):
+    needs_links = "links" in objective.fields
+    if needs_links != (alignment.method != "none"):
         wanted = "word alignments, which an objective needs"
-        if not objective.needs_links:
+        if not needs_links:
             wanted = "'none', for no objective needs word alignments"
         raise ConfigError(
             f"config.data.alignment.method: expected {wanted}, found {alignment.method!r}"

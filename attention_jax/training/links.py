@@ -45,7 +45,7 @@ def training_links(
     Raises:
       DataError: If a file of links does not fit the text.
     """
-    if not objective.needs_links:
+    if "links" not in objective.fields:
         return None
     assert isinstance(data_config, TranslationConfig)  # of which the config makes sure
     split = task.split("train")

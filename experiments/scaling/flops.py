@@ -30,7 +30,7 @@ def training_flops(model: Model, batch: Mapping[str, Any]) -> float:
     """
     params = jax.eval_shape(model.init, jax.random.key(0))
     return _BACKWARD_AND_FORWARD * product_flops(
-        lambda params, batch: model.apply(params, batch).logits, params, dict(batch)
+        lambda params, batch: model.apply(params, batch).predictions, params, dict(batch)
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.configuration import typed
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.types import Model
 from configs.vaswani2017 import transformer
 from experiments.speed.local_attention import MECHANISMS
@@ -47,7 +47,7 @@ class Subject:
         """Builds the model."""
         fields = self._transformer() if self.model == TRANSFORMER else self._recurrent()
         name = fields.pop("name")
-        config = typed(find_config(name), {**fields, "dtype": self.dtype}, "config.model")
+        config = typed(MODELS.config(name), {**fields, "dtype": self.dtype}, "config.model")
         return build_model(config, self.vocabulary, self.vocabulary)
 
     def make_batch(self) -> dict[str, np.ndarray]:

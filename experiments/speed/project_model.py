@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attention_jax.configuration import typed
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.fused_dot import fused_dot_context
@@ -29,7 +29,7 @@ from experiments.speed.workloads import EOS, PAD, Sentences, Sizes, TransformerS
 
 def model_of(sizes: Sizes | TransformerSizes) -> Model:
     """Builds the model of the comparison."""
-    config = typed(find_config("encoder_decoder"), model_fields(sizes), "config.model")
+    config = typed(MODELS.config("encoder_decoder"), model_fields(sizes), "config.model")
     return build_model(config, sizes.vocabulary, sizes.vocabulary)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.mechanism import mechanism_names
-from attention_jax.objectives.compose import names as objective_names
+from attention_jax.objectives.compose import OBJECTIVES
 
 # The sizes of a run of a second or two; all else is as the page says.
 TINY = {
@@ -85,7 +85,7 @@ def test_tables_have_names_that_configs_take(page):
         for start in ("`--config.model.attention.name=`:", "`--config.objectives.NAME.weight=`,")
     )
     assert mechanisms and mechanisms <= set(mechanism_names())
-    assert objectives and objectives <= set(objective_names())
+    assert objectives and objectives <= set(OBJECTIVES.names())
 
 
 def test_every_option_belongs_to_a_program(page, launch):

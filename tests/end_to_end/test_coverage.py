@@ -27,7 +27,7 @@ def run(tmp_path_factory):
         "--config.evaluation.num_heat_maps=0",
         "--config.training.freezing.parameters=('coverage_table',)",
         "--config.training.freezing.start_steps=250",
-        "--config.model.fertility_dim=8",
+        "--config.model.predictors.fertility.hidden_dim=8",
         "--config.objectives.global_fertility.weight=0.1",
         "--config.objectives.global_fertility.schedule.start_steps=50",
     )

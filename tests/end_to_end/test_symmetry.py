@@ -54,7 +54,7 @@ def test_config_trains_two_models_that_should_agree(argument):
     config = from_config_dict(cli.load_config(f"configs/cohn2016_symmetric.py:{argument}"))
     model = build_model(config.model, 9, 8)
     Objective(config.objectives).check(model)
-    assert model.is_aligning and model.reverse.target_vocabulary_size == 9
+    assert "alignment" in model.provides and model.reverse.target_vocabulary_size == 9
     terms = config.objectives
     assert terms["reverse_nll"].label_smoothing == terms["nll"].label_smoothing == 0.1
     assert 0 < terms["bilingual_symmetry"].schedule.start_steps

@@ -5,7 +5,7 @@ import jax
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from experiments import encoders_as_matrices as experiment
 from experiments import seeds, sentence_bleu
 from experiments.joined_sentences import CAVEAT, NUMBERS
@@ -42,7 +42,7 @@ def records(tmp_path, numpy_rng, monkeypatch):
 
 
 def num_parameters(run, vocabulary=4000):
-    config = typed(find_config("encoder_decoder"), run.resolved()["model"])
+    config = typed(MODELS.config("encoder_decoder"), run.resolved()["model"])
     model = build_model(config, vocabulary, vocabulary)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     return sum(leaf.size for leaf in jax.tree.leaves(shapes))

@@ -101,9 +101,7 @@ def test_measure_lets_one_contender_compute_at_a_time(tmp_path):
 
 def test_measure_reports_a_contender_that_dies(tmp_path):
     missing = Contender("missing", (sys.executable, "-c", "import no_such_package"))
-    measured, failures = run(
-        tmp_path, sleeper("tired", 0.0, limit=2), missing, sleeper("fit", 0.0)
-    )
+    measured, failures = run(tmp_path, sleeper("tired", 0.0, limit=2), missing, sleeper("fit", 0.0))
     assert list(measured) == ["fit"]
     assert "out of breath" in failures["tired"]
     assert "No module named 'no_such_package'" in failures["missing"]
@@ -411,7 +409,7 @@ def test_torch_transformer_computes_the_same_loss_and_hypotheses(torch_python, t
     sizes = workloads.TransformerSizes(vocabulary=23, depth=8, width=12, heads=2, layers=2)
     params, batch, torch = in_torch(torch_python, tmp_path, sizes)
     model = model_of(sizes)
-    log_probs = jax.nn.log_softmax(jax.jit(model.apply)(params, batch).logits)
+    log_probs = jax.nn.log_softmax(jax.jit(model.apply)(params, batch).predictions.logits)
     chosen = jnp.take_along_axis(log_probs, batch["target"][..., None], axis=-1)[..., 0]
     loss = -(chosen * batch["target_mask"]).sum() / batch["target_mask"].sum()
     np.testing.assert_allclose(torch["loss"], loss, rtol=1e-5)
@@ -426,7 +424,7 @@ def test_torch_computes_the_same_loss_and_gradients(both):
     model, batch = model_of(SIZES), jax.tree.map(jnp.asarray, batch)
 
     def loss_of(params):
-        logits = model.apply(params, batch).logits
+        logits = model.apply(params, batch).predictions.logits
         log_probs = jax.nn.log_softmax(logits)
         chosen = jnp.take_along_axis(log_probs, batch["target"][..., None], axis=-1)[..., 0]
         return -(chosen * batch["target_mask"]).sum() / batch["target_mask"].sum()

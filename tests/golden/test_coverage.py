@@ -38,7 +38,7 @@ def test_fertility_is_as_likely_as_its_normal_distribution():
     output = ModelOutput(
         None,
         AttentionOutput(None, jnp.asarray([WEIGHTS]), None),
-        fertility=Fertility(jnp.asarray([[1.0, 0.5, 1.0, 0.5, 9.0]]), variance),
+        {"fertility": Fertility(jnp.asarray([[1.0, 0.5, 1.0, 0.5, 9.0]]), variance)},
     )
     term = global_fertility.Term(min_variance=0.0)
     np.testing.assert_allclose(term.total(output, batch), 3.58168054, rtol=1e-6)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.encoder import find_encoder
+from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.attend import attend
@@ -46,8 +46,8 @@ def test_equal_tokens_without_positions_get_equal_scores():
     params, query = draw(mechanism.parameters, jax.random.key(0), start), jnp.ones((1, 1, 3))
 
     def scores(positions):
-        config = find_encoder("concatenation").Config(positions=positions)
-        encoder = find_encoder("concatenation").build(config, 6)
+        config = ENCODERS.find("concatenation").Config(positions=positions)
+        encoder = ENCODERS.find("concatenation").build(config, 6)
         weights = draw(encoder.parameters, jax.random.key(1), start)
         encoded = encoder.encode(weights, embedded, mask)
         memory = mechanism.make_memory(params, encoded.annotations, encoded.averaged, mask)

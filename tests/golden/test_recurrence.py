@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.readouts import maxout
+from attention_jax.layers.deep_output import maxout
 from attention_jax.ops.recurrent import gru_reset_before_step, gru_step
 
 # x = [1 -1], h = [.5 -.25]; matrices are written as in the papers (W x), hence transposed.

@@ -16,7 +16,7 @@ def test_trace_of_three_target_and_two_source_tokens():
             [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]],
         )
     )
-    output = ModelOutput(None, forward.attention, reverse=reverse)
+    output = ModelOutput(None, forward.attention, {"reverse": reverse})
     batch = {"target_mask": jnp.ones((1, 3), bool), "source_mask": jnp.ones((1, 2), bool)}
     np.testing.assert_allclose(Term().total(output, batch), -1.37, rtol=1e-6)
     assert Term().count(batch) == 3

@@ -94,7 +94,7 @@ def test_attention_of_both_directions_is_to_the_same_pairs(run, task):
     forward = forced_attention(run, split)
     reverse = forced_attention(reverse_run(run), reverse_split(split))
     output = jax.jit(run.model.apply)(run.params, _batch(split, 3))
-    for found, expected in ((forward, output), (reverse, output.reverse)):
+    for found, expected in ((forward, output), (reverse, output.outputs["reverse"])):
         weights = expected.attention.weights[0]
         np.testing.assert_allclose(found[3].weights, weights, rtol=1e-4, atol=1e-6)
     assert [one.weights.shape for one in forward] == [one.weights.T.shape for one in reverse]

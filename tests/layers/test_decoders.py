@@ -8,13 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.decoder import (
-    DecoderConfig,
-    DecoderSizes,
-    decoder_names,
-    find_decoder,
-    find_decoder_config,
-)
+from attention_jax.layers.decoder import DECODERS, DecoderConfig, DecoderSizes
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
 from attention_jax.layers.mechanism import find_config as find_mechanism_config
@@ -29,12 +23,12 @@ LOCAL = find_mechanism_config("local_m")(
 TWO_HEADS = find_mechanism_config("luong_general")(num_heads=2)
 NONE = find_mechanism_config("none")()
 FIXED = find_mechanism_config("none")(conditioning="initial_state")
-RECURRENT = [name for name in decoder_names() if hasattr(find_decoder_config(name), "bridge")]
+RECURRENT = [name for name in DECODERS.names() if hasattr(DECODERS.config(name), "bridge")]
 
 
 def small(name, **fields):
     """A small config; `copy` needs an encoder like the decoder, hence its cell and depth."""
-    config = find_decoder_config(name)
+    config = DECODERS.config(name)
     sizes = {"hidden_dim": D, "readout_dim": 5, "attentional_dim": 5}
     names = {field.name for field in dataclasses.fields(config)}
     return config(**{**{key: value for key, value in sizes.items() if key in names}, **fields})
@@ -90,7 +84,7 @@ class Case:
         reading = EncoderConfig("recurrent", cell, depth, layers)
         self.encoder = build_encoder(reading, 3)
         sizes = DecoderSizes(E, self.encoder)
-        self.decoder = find_decoder(config.name).build(config, sizes, mechanism)
+        self.decoder = DECODERS.find(config.name).build(config, sizes, mechanism)
         self.encoded = encoded_by(self.encoder)
         rng, initialization = np.random.default_rng(1), Initialization("uniform", scale=0.7)
         self.embedded = jnp.asarray(rng.normal(size=(B, T, E)), jnp.float32)
@@ -108,7 +102,8 @@ class Case:
         memory, state = self.start(params, encoded)
 
         def step(state, embedded):
-            features, weights, state = self.decoder.step(params, memory, state, embedded)
+            features, attended, state = self.decoder.step(params, memory, state, embedded)
+            weights = attended.weights
             return state, (features, weights)
 
         _, outputs = jax.lax.scan(step, state, jnp.swapaxes(embedded, 0, 1))
@@ -213,7 +208,7 @@ def test_one_head_may_stand_for_all(name):
 
 
 def test_every_decoder_declares_the_head_that_stands_for_all_in_one_way():
-    assert all(issubclass(find_decoder_config(name), DecoderConfig) for name in decoder_names())
+    assert all(issubclass(DECODERS.config(name), DecoderConfig) for name in DECODERS.names())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.types import BidirectionalModel, Model, swap_sides
 from tests.parameters import drawn
@@ -33,7 +33,7 @@ OBJECTIVES = {"nll": {}, "reverse_nll": {}, "bilingual_symmetry": {}}
 
 
 def build(name="bidirectional", sizes=(SOURCES, TARGETS), **fields):
-    return build_model(typed(find_config(name), {**FIELDS, **fields}, "config.model"), *sizes)
+    return build_model(typed(MODELS.config(name), {**FIELDS, **fields}, "config.model"), *sizes)
 
 
 @functools.cache
@@ -66,12 +66,21 @@ def test_apply_is_that_of_both_models_and_search_that_of_the_forward_one():
     assert isinstance(single, Model) and not isinstance(single, BidirectionalModel)
     output = jax.jit(model.apply)(params, batch())
     forward = jax.jit(single.apply)(params["forward"], batch())
-    assert_equal((output.logits, output.attention), (forward.logits, forward.attention))
+    assert_equal(
+        (output.predictions.logits, output.attention),
+        (forward.predictions.logits, forward.attention),
+    )
     other = build("rnn_seq2seq", (TARGETS, SOURCES))
-    assert_equal(output.reverse, jax.jit(other.apply)(params["reverse"], swap_sides(batch())))
-    assert output.logits.shape == (B, T, TARGETS) and output.attention.weights.shape == (B, T, S)
-    assert output.reverse.logits.shape == (B, S, SOURCES)
-    assert output.reverse.attention.weights.shape == (B, S, T)
+    assert_equal(
+        output.outputs["reverse"], jax.jit(other.apply)(params["reverse"], swap_sides(batch()))
+    )
+    assert output.predictions.logits.shape == (
+        B,
+        T,
+        TARGETS,
+    ) and output.attention.weights.shape == (B, T, S)
+    assert output.outputs["reverse"].predictions.logits.shape == (B, S, SOURCES)
+    assert output.outputs["reverse"].attention.weights.shape == (B, S, T)
 
     sources = {name: batch()[name] for name in ("source", "source_mask")}
     begun, expected = model.start(params, sources, T), single.start(params["forward"], sources, T)
@@ -90,7 +99,10 @@ def test_models_start_apart_and_drop_apart():
     apply = jax.jit(model.apply, static_argnames="train")
     for train in (False, True):
         output = apply(twins, pairs, rng=jax.random.key(0), train=train)
-        assert (np.abs(output.logits - output.reverse.logits).max() > 1e-3) == train
+        assert (
+            np.abs(output.predictions.logits - output.outputs["reverse"].predictions.logits).max()
+            > 1e-3
+        ) == train
 
 
 @pytest.mark.parametrize(
@@ -114,14 +126,14 @@ def test_row_and_column_of_a_number_are_the_same_token(decoder, reading):
 
     def outputs(pairs):
         output = apply(params, pairs)
-        return {"target": output, "source": output.reverse}
+        return {"target": output, "source": output.outputs["reverse"]}
 
     before = outputs(pairs)
     for side, other, size in (("target", "source", T), ("source", "target", S)):
         for place in range(size):
             after = outputs({**pairs, side: pairs[side].at[:, place].set(3)})
             pair = before[side], after[side]
-            predicted = _changed(*(output.logits for output in pair), axis=1)
+            predicted = _changed(*(output.predictions.logits for output in pair), axis=1)
             asked = _changed(*(output.attention.weights for output in pair), axis=1)
             assert predicted == list(range(place + 1, size))
             assert asked == predicted[decoder == "bahdanau" :]

@@ -69,7 +69,9 @@ def test_final_coverage_is_what_all_written_words_leave(decoder, update):
         weights = np.asarray(output.attention.weights[row, :length, :size], float)
         attention = params["decoder"]["attention"]
         expected = left(attention, update, np.asarray(source), words, weights)
-        np.testing.assert_allclose(output.coverage[row, :size], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            output.outputs["coverage"][row, :size], expected, rtol=1e-4, atol=1e-5
+        )
 
 
 def test_final_coverage_of_heads_is_side_by_side():
@@ -80,7 +82,7 @@ def test_final_coverage_of_heads_is_side_by_side():
         of_head = {name: leaf[head] for name, leaf in attention.items()}
         weights = np.asarray(output.attention.aux["head_weights"][1, :, head, :3], float)
         expected = left(of_head, "subtract", np.asarray(batch()["source"][1, :3]), words, weights)
-        found = output.coverage[1, :3, 3 * head : 3 * head + 3]
+        found = output.outputs["coverage"][1, :3, 3 * head : 3 * head + 3]
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -89,9 +91,11 @@ def test_padding_changes_nothing(update):
     model, params, output = started("bahdanau", update)
     padded = jax.jit(model.apply)(params, batch(extra=3, junk=V - 1))
     real = np.asarray(batch()["source_mask"])
-    found, expected = padded.coverage[:, :5][real], output.coverage[real]
+    found, expected = padded.coverage[:, :5][real], output.outputs["coverage"][real]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(padded.logits[:, :2], output.logits[:, :2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        padded.predictions.logits[:, :2], output.predictions.logits[:, :2], rtol=1e-5, atol=1e-6
+    )
     objective = build_objective({"nll": {}, "final_coverage": {}})
     losses = [objective(*pair)[0] for pair in ((output, batch()), (padded, batch(3, V - 1)))]
     np.testing.assert_allclose(*losses, rtol=1e-5)
@@ -103,13 +107,14 @@ def test_hypotheses_keep_their_own_coverage(decoder):
     model, params, _ = started(decoder)
     targets = jnp.stack([batch()["target"], jnp.flip(batch()["target"], -1)], 1)
     apply, whole = jax.jit(model.apply), {**batch(), "target_mask": jnp.ones((2, 4), bool)}
-    logits = [apply(params, {**whole, "target": targets[:, k]}).logits for k in (0, 1)]
+    logits = [apply(params, {**whole, "target": targets[:, k]}).predictions.logits for k in (0, 1)]
     expected = jnp.stack(logits, 1)
     memory, state = jax.jit(model.start, static_argnums=2)(params, batch(), 4)
     state = jax.tree.map(lambda leaf: jnp.repeat(leaf, 2, 1), state)
     step, previous, order = jax.jit(model.step), jnp.ones((2, 2), jnp.int32), jnp.arange(2)
     for t in range(4):
-        logits, _, state = step(params, memory, state, previous[:, order])
+        predictions, _, state = step(params, memory, state, previous[:, order])
+        logits = predictions.logits
         np.testing.assert_allclose(logits, expected[:, order, t], rtol=1e-4, atol=1e-5)
         previous = targets[:, :, t]
         if t == 1:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.layers.decoder import decoder_names, find_decoder_config
-from attention_jax.layers.encoder import encoder_names, find_encoder_config
-from attention_jax.models import build_model, find_config
+from attention_jax.layers.decoder import DECODERS
+from attention_jax.layers.encoder import ENCODERS
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.search import search
 from attention_jax.search.config import SearchConfig
@@ -43,12 +43,12 @@ def build(encoder, decoder, /, **fields):
         "name": "encoder_decoder",
         "source_embedding_dim": D,
         "target_embedding_dim": D,
-        "encoder": small(find_encoder_config(encoder)),
+        "encoder": small(ENCODERS.config(encoder)),
         "attention": attention,
-        "decoder": small(find_decoder_config(decoder)),
+        "decoder": small(DECODERS.config(decoder)),
         **fields,
     }
-    return build_model(typed(find_config("encoder_decoder"), values, "config.model"), V, V)
+    return build_model(typed(MODELS.config("encoder_decoder"), values, "config.model"), V, V)
 
 
 def batch():
@@ -65,7 +65,7 @@ def with_nan_at_padding(params):
     return {**params, "source_embedding": table.at[SpecialIds.PAD].set(jnp.nan)}
 
 
-PAIRS = [(encoder, decoder) for encoder in encoder_names() for decoder in decoder_names()]
+PAIRS = [(encoder, decoder) for encoder in ENCODERS.names() for decoder in DECODERS.names()]
 # Each encoder and each decoder computes with one of the others; all other pairs are traced.
 COMPUTED = [
     pair for pair in PAIRS if pair[0] == "recurrent" or pair[1] == "conditional_gru"
@@ -78,12 +78,16 @@ def test_any_encoder_fits_any_decoder(encoder, decoder):
     model = build(encoder, decoder)
     params = jax.eval_shape(model.init, jax.random.key(0))
     output = jax.eval_shape(model.apply, params, batch())
-    assert output.logits.shape == (B, S, V) and output.attention.weights.shape == (B, S, S)
+    assert output.predictions.logits.shape == (B, S, V) and output.attention.weights.shape == (
+        B,
+        S,
+        S,
+    )
     start = functools.partial(model.start, max_length=S)
     memory, state = jax.eval_shape(start, params, batch())
     tokens = jax.ShapeDtypeStruct((B, 1), jnp.int32)
-    logits, weights, after = jax.eval_shape(model.step, params, memory, state, tokens)
-    assert logits.shape == (B, 1, V) and weights.shape == (B, 1, S)
+    predictions, weights, after = jax.eval_shape(model.step, params, memory, state, tokens)
+    assert predictions.logits.shape == (B, 1, V) and weights.shape == (B, 1, S)
     assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, state)
 
 
@@ -93,7 +97,7 @@ def test_gradients_of_bfloat16_are_summed_in_float32(encoder, decoder):
     tokens = jax.ShapeDtypeStruct((size, length), jnp.int32)
     mask = jax.ShapeDtypeStruct((size, length), bool)
     batch = {"source": tokens, "source_mask": mask, "target": tokens, "target_mask": mask}
-    gradient = jax.grad(lambda params, batch: model.apply(params, batch).logits.sum())
+    gradient = jax.grad(lambda params, batch: model.apply(params, batch).predictions.logits.sum())
     params = jax.eval_shape(model.init, jax.random.key(0))
     assert short_sums(gradient, params, batch, sizes=(size, length)) == []
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from attention_jax.training.sharding.rules import parameter_axes, path_of
 from configs import common
@@ -23,7 +23,7 @@ FORMS = (*common.DATA_SETS, "paper")
 
 def shapes_of(argument, size):
     config = get_config(argument)
-    model = typed(find_config(config.model.name), config.model.to_dict(), "config.model")
+    model = typed(MODELS.config(config.model.name), config.model.to_dict(), "config.model")
     return jax.eval_shape(build_model(model, size, size).init, jax.random.key(0))
 
 
@@ -70,7 +70,7 @@ def test_decodes_with_both_penalties():
         part.hidden_dim = 8
     config.model.attention.attention_dim = 8
     values = config.model.to_dict()
-    model = build_model(typed(find_config(values["name"]), values), 9, 9)
+    model = build_model(typed(MODELS.config(values["name"]), values), 9, 9)
     params = drawn(model)
     searched = {**config.search.to_dict(), "beam_size": 3, "min_length_ratio": 0.5}
     searched = typed(SearchConfig, searched)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from tests.parameters import drawn
 from tests.quick import quick_jit
 
@@ -28,7 +28,7 @@ def encoder_decoder(attention, **own):
 
 
 # Each with the attentions of the model that have the bias.
-MODELS = {
+NETWORKS = {
     "language model": (
         {"name": "language_model", "embedding_dim": D, "attention": BIASED, "decoder": STACK},
         {"decoder.layer_0.self_attention"},
@@ -52,9 +52,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("fields", "biased"), MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(("fields", "biased"), NETWORKS.values(), ids=NETWORKS)
 def test_every_parameter_has_a_gradient(fields, biased):
-    model = build_model(typed(find_config(fields["name"]), fields, "config.model"), V, V)
+    model = build_model(typed(MODELS.config(fields["name"]), fields, "config.model"), V, V)
     params, rng = drawn(model), np.random.default_rng(1)
     batch = {
         name: jnp.asarray(rng.integers(4, V, (B, size)), jnp.int32)
@@ -66,7 +66,7 @@ def test_every_parameter_has_a_gradient(fields, biased):
     @quick_jit
     @jax.grad
     def gradients(params):
-        return jnp.sum(model.apply(params, batch).logits * upstream)
+        return jnp.sum(model.apply(params, batch).predictions.logits * upstream)
 
     found = {
         jax.tree_util.keystr(path, simple=True, separator="."): np.abs(leaf).max()

@@ -9,7 +9,7 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.search.state import repeat_state
 from tests.parameters import drawn
 
@@ -25,7 +25,7 @@ DTYPES = ("float32", "bfloat16")
 def started(attention="rotated", **changes):
     stack = {"num_layers": 2, "feed_forward_dim": 7, "norm_order": "pre", "positions": "none"}
     fields = {"embedding_dim": 6, "attention": ATTENTION[attention], "decoder": stack, **changes}
-    model = build_model(typed(find_config("language_model"), fields, "config.model"), 4, V)
+    model = build_model(typed(MODELS.config("language_model"), fields, "config.model"), 4, V)
     return model, drawn(model)
 
 
@@ -40,13 +40,16 @@ def batch():
 def test_cached_steps_equal_the_whole(attention):
     model, params = started(attention)
     output = jax.jit(model.apply)(params, batch())
-    assert output.attention is None and output.logits.shape == (B, T, V)
+    assert output.attention is None and output.predictions.logits.shape == (B, T, V)
     memory, state = model.start(params, batch(), T)
     previous, step = jnp.full((B, 1), 1, jnp.int32), jax.jit(model.step)
     for t in range(T):
-        logits, weights, state = step(params, memory, state, previous)
+        predictions, weights, state = step(params, memory, state, previous)
+        logits = predictions.logits
         real = np.asarray(batch()["target_mask"][:, t])
-        np.testing.assert_allclose(logits[real, 0], output.logits[real, t], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            logits[real, 0], output.predictions.logits[real, t], rtol=1e-4, atol=1e-5
+        )
         assert weights.shape == (B, 1, 1)
         previous = batch()["target"][:, t : t + 1]
 
@@ -63,8 +66,9 @@ def test_a_text_is_certain_as_long_as_it_begins():
     state, free = repeat_state(state, 3, 2), repeat_state(free, 3, 2)
     tokens = jnp.full((3, 2), 1, jnp.int32)
     for t in range(4):
-        logits, _, state = model.step(params, begins, state, tokens)
-        expected, _, free = model.step(params, empty, free, tokens)
+        found, _, state = model.step(params, begins, state, tokens)
+        unbound, _, free = model.step(params, empty, free, tokens)
+        logits, expected = found.logits, unbound.logits
         for row in range(3):
             if t < length[row]:
                 probabilities = jax.nn.softmax(logits[row])
@@ -77,10 +81,12 @@ def test_a_text_is_certain_as_long_as_it_begins():
 def test_neither_sources_nor_later_tokens_are_read():
     model, params = started()
     given = batch()
-    expected = model.apply(params, given).logits
+    expected = model.apply(params, given).predictions.logits
     later = {**given, "target": given["target"].at[:, 3:].set(4), "source": given["source"] + 2}
-    np.testing.assert_array_equal(model.apply(params, later).logits[:, :4], expected[:, :4])
-    assert not model.is_aligning and not model.reads_source
+    np.testing.assert_array_equal(
+        model.apply(params, later).predictions.logits[:, :4], expected[:, :4]
+    )
+    assert "alignment" not in model.provides and not model.reads_source
 
 
 def test_tied_embeddings_have_one_table():
@@ -104,12 +110,12 @@ def test_embedding_scale_is_of_what_reads_words():
 def test_a_mechanism_that_does_not_serve_is_refused_without_advice_that_is_refused_too():
     fields = {"attention": {"name": "local_p"}}
     with pytest.raises(ConfigError, match="attention.name: .* 'local_p' .* still being written$"):
-        build_model(typed(find_config("language_model"), fields, "config.model"), V, V)
+        build_model(typed(MODELS.config("language_model"), fields, "config.model"), V, V)
 
 
 def test_what_only_an_lstm_reads_is_refused():
     with pytest.raises(ConfigError, match="initialization.forget_bias: expected 0 in a language"):
-        typed(find_config("language_model"), {"initialization": {"forget_bias": 1.0}}, "model")
+        typed(MODELS.config("language_model"), {"initialization": {"forget_bias": 1.0}}, "model")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_what_only_an_lstm_reads_is_refused():
 def test_fields_that_would_change_nothing_are_rejected(field, expected):
     message = f"decoder.{next(iter(field))}: expected {expected}"
     with pytest.raises(ConfigError, match=message):
-        typed(find_config("language_model"), {"decoder": field}, "config.model")
+        typed(MODELS.config("language_model"), {"decoder": field}, "config.model")
 
 
 def test_a_frequent_token_is_taught_in_bfloat16_as_in_float32():
@@ -132,7 +138,7 @@ def test_a_frequent_token_is_taught_in_bfloat16_as_in_float32():
 
     def gradient(dtype):
         model, _ = started(dtype=dtype)
-        logits = lambda params: model.apply(params, known).logits.astype(jnp.float32)  # noqa: E731
+        logits = lambda params: model.apply(params, known).predictions.logits.astype(jnp.float32)  # noqa: E731
         return jax.jit(jax.grad(lambda params: jax.nn.log_softmax(logits(params))[..., 5].sum()))(
             params
         )["embedding"]

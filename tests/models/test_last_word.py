@@ -8,8 +8,8 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
-from attention_jax.layers.decoder import decoder_names, find_decoder_config
-from attention_jax.models import build_model, find_config
+from attention_jax.layers.decoder import DECODERS
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from tests.parameters import drawn
 from tests.quick import quick_jit
@@ -22,11 +22,11 @@ COVERED = {"name": "coverage_embedding", "attention_dim": D, "coverage_dim": 3}
 
 def variants(name):
     """The values of a decoder's `variant`, if it has one."""
-    field = find_decoder_config(name).__dataclass_fields__.get("variant")
+    field = DECODERS.config(name).__dataclass_fields__.get("variant")
     return [None] if field is None else list(field.metadata["choices"])
 
 
-CASES = [(name, variant) for name in decoder_names() for variant in variants(name)]
+CASES = [(name, variant) for name in DECODERS.names() for variant in variants(name)]
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def build(name, variant, is_told=False):
         "decoder": decoder,
         "initialization": {"name": "uniform", "scale": 0.7},
     }
-    return build_model(typed(find_config("encoder_decoder"), fields, "config.model"), V, V)
+    return build_model(typed(MODELS.config("encoder_decoder"), fields, "config.model"), V, V)
 
 
 def first_row_that_knows(model, place):
@@ -66,20 +66,20 @@ def first_row_that_knows(model, place):
 @pytest.mark.parametrize(("name", "variant"), CASES)
 def test_a_decoder_says_whether_its_query_has_read_the_last_word(name, variant):
     model = build(name, variant)
-    assert first_row_that_knows(model, 1) == (1 if model.knows_last_word else 2)
+    assert first_row_that_knows(model, 1) == (1 if "last_word" in model.provides else 2)
 
 
 def test_a_mechanism_that_is_told_the_word_knows_it():
     model = build("bahdanau", "main_text", is_told=True)
-    assert model.knows_last_word and first_row_that_knows(model, 1) == 1
+    assert "last_word" in model.provides and first_row_that_knows(model, 1) == 1
 
 
 @pytest.mark.parametrize(("name", "variant"), CASES)
 def test_links_are_taught_to_a_step_that_can_know_them(name, variant):
     model = build(name, variant)
     objective = build_objective({"nll": {}, "supervised_alignment": {"step": "reads"}})
-    if model.knows_last_word:
+    if "last_word" in model.provides:
         objective.check(model)
         return
-    with pytest.raises(ConfigError, match=r"supervised_alignment.step: expected 'writes'.*'reads'"):
+    with pytest.raises(ConfigError, match="expected a decoder that has read the last word"):
         objective.check(model)

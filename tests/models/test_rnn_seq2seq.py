@@ -13,8 +13,7 @@ from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.mechanism import find_config
-from attention_jax.models import build_model, model_names
-from attention_jax.models import find_config as find_model_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.models.rnn_seq2seq import Config
 from attention_jax.objectives import build_objective
 from tests.parameters import drawn
@@ -45,7 +44,7 @@ def merged(base, changes):
 
 
 def build(source_size=V, target_size=V, **changes):
-    config = typed(find_model_config("rnn_seq2seq"), merged(BASE, changes), "config.model")
+    config = typed(MODELS.config("rnn_seq2seq"), merged(BASE, changes), "config.model")
     return build_model(config, source_size, target_size)
 
 
@@ -121,7 +120,7 @@ def test_apply_equals_a_forward_pass_in_numpy():
     for row, length in enumerate((5, 3)):
         source, target = (np.asarray(batch()[side])[row] for side in ("source", "target"))
         logits, weights = forward(params, source[:length], target)
-        np.testing.assert_allclose(output.logits[row], logits, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(output.predictions.logits[row], logits, rtol=1e-4, atol=1e-5)
         found = output.attention.weights[row]
         np.testing.assert_allclose(found[:, :length], weights, rtol=1e-4, atol=1e-6)
         assert np.all(found[:, length:] == 0)
@@ -129,7 +128,7 @@ def test_apply_equals_a_forward_pass_in_numpy():
 
 def test_row_without_source_is_finite():
     output = started()[2]
-    assert np.isfinite(output.logits).all() and np.all(output.attention.weights[2] == 0)
+    assert np.isfinite(output.predictions.logits).all() and np.all(output.attention.weights[2] == 0)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
@@ -144,13 +143,15 @@ def test_step_equals_apply(decoder):
     step, target = jax.jit(model.step), batch()["target"]
     previous = jnp.ones((B,), jnp.int32)
     for t in range(T):
-        logits, weights, state = step(params, memory, state, jnp.stack([previous] * 2, 1))
+        predictions, weights, state = step(params, memory, state, jnp.stack([previous] * 2, 1))
+        logits = predictions.logits
         assert logits.dtype == weights.dtype == jnp.float32
         for beam in (0, 1):
-            for found, expected in ((logits, output.logits), (weights, output.attention.weights)):
-                np.testing.assert_allclose(
-                    found[:, beam], expected[:, t], rtol=1e-4, atol=1e-5
-                )
+            for found, expected in (
+                (logits, output.predictions.logits),
+                (weights, output.attention.weights),
+            ):
+                np.testing.assert_allclose(found[:, beam], expected[:, t], rtol=1e-4, atol=1e-5)
         previous = target[:, t]
 
 
@@ -172,8 +173,8 @@ def test_no_parameter_is_empty(decoder, conditioning):
     )
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     assert all(leaf.size for leaf in jax.tree.leaves(shapes))
-    assert "attention" not in shapes["decoder"] and not model.is_aligning
-    assert started()[0].is_aligning
+    assert "attention" not in shapes["decoder"] and "alignment" not in model.provides
+    assert "alignment" in started()[0].provides
 
 
 CHANGES = [
@@ -197,7 +198,7 @@ CHANGES = [
     {"initialization": {"name": "default"}},
     {"initialization": {"name": "default", "embedding_scale": 0.3}},
     {"encoder": {"cell": "lstm"}, "initialization": {"forget_bias": 1.0}},
-    {"fertility_dim": 3},
+    {"predictors": {"fertility": {"hidden_dim": 3}}},
     {"dtype": "bfloat16"},
 ]
 
@@ -216,7 +217,7 @@ def test_every_field_is_changed():
 
 def training_logits(model, params):
     apply = functools.partial(model.apply, rng=jax.random.key(0), train=True)
-    return jax.jit(apply)(params, batch()).logits
+    return jax.jit(apply)(params, batch()).predictions.logits
 
 
 @functools.cache
@@ -302,7 +303,7 @@ def test_tied_embeddings_are_one_table(tying, features):
     moved = {**params, "target_embedding": params["target_embedding"].at[unseen].add(1.0)}
     apply = jax.jit(model.apply)
     one = {**batch(), "target": jnp.full((B, T), 4 if unseen != 4 else 5, jnp.int32)}
-    difference = apply(moved, one).logits - apply(params, one).logits
+    difference = apply(moved, one).predictions.logits - apply(params, one).predictions.logits
     assert np.abs(difference[..., unseen]).min() > 0
 
 
@@ -311,11 +312,11 @@ def test_bfloat16_keeps_parameters_and_logits_in_float32():
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(shapes))
     output = jax.jit(model.apply)(params, batch())
-    assert output.logits.dtype == output.attention.weights.dtype == jnp.float32
+    assert output.predictions.logits.dtype == output.attention.weights.dtype == jnp.float32
     assert output.attention.context.dtype == jnp.bfloat16
-    assert np.abs(output.logits - expected.logits).max() < 0.1
+    assert np.abs(output.predictions.logits - expected.predictions.logits).max() < 0.1
     gradients = jax.eval_shape(
-        jax.grad(lambda params: model.apply(params, batch()).logits.sum()), params
+        jax.grad(lambda params: model.apply(params, batch()).predictions.logits.sum()), params
     )
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(gradients))
     _, state = jax.eval_shape(functools.partial(model.start, max_length=T), params, batch())
@@ -332,7 +333,7 @@ def test_bahdanau2015_starts_uniform_and_moves_the_vector_first():
 
     def loss(params):
         output = model.apply(params, one)
-        scores = jax.nn.log_softmax(output.logits)
+        scores = jax.nn.log_softmax(output.predictions.logits)
         return -jnp.take_along_axis(scores, one["target"][..., None], -1).sum(), output
 
     gradients, output = jax.jit(jax.grad(loss, has_aux=True))(params)
@@ -356,13 +357,15 @@ def test_embedding_scale_is_of_what_reads_words():
 
 
 def test_fertility_is_predicted_from_the_annotations():
-    model, (_, params, plain) = build(fertility_dim=3), started()
+    model, (_, params, plain) = build(predictors={"fertility": {"hidden_dim": 3}}), started()
     own = drawn(model, 2)
     assert set(own) - set(params) == {"fertility"}
     own = {**params, "fertility": own["fertility"]}
     output = jax.jit(model.apply)(own, batch())
-    np.testing.assert_allclose(output.logits, plain.logits, rtol=1e-6, atol=1e-6)
-    assert plain.fertility is None and plain.coverage is None
+    np.testing.assert_allclose(
+        output.predictions.logits, plain.predictions.logits, rtol=1e-6, atol=1e-6
+    )
+    assert plain.outputs == {}
     objective = build_objective({"nll": {}, "global_fertility": {}})
     objective.check(model)
 
@@ -399,6 +402,6 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
 
 
 def test_config_survives_a_round_trip():
-    assert model_names() == ["bidirectional", "encoder_decoder", "language_model", "rnn_seq2seq"]
+    assert MODELS.names() == ["bidirectional", "encoder_decoder", "language_model", "rnn_seq2seq"]
     config = started()[0].config
     assert typed(Config, plain(config)) == config

@@ -11,9 +11,9 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
 from attention_jax.layers.decoders.transformer import _write
-from attention_jax.layers.encoder import find_encoder_config
+from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import mechanism_names
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from configs import vaswani2017
 from tests.parameters import carried_over, drawn
@@ -38,7 +38,7 @@ def config_of(**changes):
         for name, value in BASE.items()
     }
     merged |= {name: value for name, value in changes.items() if not isinstance(value, dict)}
-    return typed(find_config("encoder_decoder"), merged, "config.model")
+    return typed(MODELS.config("encoder_decoder"), merged, "config.model")
 
 
 @functools.cache
@@ -174,7 +174,7 @@ def test_the_transformer_is_that_of_its_equations(encoder, decoder):
     output = quick_jit(model.apply)(params, batch())
     logits, weights = reference(config_of(**changes), params, batch())
     real = np.asarray(batch()["target_mask"])
-    np.testing.assert_allclose(output.logits[real], logits[real], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(output.predictions.logits[real], logits[real], rtol=1e-3, atol=1e-4)
     found = output.attention.aux["head_weights"]
     assert found.shape == (B, T, 4, S)  # two heads of each layer, the lower layer's first
     np.testing.assert_allclose(found[real], weights[real], rtol=1e-3, atol=1e-5)
@@ -247,9 +247,12 @@ def test_cached_steps_equal_the_whole(changes):
     memory, state = jax.jit(model.start, static_argnums=2)(params, batch(), T + 1)
     previous, step = jnp.full((B, 1), 1, jnp.int32), jax.jit(model.step)
     for t in range(T):
-        logits, weights, state = step(params, memory, state, previous)
+        predictions, weights, state = step(params, memory, state, previous)
+        logits = predictions.logits
         real = np.asarray(batch()["target_mask"][:, t])
-        np.testing.assert_allclose(logits[real, 0], output.logits[real, t], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            logits[real, 0], output.predictions.logits[real, t], rtol=1e-4, atol=1e-5
+        )
         np.testing.assert_allclose(
             weights[real, 0], output.attention.weights[real, t], rtol=1e-4, atol=1e-5
         )
@@ -261,10 +264,14 @@ def test_no_position_sees_a_later_one_or_padding():
     apply, given = jax.jit(model.apply), dict(batch())
     expected = apply(params, given)
     later = {**given, "target": given["target"].at[:, 2:].set(4)}
-    np.testing.assert_array_equal(apply(params, later).logits[:, :3], expected.logits[:, :3])
+    np.testing.assert_array_equal(
+        apply(params, later).predictions.logits[:, :3], expected.predictions.logits[:, :3]
+    )
     source = jnp.where(given["source_mask"], given["source"], 9)
     found = apply(params, {**given, "source": source})
-    np.testing.assert_allclose(found.logits, expected.logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        found.predictions.logits, expected.predictions.logits, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_beam_search_runs_on_the_cache():
@@ -283,7 +290,7 @@ def test_beam_search_runs_on_the_cache():
         target = found.tokens[row : row + 1, 0, :length]
         alone = {name: leaf[row : row + 1] for name, leaf in batch().items()}
         alone |= {"target": target, "target_mask": jnp.ones_like(target, bool)}
-        logits = jax.nn.log_softmax(model.apply(params, alone).logits)
+        logits = jax.nn.log_softmax(model.apply(params, alone).predictions.logits)
         total = jnp.take_along_axis(logits, target[..., None], -1).sum()
         np.testing.assert_allclose(found.log_probs[row, 0], total, rtol=1e-4)
 
@@ -294,7 +301,7 @@ def test_room_for_one_token_is_enough_for_one():
 
     def first(params, batch):
         memory, state = model.start(params, batch, 1)
-        return model.step(params, memory, state, jnp.full((B, 1), 1, jnp.int32))[0]
+        return model.step(params, memory, state, jnp.full((B, 1), 1, jnp.int32))[0].logits
 
     assert jax.eval_shape(first, params, batch()).shape == (B, 1, V)
     entry = jnp.arange(6.0).reshape(2, 1, 3)
@@ -308,7 +315,7 @@ def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source()
     # Positions attend to one another without it.
     model, params = started(attention={"dropout": 0.5}, encoder=OWN, decoder=OWN)
     one = {**batch(), **{name: batch()[name][:, :1] for name in ("target", "target_mask")}}
-    train = quick_jit(lambda key: model.apply(params, one, rng=key, train=True).logits)
+    train = quick_jit(lambda key: model.apply(params, one, rng=key, train=True).predictions.logits)
     first, second = train(jax.random.key(0)), train(jax.random.key(1))
     assert not np.allclose(first, second, atol=1e-3)
 
@@ -318,7 +325,7 @@ def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source()
 def test_the_papers_sizes(name, expected):
     """Counts by hand with 37,000 shared symbols; the paper prints 65 and 213 million."""
     values = vaswani2017.get_config(name).model.to_dict()
-    config = typed(find_config("encoder_decoder"), values, "config.model")
+    config = typed(MODELS.config("encoder_decoder"), values, "config.model")
     size = 37_000
     model = build_model(config, size, size)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
@@ -378,7 +385,11 @@ def trained(model, params):
     apply = quick_jit(functools.partial(model.apply, rng=jax.random.key(2), train=True))
     output = apply(params, batch())
     heads = output.attention.aux["head_weights"]
-    return {"logits": output.logits, "weights": output.attention.weights, "heads": heads}
+    return {
+        "logits": output.predictions.logits,
+        "weights": output.attention.weights,
+        "heads": heads,
+    }
 
 
 @pytest.mark.parametrize(
@@ -423,7 +434,7 @@ def test_positions_are_compared_where_one_stack_attends_as_the_model_says():
         names = {name: set(getattr(model, name).parameters["layer_0"]["self_attention"])
                  for name in PARTS}  # fmt: skip
         assert {name for name in PARTS if "distance_keys" in names[name]} == {*PARTS} - {part}
-    alone = dataclasses.replace(config_of(**changes), encoder=find_encoder_config("recurrent")())
+    alone = dataclasses.replace(config_of(**changes), encoder=ENCODERS.config("recurrent")())
     with pytest.raises(ConfigError, match="model.attention.refinements: .* 'relative_positions'$"):
         build_model(alone, V, V)
 
@@ -467,7 +478,7 @@ def _config_with(place, mechanism):
             values[stack]["self_attention"] = heads
     else:
         values[part]["self_attention"] = {"name": mechanism}
-    return typed(find_config("encoder_decoder"), values, "config.model")
+    return typed(MODELS.config("encoder_decoder"), values, "config.model")
 
 
 @pytest.mark.parametrize("mechanism", mechanism_names())
@@ -484,8 +495,8 @@ def test_any_mechanism_serves_anywhere_or_is_refused(place, mechanism):
     def everything(rng, batch):
         params = model.init(rng)
         memory, state = model.start(params, batch, T)
-        logits = model.step(params, memory, state, batch["target"][:, :1])[0]
-        return model.apply(params, batch, rng=rng, train=True).logits, logits
+        logits = model.step(params, memory, state, batch["target"][:, :1])[0].logits
+        return model.apply(params, batch, rng=rng, train=True).predictions.logits, logits
 
     trained, searched = jax.eval_shape(everything, jax.random.key(0), batch())
     assert trained.shape == (B, T, V) and searched.shape[-1] == V

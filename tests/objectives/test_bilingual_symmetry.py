@@ -7,9 +7,10 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import add_pairs, bilingual_symmetry, build_objective, nll
 from attention_jax.objectives.metrics import means, token_metrics
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import AttentionOutput, ModelOutput, swap_sides
 
 T, S, V = 4, 5, 7
@@ -37,10 +38,13 @@ def batch(numpy_rng):
 
 def output_of(forward, reverse, logits=(None, None)):
     forward, reverse = (
-        ModelOutput(values, AttentionOutput(None, jnp.asarray(weights, jnp.float32), None))
+        ModelOutput(
+            SoftmaxPredictions(values),
+            AttentionOutput(None, jnp.asarray(weights, jnp.float32), None),
+        )
         for weights, values in zip((forward, reverse), logits, strict=True)
     )
-    return ModelOutput(forward.logits, forward.attention, reverse=reverse)
+    return ModelOutput(forward.predictions, forward.attention, {"reverse": reverse})
 
 
 def attention(draw, rows, columns, lengths):
@@ -103,12 +107,12 @@ def test_trace_is_at_most_the_length_of_the_shorter_side(numpy_rng):
 
 def test_reverse_likelihood_is_the_likelihood_of_the_swapped_batch(batch, numpy_rng):
     logits = jnp.asarray(numpy_rng.normal(size=(4, S, V)), jnp.float32)
-    output = ModelOutput(None, None, reverse=ModelOutput(logits, None))
+    output = ModelOutput(None, None, {"reverse": ModelOutput(SoftmaxPredictions(logits), None)})
     other = {"target": batch["source"], "target_mask": batch["source_mask"]}
     for fields in ({}, {"label_smoothing": 0.1, "reduction": "per_sentence"}):
         reverse = build_objective({"reverse_nll": fields}).terms["reverse_nll"]
         plain = nll.Term(**fields)
-        assert reverse.total(output, batch) == plain.total(output.reverse, other)
+        assert reverse.total(output, batch) == plain.total(output.outputs["reverse"], other)
         assert reverse.count(batch) == plain.count(other) == (3 if fields else 10)
     log_probs = np.asarray(jax.nn.log_softmax(logits), np.float64)
     expected = -sum(
@@ -140,7 +144,7 @@ def test_loss_is_that_of_the_paper(batch, numpy_rng, reduction):
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
     summary = objective.summary(add_pairs([metrics]))
     np.testing.assert_allclose(summary["loss"], loss, rtol=1e-6)
-    reverse = means(add_pairs([token_metrics(output.reverse, swap_sides(batch))]))
+    reverse = means(add_pairs([token_metrics(output.outputs["reverse"], swap_sides(batch))]))
     assert summary["reverse/accuracy"] == reverse["accuracy"]
     assert summary["reverse/nll"] == reverse["nll"] != summary["nll"]
 
@@ -157,7 +161,7 @@ def test_swapping_the_sides_twice_changes_nothing(batch):
     [
         ({"name": "rnn_seq2seq"}, {"nll": {}, "bilingual_symmetry": {}},
          "config.objectives.bilingual_symmetry: expected a model of both directions, as with "
-         "config.model.name='bidirectional', found one from source to target only"),
+         "config.model.name='bidirectional', found a model without"),
         ({"name": "rnn_seq2seq"}, {"nll": {}, "reverse_nll": {}},
          "config.objectives.reverse_nll: expected a model of both directions"),
         ({"name": "bidirectional"}, {"nll": {}},
@@ -172,7 +176,7 @@ def test_swapping_the_sides_twice_changes_nothing(batch):
 )  # fmt: skip
 def test_what_does_not_fit_is_named(model, objectives, words):
     fields = {name: value for name, value in model.items() if name != "name"}
-    built = build_model(typed(find_config(model["name"]), fields), 9, 8)
+    built = build_model(typed(MODELS.config(model["name"]), fields), 9, 8)
     with pytest.raises(ConfigError) as caught:
         build_objective(objectives).check(built)
     assert words in str(caught.value) and "\n" not in str(caught.value)
@@ -187,5 +191,5 @@ def test_what_does_not_fit_is_named(model, objectives, words):
     ],
 )
 def test_what_fits_is_accepted(attention, objectives):
-    config = typed(find_config("bidirectional"), {"attention": {"name": attention}})
+    config = typed(MODELS.config("bidirectional"), {"attention": {"name": attention}})
     build_objective(objectives).check(build_model(config, 9, 8))

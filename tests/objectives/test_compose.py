@@ -8,15 +8,15 @@ from ml_collections import ConfigDict
 import attention_jax.objectives
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import add_pairs, build_objective
-from attention_jax.objectives.compose import names
+from attention_jax.objectives.compose import OBJECTIVES
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import ModelOutput
 
 # An objective that punishes every real sentence by its `height`.
 TOWER = """
 import dataclasses
-from typing import ClassVar
 import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.objectives.schedule import WeightSchedule
@@ -26,9 +26,6 @@ class Term:
     weight: float = setting(1.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     height: float = setting(1.0)
-    needs_alignment: ClassVar[bool] = False
-    needs_links: ClassVar[bool] = False
-    needs_reverse: ClassVar[bool] = False
 
     def count(self, batch):
         return jnp.sum(batch["target_mask"].any(-1), dtype=jnp.float32)
@@ -57,12 +54,14 @@ def example(rows=6, seed=0):
 
 def evaluate(objective, logits, batch, step=None, counts=None):
     step = None if step is None else jnp.int32(step)
-    return objective(ModelOutput(jnp.asarray(logits), None), batch, step, counts)
+    return objective(
+        ModelOutput(SoftmaxPredictions(jnp.asarray(logits)), None), batch, step, counts
+    )
 
 
 def test_names_are_the_files_with_a_term(tower):
-    assert {"nll", "tower"} <= set(names())
-    assert not {"compose", "metrics", "__init__"} & set(names())
+    assert {"nll", "tower"} <= set(OBJECTIVES.names())
+    assert not {"compose", "metrics", "__init__"} & set(OBJECTIVES.names())
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_a_scheduled_weight_is_used_and_reported_in_training_only(tower):
 def test_terms_that_need_an_alignment_reject_models_without():
     objective = build_objective({"nll": {}, "coverage_loss": {}})
     aligning, blind = (
-        build_model(typed(find_config("rnn_seq2seq"), {"attention": {"name": name}}), 9, 9)
+        build_model(typed(MODELS.config("rnn_seq2seq"), {"attention": {"name": name}}), 9, 9)
         for name in ("bahdanau", "none")
     )
     objective.check(aligning)
@@ -141,28 +140,32 @@ def test_terms_that_need_an_alignment_reject_models_without():
         (
             {"nll": {}, "global_fertility": {}},
             {},
-            "config.objectives.global_fertility: expected config.model.fertility_dim above 0 "
+            "config.objectives.global_fertility: expected config.model.predictors.fertility "
             "beside it, found a model without",
         ),
         (
             {"nll": {}, "coverage_loss": {}},
-            {"fertility_dim": 4},
-            "config.model.fertility_dim: expected config.objectives.global_fertility beside it, "
-            "found nll, coverage_loss",
+            {"predictors": {"fertility": {"hidden_dim": 4}}},
+            "config.model.predictors.fertility: expected config.objectives.global_fertility "
+            "beside it, found nll, coverage_loss",
         ),
         (
             {"nll": {}, "global_fertility": {}},
-            {"fertility_dim": 4, "attention": {"name": "none"}},
+            {"predictors": {"fertility": {}}, "attention": {"name": "none"}},
             "config.objectives.global_fertility: expected a model that attends to source "
-            "positions, found one whose config.model.attention does not",
+            "positions (config.model.attention), found a model without",
         ),
         ({"nll": {}}, {"attention": {"name": "coverage_embedding"}}, None),
         ({"nll": {}, "final_coverage": {}}, {"attention": {"name": "coverage_embedding"}}, None),
-        ({"nll": {}, "global_fertility": {}}, {"fertility_dim": 4}, None),
+        (
+            {"nll": {}, "global_fertility": {}},
+            {"predictors": {"fertility": {"hidden_dim": 4}}},
+            None,
+        ),
     ],
 )
 def test_terms_and_parts_of_the_model_must_fit(objectives, model, message):
-    model = build_model(typed(find_config("rnn_seq2seq"), model), 9, 9)
+    model = build_model(typed(MODELS.config("rnn_seq2seq"), model), 9, 9)
     if message is None:
         return build_objective(objectives).check(model)
     with pytest.raises(ConfigError) as caught:

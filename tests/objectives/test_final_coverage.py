@@ -19,7 +19,7 @@ def batch_of(source_lengths=SOURCE_LENGTHS, target_lengths=TARGET_LENGTHS):
 
 
 def total(coverage, batch):
-    return TERM.total(ModelOutput(None, None, coverage=coverage), batch)
+    return TERM.total(ModelOutput(None, None, {"coverage": coverage}), batch)
 
 
 def test_total_is_the_sum_of_the_norms_whatever_padding_holds(numpy_rng):

@@ -30,7 +30,7 @@ COUNTED[0, 1:3] = COUNTED[1, 0] = True
 
 
 def total(weights, fertility, term=PAPERS):
-    output = ModelOutput(None, AttentionOutput(None, weights, None), fertility=fertility)
+    output = ModelOutput(None, AttentionOutput(None, weights, None), {"fertility": fertility})
     return term.total(output, batch_of())
 
 

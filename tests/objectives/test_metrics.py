@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from attention_jax.objectives.metrics import add_pairs, means, token_metrics
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import ModelOutput
 
 
@@ -19,7 +20,7 @@ def random_example(seed, rows):
 
 
 def measure(logits, batch):
-    return token_metrics(ModelOutput(jnp.asarray(logits), None), batch)
+    return token_metrics(ModelOutput(SoftmaxPredictions(jnp.asarray(logits)), None), batch)
 
 
 def test_token_metrics_match_numpy():

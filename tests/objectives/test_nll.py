@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.objectives.nll import Term, cross_entropy
+from attention_jax.objectives.nll import Term
+from attention_jax.ops.cross_entropy import cross_entropy
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import ModelOutput
 from tests.derivatives import assert_derivatives_are_those_of
 
@@ -166,7 +168,7 @@ def test_count_leaves_out_padding(example, reduction, expected):
 def test_every_field_changes_the_loss(example, change):
     logits, targets, mask = example
     batch = {"target": targets, "target_mask": mask}
-    output = ModelOutput(logits, None)
+    output = ModelOutput(SoftmaxPredictions(logits), None)
 
     def loss(term):
         return term.weight * term.total(output, batch) / term.count(batch)

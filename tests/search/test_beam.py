@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig, beam, search
 from attention_jax.search.state import follow
 from tests.search.toy_model import BOS, EOS, PAD, UNK, ToyModel, jitted, penalty, real
@@ -128,7 +129,8 @@ def constant_step(log_probs, calls=None):
     def step(state, tokens):
         if calls is not None:
             jax.debug.callback(lambda: calls.append(1))
-        return jnp.broadcast_to(table, (*tokens.shape, len(log_probs))), state[..., :1], state
+        logits = jnp.broadcast_to(table, (*tokens.shape, len(log_probs)))
+        return SoftmaxPredictions(logits), state[..., :1], state
 
     return step
 
@@ -175,7 +177,7 @@ def test_a_finished_hypothesis_is_never_lost():
         first = jnp.log(jnp.array([1e-9, 1e-9, 0.5, 1e-9, 0.3, 0.2]))
         later = jnp.log(jnp.array([1e-9, 1e-9, 1e-6, 1e-9, 0.5, 0.5]))
         logits = jnp.where((tokens == BOS)[..., None], first, later)
-        return logits, state, state
+        return SoftmaxPredictions(logits), state, state
 
     config = SearchConfig(beam_size=4, length_normalization="none", max_length_constant=15)
     found = jitted(step, jnp.zeros((1, 1, 1)), config, jnp.array([5]), 15)
@@ -223,7 +225,7 @@ class Visits:
         ends = jnp.where(jnp.all(visited > 0, -1, keepdims=True), 20.0, -50.0)
         never = jnp.full((*tokens.shape, 2), -100.0)
         logits = jnp.concatenate([never, ends, never[..., :1], places], axis=-1)
-        return logits, here, {"visited": visited}
+        return SoftmaxPredictions(logits), here, {"visited": visited}
 
 
 def test_the_outcome_depends_on_leaves_that_follow_their_hypotheses(monkeypatch):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig
 from attention_jax.search.coverage import coverage_penalty, word_columns
 from tests.search import reference
@@ -120,7 +121,7 @@ def test_a_search_stops_when_no_penalty_could_be_paid_back():
 
     def step(state, tokens):
         weights = jax.nn.one_hot(tokens - 4, 3)
-        return jnp.broadcast_to(table, (*tokens.shape, 6)), weights, state
+        return SoftmaxPredictions(jnp.broadcast_to(table, (*tokens.shape, 6))), weights, state
 
     def best(**settings):
         config = SearchConfig(

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig
 from tests.search.toy_model import EOS, UNK, ToyModel, jitted, real
 
@@ -33,7 +34,7 @@ def test_greedy_respects_what_is_forbidden():
     logits = jnp.array([9.0, 9.0, 5.0, 4.0, 1.0])
 
     def step(state, tokens):
-        return jnp.broadcast_to(logits, (*tokens.shape, 5)), state, state
+        return SoftmaxPredictions(jnp.broadcast_to(logits, (*tokens.shape, 5))), state, state
 
     def tokens(**settings):
         config = SearchConfig(

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig, search
 from attention_jax.search.sample import keep_nucleus, keep_top_k
 from tests.search.toy_model import EOS, PAD, ToyModel, jitted, real
@@ -14,7 +15,8 @@ PROBABILITIES = np.array([0.05, 0.05, 0.1, 0.1, 0.4, 0.2, 0.1])
 
 def constant_step(state, tokens):
     logits = jnp.log(jnp.asarray(PROBABILITIES, jnp.float32))
-    return jnp.broadcast_to(logits, (*tokens.shape, len(PROBABILITIES))), state, state
+    predicted = jnp.broadcast_to(logits, (*tokens.shape, len(PROBABILITIES)))
+    return SoftmaxPredictions(predicted), state, state
 
 
 def sampled(max_length=1, draws=4000, seed=0, **settings):

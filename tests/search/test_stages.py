@@ -36,9 +36,9 @@ class CachingToy(ToyModel):
         one_hot = jax.nn.one_hot(state["tokens"], self.vocabulary)
         before = jnp.einsum("bklv,l->bkv", one_hot, jnp.where(age > 0, 2 * decay, 0.0))
         told = {"hidden": state["hidden"], "bias": state["bias"], "counts": before}
-        logits, weights, after = super().step(told, tokens)
+        predictions, weights, after = super().step(told, tokens)
         after = {"hidden": after["hidden"], "bias": after["bias"], "tokens": written}
-        return logits, weights, {**after, "position": state["position"] + 1}
+        return predictions, weights, {**after, "position": state["position"] + 1}
 
 
 @functools.partial(jax.jit, static_argnames=("model", "config", "room"))

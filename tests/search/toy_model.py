@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import search
 
 PAD, BOS, EOS, UNK = range(4)
@@ -45,7 +46,7 @@ class ToyModel:
         logits = hidden @ array(self.readout) + counts @ array(self.counts_readout)
         weights = jax.nn.softmax(counts @ array(self.counts_attention))
         state = {"hidden": hidden, "counts": counts, "bias": state["bias"]}
-        return logits + state["bias"], weights, state
+        return SoftmaxPredictions(logits + state["bias"]), weights, state
 
     def distributions(self, row, tokens):
         """Returns log p(. | prefix) and the attention at each position, by NumPy."""

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import ModelOutput
 
 VOCABULARY = 6
@@ -22,7 +23,7 @@ class LinearModel:
 
     dropout: float = 0.0
     dtype: Any = jnp.float32
-    is_aligning = False
+    provides = {}
 
     def init(self, rng):
         shapes = {"output": (DEPTH, VOCABULARY), "source": (VOCABULARY, DEPTH)}
@@ -44,7 +45,7 @@ class LinearModel:
             keep = jax.random.bernoulli(rng, 1 - self.dropout, hidden.shape)
             hidden = jnp.where(keep, hidden / (1 - self.dropout), 0)
         logits = hidden @ params["output"] + params["decoder"]["bias"]
-        return ModelOutput(logits.astype(jnp.float32), None)
+        return ModelOutput(SoftmaxPredictions(logits.astype(jnp.float32)), None)
 
     def start(self, params, batch):
         raise NotImplementedError

@@ -29,10 +29,10 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
+from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
 from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Memory, Params, State

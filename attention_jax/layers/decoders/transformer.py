@@ -192,7 +192,7 @@ class TransformerDecoder(SequenceDecoder):
 
     def step(
         self, params: Params, memory: tuple[Memory, ...], state: State, embedded: Array
-    ) -> tuple[Array, Array, State]:
+    ) -> tuple[Array, AttentionOutput | None, State]:
         """Decodes one token `*B E`, given the keys and values of those before."""
         position = state["position"].reshape(-1)[:1]
 
@@ -209,9 +209,9 @@ class TransformerDecoder(SequenceDecoder):
         features, attention, state = self._decode(
             params, memory, state, embedded[..., None, :], position, attend_to_past
         )
-        if attention is None:
-            return features[..., 0, :], jnp.zeros((*embedded.shape[:-1], 1)), state
-        return features[..., 0, :], attention.weights[..., 0, :], state
+        axis = embedded.ndim - 1
+        here = jax.tree.map(lambda part: jnp.squeeze(part, axis), attention)
+        return features[..., 0, :], here, state
 
     def _decode(
         self,

@@ -60,7 +60,7 @@ class Decoder:
           ConfigError: If the search needs attention to source positions and the model has none.
         """
         field = config.needs_alignment
-        if field and not getattr(model, "is_aligning", True):
+        if field and "alignment" not in model.provides:
             raise ConfigError(
                 f"search.{field}: expected a model that attends to source positions, found one "
                 "whose model.attention does not"

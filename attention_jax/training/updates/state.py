@@ -26,6 +26,7 @@ class TrainState:
       average: Moving average of the parameters (a tree like theirs), or None where none is kept.
       plateau: The state of the schedule `plateau`.
       norms: Norms of the last gradients, or None where none is skipped for standing out.
+      carried: What objectives carry from step to step, by their names; mostly nothing.
       skipped: int32 scalar, updates skipped because of their gradient.
       skipped_in_a_row: int32 scalar, those since the last update that was made.
     """
@@ -38,6 +39,7 @@ class TrainState:
     norms: Any
     skipped: Leaf
     skipped_in_a_row: Leaf
+    carried: Any = dataclasses.field(default_factory=dict)
 
 
 def start_state(
@@ -47,8 +49,11 @@ def start_state(
     *,
     averaging: Averaging,
     max_gradient_ratio: float = 0.0,
+    carried: Any = None,
 ) -> TrainState:
     """Draws parameters and returns the state before the first step.
+
+    `carried` is what `Objective.start` returns, where objectives carry something.
 
     Pure, so that it can be evaluated for its shapes alone, and jitted with shardings.
     """
@@ -62,4 +67,5 @@ def start_state(
         norms=start_norms(max_gradient_ratio),
         skipped=jnp.int32(0),
         skipped_in_a_row=jnp.int32(0),
+        carried=carried or {},
     )

@@ -70,20 +70,21 @@ def make_train_step(
         spike = finite & is_spike(state.norms, norm, max_gradient_ratio)
         good, made = finite & ~spike, state.step - state.skipped
         learning_rate = schedule(state.step, state.plateau.scale)
-        kept = (state.params, state.optimizer, state.average, state.norms)
+        kept = (state.params, state.optimizer, state.average, state.norms, state.carried)
 
         def update(kept: tuple) -> tuple:
-            params, optimizer_state, average, norms = kept
+            params, optimizer_state, average, norms, carried = kept
             updates, optimizer_state = optimizer.update(
                 gradient, optimizer_state, params, learning_rate=learning_rate
             )
             params = freezing.hold(state.step, optax.apply_updates(params, updates), params)
             average = update_average(averaging, average, params, made)
-            return params, optimizer_state, average, add_norm(norms, norm, made)
+            norms, carried = add_norm(norms, norm, made), objective.follow(carried, metrics)
+            return params, optimizer_state, average, norms, carried
 
         # A branch and not a selection: where both are at hand, XLA copies the optimiser's state.
         kept = jax.lax.cond(good, update, lambda kept: kept, kept)
-        params, optimizer_state, average, norms = kept
+        params, optimizer_state, average, norms, carried = kept
         new_state = dataclasses.replace(
             state,
             step=state.step + 1,
@@ -91,6 +92,7 @@ def make_train_step(
             optimizer=optimizer_state,
             average=average,
             norms=norms,
+            carried=carried,
             skipped=state.skipped + ~good,
             skipped_in_a_row=jnp.where(good, 0, state.skipped_in_a_row + 1),
         )
@@ -148,7 +150,7 @@ def _gradient(
 
     def part_loss(params: Params, part: Batch, rng: Array) -> tuple[Array, Pairs]:
         output = model.apply(params, part, rng=rng, train=True)
-        return objective(output, part, state.step, counts)
+        return objective(output, part, state.step, counts, state.carried)
 
     value_and_gradient = jax.value_and_grad(part_loss, has_aux=True)
     if parts == 1:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.encoder import find_encoder
+from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.positions import sinusoidal_positions
 from tests.quick import quick_jit
@@ -15,8 +15,8 @@ S, LENGTH, D = 6, 5, 4
 
 def encode(name, **fields):
     """Returns parameters, words and what the encoder makes of a padded sentence."""
-    config = find_encoder(name).Config(**fields)
-    encoder = find_encoder(name).build(config, D)
+    config = ENCODERS.find(name).Config(**fields)
+    encoder = ENCODERS.find(name).build(config, D)
     params = draw(encoder.parameters, jax.random.key(1), Initialization("uniform", scale=0.7))
     words = np.random.default_rng(0).normal(size=(1, S, D))
     mask = jnp.arange(S)[None] < LENGTH
@@ -89,8 +89,8 @@ def test_gated_convolutional_gates_and_scales():
 def test_gated_convolutional_drops_what_is_convolved_and_not_what_is_added():
     """With convolutions of zeros, of which the gates let nothing through, the rest remains."""
     fields = {"hidden_dim": 5, "num_layers": 2, "positions": "none", "dropout": 0.5}
-    encoder = find_encoder("gated_convolutional").build(
-        find_encoder("gated_convolutional").Config(**fields), D
+    encoder = ENCODERS.find("gated_convolutional").build(
+        ENCODERS.find("gated_convolutional").Config(**fields), D
     )
     params = draw(encoder.parameters, jax.random.key(1), Initialization("uniform", scale=0.7))
     words, mask = jax.random.normal(jax.random.key(2), (1, S, D)), jnp.ones((1, S), bool)
@@ -109,10 +109,10 @@ def test_gated_convolutional_drops_what_is_convolved_and_not_what_is_added():
 
 @pytest.mark.parametrize(("layers", "reach"), [(1, 1), (3, 3)])
 def test_a_layer_of_three_sees_one_place_more_on_each_side(layers, reach):
-    config = find_encoder("convolutional").Config(
+    config = ENCODERS.find("convolutional").Config(
         hidden_dim=4, key_layers=layers, value_layers=1, positions="none"
     )
-    encoder = find_encoder("convolutional").build(config, D)
+    encoder = ENCODERS.find("convolutional").build(config, D)
     params = draw(encoder.parameters, jax.random.key(1), Initialization("uniform", scale=0.7))
     mask = jnp.ones((1, 9), bool)
 

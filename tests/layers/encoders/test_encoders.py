@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.encoder import encoder_names, find_encoder
+from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Parameter
 from tests.parameters import carried_over
@@ -17,12 +17,12 @@ from tests.quick import quick_jit
 B, S, CUT, D = 3, 5, 3, 8
 LENGTHS = (5, 3, 1)
 BAHDANAU = find_config("bahdanau")(attention_dim=D)
-every_encoder = pytest.mark.parametrize("name", encoder_names())
+every_encoder = pytest.mark.parametrize("name", ENCODERS.names())
 
 
 def small(name, **fields):
     """A config with all sizes small."""
-    config = find_encoder(name).Config
+    config = ENCODERS.find(name).Config
     for field in dataclasses.fields(config):
         if isinstance(field.default, int) and field.default > D and field.name != "max_positions":
             fields.setdefault(field.name, D)
@@ -63,7 +63,7 @@ def alternatives(name):
 
 
 def build(config):
-    return find_encoder(config.name).build(config, D, BAHDANAU)
+    return ENCODERS.find(config.name).build(config, D, BAHDANAU)
 
 
 @functools.cache
@@ -138,7 +138,7 @@ def test_every_parameter_learns_and_the_gradient_is_finite(name):
 
 CHANGES = [
     pytest.param(name, *change, id=f"{name}-{change[0]}-{change[1]}")
-    for name in encoder_names()
+    for name in ENCODERS.names()
     for change in alternatives(name)
     if change[0] != "name"
 ]
@@ -195,4 +195,4 @@ def test_dropout_needs_training_and_a_key(name, field):
 )
 def test_fields_that_do_not_fit_are_rejected(name, fields, message):
     with pytest.raises(ValueError, match=message):
-        find_encoder(name).Config(**fields)
+        ENCODERS.find(name).Config(**fields)

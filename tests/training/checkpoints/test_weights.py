@@ -15,7 +15,7 @@ from safetensors import safe_open
 from attention_jax.configuration import typed
 from attention_jax.errors import UserError
 from attention_jax.inference.run import run_experiment
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.training.assembly import assemble
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.checkpoints.weights import load_weights, save_weights
@@ -45,7 +45,7 @@ def transformer(**changes):
 
 def moved_from_start(name, fields):
     """Builds a model whose parameters are all different."""
-    model = build_model(typed(find_config(name), fields, "config.model"), V, V)
+    model = build_model(typed(MODELS.config(name), fields, "config.model"), V, V)
     leaves, tree = jax.tree.flatten(model.init(jax.random.key(0)))
     rng = np.random.default_rng(0)
     moved = [leaf + 0.2 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves]
@@ -204,7 +204,7 @@ def test_pytorch_gives_the_same_logits(changes, torch, tmp_path):
         "source": jnp.asarray(source), "source_mask": jnp.arange(S) < lengths[:, None],
         "target": jnp.asarray(target), "target_mask": jnp.ones((B, T), bool),
     }  # fmt: skip
-    expected = jax.jit(model.apply)(params, batch).logits
+    expected = jax.jit(model.apply)(params, batch).predictions.logits
     with torch.no_grad():
         found = torch_logits(torch, tensors, source, lengths, target, changes)
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
@@ -303,7 +303,7 @@ def test_pytorch_gives_the_same_logits_of_a_language_model(torch, tmp_path):
     tensors = tensors_of(torch, params, tmp_path / "weights.safetensors")
     target = np.random.default_rng(1).integers(4, V, (B, T))
     batch = {"target": jnp.asarray(target), "target_mask": jnp.ones((B, T), bool)}
-    expected = jax.jit(model.apply)(params, batch).logits
+    expected = jax.jit(model.apply)(params, batch).predictions.logits
     before = np.concatenate([np.ones((B, 1), np.int64), target[:, :-1]], 1)
     found = torch_language_logits(torch, tensors, before).numpy()
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)

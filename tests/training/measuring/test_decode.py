@@ -15,8 +15,7 @@ from attention_jax.data.text.vocabulary import SUBWORDS, SymbolVocabulary
 from attention_jax.errors import ConfigError
 from attention_jax.inference.alignments import pharaoh_line
 from attention_jax.layers.mechanism import find_config
-from attention_jax.models import build_model
-from attention_jax.models import find_config as find_model_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig
 from attention_jax.training.measuring.decode import Decoder, Hypothesis, in_parts
 from attention_jax.training.measuring.scoring import (
@@ -47,9 +46,7 @@ def test_decoder_does_not_depend_on_batches(setting):
     other = decode(params, split, SmokeConfig(eval_batch_size=3))
     for left, right in zip(one, other, strict=True):
         assert [h.tokens.tolist() for h in left] == [h.tokens.tolist() for h in right]
-        np.testing.assert_allclose(
-            [h.score for h in left], [h.score for h in right], rtol=1e-4
-        )
+        np.testing.assert_allclose([h.score for h in left], [h.score for h in right], rtol=1e-4)
 
 
 def test_long_sources_are_searched_few_at_a_time(setting, monkeypatch):
@@ -81,7 +78,7 @@ def transformer(task):
         "attention": {"name": "multi_head", "num_heads": 2, "head_dim": 4},
         "decoder": {"name": "transformer", "num_layers": 1, "feed_forward_dim": 8},
     }
-    config = typed(find_model_config("encoder_decoder"), values, "config.model")
+    config = typed(MODELS.config("encoder_decoder"), values, "config.model")
     return build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
 
 
@@ -243,7 +240,7 @@ def test_beams_of_a_coverage_mechanism_score_as_forced_decoding_does(setting, me
     ]
     assert len(pairs) == 16
     output = jax.jit(model.apply)(params, forced_batch(pairs))
-    log_probs = np.asarray(jax.nn.log_softmax(output.logits))
+    log_probs = np.asarray(jax.nn.log_softmax(output.predictions.logits))
     weights = np.asarray(output.attention.weights)
     for row, (source, one) in enumerate(pairs):
         length = len(one.tokens)

@@ -14,7 +14,7 @@ import optax
 
 from attention_jax.commands.cli import load_config
 from attention_jax.configuration import typed
-from attention_jax.models import build_model, find_config
+from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import add_pairs, build_objective
 from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.placement import placed_shapes
@@ -32,7 +32,7 @@ ROWS = 20  # neither by 8 nor by 16: filler rows are added
 STEPS = 2
 
 # A model is added by a line: its config, with every dropout that it has.
-MODELS = {
+NETWORKS = {
     "rnn_seq2seq": {
         "source_embedding_dim": 32,
         "target_embedding_dim": 32,
@@ -97,8 +97,8 @@ AVERAGING = MovingAverage()
 
 @functools.cache
 def network_of(model):
-    values = narrow_gnmt() if model == "gnmt" else MODELS[model]
-    config = typed(find_config(values.get("name", model)), values)
+    values = narrow_gnmt() if model == "gnmt" else NETWORKS[model]
+    config = typed(MODELS.config(values.get("name", model)), values)
     return build_model(config, VOCABULARY, VOCABULARY)
 
 
@@ -212,7 +212,7 @@ def held_of_config(location, vocabulary):
     """Returns what each of the devices holds of a config's training, its parameters split."""
     config = load_config(location)
     network = build_model(
-        typed(find_config(config.model.name), config.model.to_dict()), vocabulary, vocabulary
+        typed(MODELS.config(config.model.name), config.model.to_dict()), vocabulary, vocabulary
     )
     start = functools.partial(
         start_state, network, build_optimizer(Adam(learning_rate=0.01)), averaging=AVERAGING

@@ -7,7 +7,7 @@ import pytest
 
 from attention_jax.training.sharding.held import held_line
 from tests.devices import call_on_devices
-from tests.training.sharding.cases import CASES, LAYERS, MODELS, PARTS, STEPS, changes
+from tests.training.sharding.cases import CASES, LAYERS, NETWORKS, PARTS, STEPS, changes
 
 pytestmark = pytest.mark.early
 
@@ -17,7 +17,7 @@ RESUMED = [case for case in CASES if 2 in PARTS[case]]
 FIRST_STEP = "tests.training.sharding.cases.first_step"
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=NETWORKS)
 def measured(request):
     """What all cases measure, for one model after the other."""
     function = "tests.training.sharding.cases.run_everything"

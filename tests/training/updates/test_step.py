@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.objectives import Objective, add_pairs, nll
+from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.training.sharding import pad_rows
 from attention_jax.training.updates.averaging import MovingAverage, NoAveraging
 from attention_jax.training.updates.optimizers import SGD, Adam, build_optimizer
@@ -79,7 +80,8 @@ class Exploding(LinearModel):
         output = super().apply(params, batch, rng=rng, train=train)
         bias = params["decoder"]["bias"]
         nothing = bias - jax.lax.stop_gradient(bias)
-        return ModelOutput(output.logits + batch["factor"][:, None, None] * nothing, None)
+        logits = output.predictions.logits + batch["factor"][:, None, None] * nothing
+        return ModelOutput(SoftmaxPredictions(logits), None)
 
 
 def exploding_batch(last_factor):
@@ -112,14 +114,14 @@ def test_clipping_divides_by_the_batch_first():
 
     class Sum(nll.Term):
         def total(self, output, batch):
-            return (output.logits[:, 0] @ jnp.array([600 / 128, 800 / 128])).sum()
+            return (output.predictions.logits[:, 0] @ jnp.array([600 / 128, 800 / 128])).sum()
 
     class Pair(LinearModel):
         def init(self, rng):
             return {"w": jnp.zeros(2)}
 
         def apply(self, params, batch, *, rng=None, train=False):
-            return ModelOutput(jnp.broadcast_to(params["w"], (128, 1, 2)), None)
+            return ModelOutput(SoftmaxPredictions(jnp.broadcast_to(params["w"], (128, 1, 2))), None)
 
     trainer = Trainer(
         model=Pair(),

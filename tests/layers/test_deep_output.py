@@ -1,13 +1,14 @@
-"""Readouts and dropout factors against their formulas."""
+"""Deep output, logits and dropout factors against their formulas."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.parameters import Initialization, draw
-from attention_jax.layers.readouts import READOUTS, deep_output, deep_parameters, logits_of
+from attention_jax.layers.readouts.softmax import logits_of
 
 
 @pytest.mark.parametrize("readout", READOUTS)

@@ -1,9 +1,8 @@
-"""Readouts: from a decoder's state to features, and from features to the vocabulary.
+"""Deep output: from a decoder's state, the last word and the context to the readout's features.
 
-  deep   u = s U_s + Ey U_y + c U_c + b, then
+  u = s U_s + Ey U_y + c U_c + b, then
        maxout: the larger of each two neighbours (Bahdanau et al. 2015, appendix A.2.2)
        tanh: its hyperbolic tangent (dl4mt and Nematus)
-  logits = features W + b
 """
 
 import jax.numpy as jnp
@@ -49,16 +48,3 @@ def deep_output(
 def maxout(values: Float[Array, "*B D2"]) -> Float[Array, "*B D"]:
     """Returns the larger of each two neighbours: t_k = max(u_{2k-1}, u_{2k})."""
     return values.reshape(*values.shape[:-1], -1, 2).max(axis=-1)
-
-
-def logits_of(
-    features: Float[Array, "*B F"], table: Float[Array, "V F"], bias: Float[Array, "V"]
-) -> Float[Array, "*B V"]:
-    """Scores the vocabulary, in float32; `table` has one row for each symbol.
-
-    Rows, not columns, so that the table can also be the embedding.
-    """
-    # In two dimensions throughout, or XLA writes an array of this size once for every shape.
-    rows = features.reshape(-1, features.shape[-1])
-    logits = jnp.matmul(rows, table.T, preferred_element_type=jnp.float32) + bias
-    return logits.reshape(*features.shape[:-1], -1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from attention_jax.search.largest import largest, log_normalizer
+from attention_jax.ops.largest import largest, log_normalizer
 
 
 @pytest.mark.parametrize("length", [10, 1024, 2048, 2050, 5000])

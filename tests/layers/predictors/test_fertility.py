@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.fertility import fertility_parameters, predict_fertility
+from attention_jax.layers.predictors.fertility import Config, build, predict_fertility
 
 
 def test_prediction_equals_the_equations(numpy_rng):
     params = {
         name: numpy_rng.normal(size=parameter.shape)
-        for name, parameter in fertility_parameters(5, 3).items()
+        for name, parameter in build(Config(hidden_dim=3), 5).parameters.items()
     }
     annotations = numpy_rng.normal(size=(2, 4, 5))
     hidden = np.tanh(annotations @ params["hidden"] + params["hidden_bias"])

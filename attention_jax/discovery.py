@@ -1,0 +1,87 @@
+"""Plugins by file name: the parts of one kind are the modules of one folder; nothing lists them.
+
+A folder of one's own that is laid out as the package is (`layers/mechanisms/mine.py`) adds to it:
+name it in the environment variable `ATTENTION_JAX_EXTENSIONS`, several separated as in `PATH`.
+"""
+
+import functools
+import importlib
+import os
+import pkgutil
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+from attention_jax.errors import ConfigError
+
+VARIABLE = "ATTENTION_JAX_EXTENSIONS"
+_PACKAGE = "attention_jax"
+
+
+class Parts:
+    """The parts of one kind, such as all encoders."""
+
+    def __init__(self, package: str, defines: str = "Config"):
+        """Imports nothing yet.
+
+        Args:
+          package: The folder, as a module's name: `attention_jax.layers.encoders`.
+          defines: What a module must define to be a part; others in the folder are helpers.
+        """
+        self._package = package
+        self._defines = defines
+
+    def names(self) -> list[str]:
+        """Lists the parts by name, sorted.
+
+        Raises:
+          ConfigError: If two files have one name.
+        """
+        return sorted(name for name in self._files() if self._is_part(name))
+
+    def find(self, name: str) -> ModuleType:
+        """Returns the module of a part; raises `KeyError` with the list of names if none."""
+        if name not in self._files() or not self._is_part(name):
+            raise KeyError(self.names())
+        return self._module(name)
+
+    def config(self, name: str) -> type:
+        """Returns the config dataclass of a part; raises `KeyError` as `find` does."""
+        return getattr(self.find(name), self._defines)
+
+    def _files(self) -> set[str]:
+        paths = self._paths()
+        counts = Counter(module.name for module in pkgutil.iter_modules(paths))
+        for name, count in counts.items():
+            if count > 1:
+                places = [str(Path(path)) for path in paths if _holds(path, name)]
+                raise ConfigError(
+                    f"{self._package}: expected one part called {name!r}, found it in "
+                    f"{' and in '.join(places)}"
+                )
+        return set(counts)
+
+    def _paths(self) -> list[str]:
+        """Returns the folders that are searched, those of extensions after the package's own."""
+        package = importlib.import_module(self._package)
+        below = self._package.removeprefix(f"{_PACKAGE}.").replace(".", os.sep)
+        for root in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+            path = os.path.join(os.path.abspath(root), below)
+            if os.path.isdir(path) and path not in package.__path__:
+                package.__path__.append(path)
+        return list(package.__path__)
+
+    def _is_part(self, name: str) -> bool:
+        return hasattr(self._module(name), self._defines)
+
+    def _module(self, name: str) -> ModuleType:
+        return _imported(f"{self._package}.{name}")
+
+
+@functools.cache
+def _imported(name: str) -> ModuleType:
+    return importlib.import_module(name)
+
+
+def _holds(path: str, name: str) -> bool:
+    return Path(path, f"{name}.py").exists() or Path(path, name, "__init__.py").exists()

@@ -1,0 +1,44 @@
+"""What auxiliary predictors share: their interface, their configs, their lookup.
+
+A predictor reads the encoded source and predicts something that an objective teaches, and that is
+among the model's outputs under the predictor's name. A predictor file in `layers/predictors` holds
+`PAPER`, a frozen dataclass `Config` and `build(config, annotation_dim) -> Predictor`.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+from attention_jax.configuration import NamedConfigs, typed_group
+from attention_jax.discovery import Parts
+from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.parameters import Parameter
+from attention_jax.types import Params
+
+PREDICTORS = Parts("attention_jax.layers.predictors")
+
+
+class Predictor(abc.ABC):
+    """Pure functions of an auxiliary predictor."""
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The tree of its parameters."""
+
+    @abc.abstractmethod
+    def predict(self, params: Params, encoded: Encoded) -> Any:
+        """Returns the prediction for each source, a pytree with leading axis `B`."""
+
+
+def typed_predictors(values: Mapping[str, Any]) -> NamedConfigs:
+    """Turns a mapping from names to fields into configs; raises `ValueError` if one is wrong."""
+    return typed_group(values, PREDICTORS, "predictors")
+
+
+def build_predictors(configs: NamedConfigs, annotation_dim: int) -> dict[str, Predictor]:
+    """Builds all predictors of a model, by name."""
+    return {
+        name: PREDICTORS.find(name).build(config, annotation_dim)
+        for name, config in configs.items()
+    }

@@ -1,0 +1,81 @@
+"""Softmax readout: a linear layer over the vocabulary.
+
+  logits = features W^T + b;   p = softmax(logits)
+
+W has one row for each symbol, and may be the target embedding (weight tying), with a projection
+between where the depths differ.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from attention_jax.configuration import setting
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.readout import Readout, ReadoutSizes, Step
+from attention_jax.ops.predictions import SoftmaxPredictions
+from attention_jax.types import Array, Params
+
+PAPER = "Bahdanau, Cho and Bengio (2015), appendix A.2.2; Press and Wolf (2017) for tied weights"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A softmax over the vocabulary.
+
+    Attributes:
+      name: The readout.
+    """
+
+    name: str = setting("softmax")
+
+
+def build(config: Config, sizes: ReadoutSizes) -> "SoftmaxReadout":
+    """Builds the readout."""
+    return SoftmaxReadout(sizes)
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftmaxReadout(Readout):
+    """Pure functions of the readout.
+
+    Attributes:
+      sizes: What it fits.
+    """
+
+    sizes: ReadoutSizes
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Bias and matrix, or a projection onto the depth of a tied matrix."""
+        sizes = self.sizes
+        tree = {"output_bias": Parameter((sizes.vocabulary_size,), "bias")}
+        if not sizes.is_tied:
+            shape = (sizes.vocabulary_size, sizes.feature_dim)
+            tree["output"] = Parameter(shape, "embedding")
+        elif sizes.feature_dim != sizes.embedding_dim:
+            tree["output_projection"] = Parameter((sizes.feature_dim, sizes.embedding_dim))
+        return tree
+
+    def predict(self, params: Params, step: Step) -> SoftmaxPredictions:
+        """Returns the softmax of the logits."""
+        features = step.features
+        if "output_projection" in params:
+            features = features @ params["output_projection"]
+        table = params.get("output", step.embedding)
+        return SoftmaxPredictions(logits_of(features, table, params["output_bias"]))
+
+
+def logits_of(
+    features: Float[Array, "*B F"], table: Float[Array, "V F"], bias: Float[Array, "V"]
+) -> Float[Array, "*B V"]:
+    """Scores the vocabulary, in float32; `table` has one row for each symbol.
+
+    Rows, not columns, so that the table can also be the embedding.
+    """
+    # In two dimensions throughout, or XLA writes an array of this size once for every shape.
+    rows = features.reshape(-1, features.shape[-1])
+    logits = jnp.matmul(rows, table.T, preferred_element_type=jnp.float32) + bias
+    return logits.reshape(*features.shape[:-1], -1)
