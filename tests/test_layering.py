@@ -21,6 +21,7 @@ LAYERS = {
     "attention_jax.locks": 0,
     "attention_jax.paths": 0,
     "attention_jax.configuration": 0,
+    "attention_jax.discovery": 0,
     "attention_jax.spaced_words": 0,
     "attention_jax.ops": 1,
     "attention_jax.layers": 2,

@@ -91,7 +91,7 @@ def test_padding_changes_nothing(update):
     model, params, output = started("bahdanau", update)
     padded = jax.jit(model.apply)(params, batch(extra=3, junk=V - 1))
     real = np.asarray(batch()["source_mask"])
-    found, expected = padded.coverage[:, :5][real], output.outputs["coverage"][real]
+    found, expected = padded.outputs["coverage"][:, :5][real], output.outputs["coverage"][real]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(
         padded.predictions.logits[:, :2], output.predictions.logits[:, :2], rtol=1e-5, atol=1e-6

@@ -20,6 +20,8 @@ from attention_jax.types import Batch, Model, Params
 
 TrainStep = Callable[[TrainState, Batch, Array], tuple[TrainState, Pairs]]
 EvalStep = Callable[[Params, Batch], Pairs]
+# What a skipped update leaves as it is.
+_UPDATED = ("params", "optimizer", "average", "norms", "carried")
 
 
 def make_train_step(
@@ -70,7 +72,7 @@ def make_train_step(
         spike = finite & is_spike(state.norms, norm, max_gradient_ratio)
         good, made = finite & ~spike, state.step - state.skipped
         learning_rate = schedule(state.step, state.plateau.scale)
-        kept = (state.params, state.optimizer, state.average, state.norms, state.carried)
+        kept = tuple(getattr(state, field) for field in _UPDATED)
 
         def update(kept: tuple) -> tuple:
             params, optimizer_state, average, norms, carried = kept
@@ -84,15 +86,10 @@ def make_train_step(
 
         # A branch and not a selection: where both are at hand, XLA copies the optimiser's state.
         kept = jax.lax.cond(good, update, lambda kept: kept, kept)
-        params, optimizer_state, average, norms, carried = kept
         new_state = dataclasses.replace(
             state,
+            **dict(zip(_UPDATED, kept, strict=True)),
             step=state.step + 1,
-            params=params,
-            optimizer=optimizer_state,
-            average=average,
-            norms=norms,
-            carried=carried,
             skipped=state.skipped + ~good,
             skipped_in_a_row=jnp.where(good, 0, state.skipped_in_a_row + 1),
         )
