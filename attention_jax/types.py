@@ -52,8 +52,9 @@ class AttentionOutput:
 
     Attributes:
       context: `*B T Dv`, the weighted average of the values.
-      weights: `*B T S`, float32, zero at padding, at least zero; before dropout of weights.
-      scores: `*B T S`, float32, before normalisation and without the mask.
+      weights: `*B T S`, float32 (float64 where the query and the memory are), zero at padding, at
+        least zero; before dropout of weights.
+      scores: `*B T S`, of the same type, before normalisation and without the mask.
       aux: Named arrays `*B T ...` that a mechanism adds, such as the centre of a window.
     """
 

@@ -1,4 +1,4 @@
-"""What a traced function sums in fewer bits than float32."""
+"""In which precision a traced function computes, and what it sums in fewer bits than float32."""
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,26 @@ def short_sums(function, *arguments, sizes):
     })  # fmt: skip
 
 
+def places_of(dtype, function, *arguments):
+    """Lists where numbers of a type are made."""
+    traced = jax.make_jaxpr(function)(*arguments)
+    return sorted({
+        source_info_util.summarize(equation.source_info)
+        for equation in _equations(traced.jaxpr)
+        if any(getattr(result.aval, "dtype", None) == dtype for result in equation.outvars)
+    })  # fmt: skip
+
+
 def in_bfloat16(tree):
-    """Returns the same arrays, or shapes, with bfloat16 in place of float32."""
+    """Returns the shapes of arrays, with bfloat16 in place of float32."""
+    return in_type(jnp.bfloat16, tree)
+
+
+def in_type(dtype, tree):
+    """Returns the shapes of arrays, with another type of floats in place of float32."""
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(
-            leaf.shape, jnp.bfloat16 if leaf.dtype == jnp.float32 else leaf.dtype
+            leaf.shape, dtype if leaf.dtype == jnp.float32 else leaf.dtype
         ),
         tree,
     )

@@ -13,6 +13,7 @@ from attention_jax.evaluation.head_statistics import Heads, Reach
 from attention_jax.inference.trained import TrainedRun
 from attention_jax.layers.attention import Mechanism
 from attention_jax.ops.normalizers import softmax_normalizer
+from attention_jax.ops.precision import sum_type
 from attention_jax.types import Array, AttentionOutput, Batch, BidirectionalModel, Memory, Params
 
 # The sides of a model, their mechanisms of self-attention, and what tells their lengths.
@@ -58,7 +59,7 @@ def _of_heads(output: AttentionOutput) -> Array:
 
 
 def _no_score(params: Params, query: Array, memory: Memory, *unused: Any) -> Array:
-    return jnp.zeros((*query.shape[:-1], memory.mask.shape[-1]), jnp.float32)
+    return jnp.zeros((*query.shape[:-1], memory.mask.shape[-1]), sum_type(query))
 
 
 def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Attended]]:

@@ -197,7 +197,7 @@ def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
     depth, width = shape
     keys = jax.random.split(rng, width // depth)
     matrix = jax.nn.initializers.orthogonal()
-    return jnp.concatenate([matrix(key, (depth, depth), jnp.float32) for key in keys], axis=1)
+    return jnp.concatenate([matrix(key, (depth, depth), float) for key in keys], axis=1)
 
 
 _DEFAULT = {

@@ -49,7 +49,8 @@ class Config:
       readout: What the features are turned into predictions by; see `layers/readouts`.
       predictors: What is predicted beside the target, for objectives that teach it, by name; see
         `layers/predictors`.
-      dtype: Of activations; parameters, softmax and losses are float32 always.
+      dtype: Of activations; parameters, softmax and losses are float32 always. With
+        `JAX_ENABLE_X64=1`, whatever is float32 otherwise is float64.
     """
 
     name: str = setting("encoder_decoder")

@@ -41,7 +41,8 @@ class Config:
       tie_embeddings: Whether the embedding is the output matrix, too.
       initialization: How parameters start.
       readout: What the features are turned into predictions by; see `layers/readouts`.
-      dtype: Of activations; parameters, softmax and losses are float32 always.
+      dtype: Of activations; parameters, softmax and losses are float32 always. With
+        `JAX_ENABLE_X64=1`, whatever is float32 otherwise is float64.
     """
 
     name: str = setting("language_model")

@@ -51,11 +51,11 @@ def smooth(
       Mi et al. (2016), "Supervised attentions for neural machine translation", where EOS stands for
       what is not aligned.
     """
-    place = jnp.arange(links.shape[-1], dtype=jnp.float32)
+    place = jnp.arange(links.shape[-1], dtype=float)
     kernel = jnp.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
     is_word = _words(source_mask)[:, None, :]
-    spread = (links & is_word).astype(jnp.float32) @ kernel
-    return jnp.where(is_word, spread, (links & source_mask[:, None, :]).astype(jnp.float32))
+    spread = (links & is_word).astype(float) @ kernel
+    return jnp.where(is_word, spread, (links & source_mask[:, None, :]).astype(float))
 
 
 def normalize(rows: Float[Array, "B T S"]) -> Float[Array, "B T S"]:

@@ -105,7 +105,7 @@ class Objective:
         """
         own_counts = self.counts(batch)
         counts = own_counts if counts is None else counts
-        loss = jnp.zeros((), jnp.float32)
+        loss = jnp.zeros(())
         metrics = token_metrics(output, batch)
         carried = self.start() if carried is None else carried
         if "reverse" in output.outputs:
@@ -116,7 +116,7 @@ class Objective:
             total, weight = term.total(output, batch, *kept), term.weight
             if step is not None and not term.schedule.is_constant:
                 weight = weight * term.schedule(step)
-                metrics[f"weight/{name}"] = (weight, jnp.float32(1.0))
+                metrics[f"weight/{name}"] = (weight, jnp.ones(()))
             # A batch without a single unit of this term (no aligned word, say) adds nothing.
             loss += weight * total / jnp.maximum(counts[name], 1.0)
             metrics[f"loss/{name}"] = (total, own_counts[name])

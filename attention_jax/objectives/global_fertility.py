@@ -51,7 +51,7 @@ class Term:
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens without boundaries."""
-        return jnp.sum(slots_of_words(batch), dtype=jnp.float32)
+        return jnp.sum(slots_of_words(batch), dtype=float)
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the negative log-likelihood summed over these tokens."""

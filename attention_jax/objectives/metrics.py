@@ -32,7 +32,7 @@ def token_metrics(output: ModelOutput, batch: Batch) -> Pairs:
     return {
         "nll": (nll, tokens),
         "nll_per_sentence": (nll, sentence_count(batch)),
-        "accuracy": (jnp.sum(predictions.is_best(targets) & mask, dtype=jnp.float32), tokens),
+        "accuracy": (jnp.sum(predictions.is_best(targets) & mask, dtype=float), tokens),
     }
 
 

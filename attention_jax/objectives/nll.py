@@ -57,9 +57,9 @@ class Term:
 
 def token_count(batch: Batch) -> Float[Array, ""]:
     """Counts the real target tokens, EOS included."""
-    return jnp.sum(batch["target_mask"], dtype=jnp.float32)
+    return jnp.sum(batch["target_mask"], dtype=float)
 
 
 def sentence_count(batch: Batch) -> Float[Array, ""]:
     """Counts the rows that hold a target; the rest only fill the batch."""
-    return jnp.sum(jnp.any(batch["target_mask"], axis=-1), dtype=jnp.float32)
+    return jnp.sum(jnp.any(batch["target_mask"], axis=-1), dtype=float)

@@ -36,8 +36,8 @@ class WeightSchedule:
 
     def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
         """Returns the factor at a training step, counted from 0."""
-        since = jnp.asarray(step - self.start_steps, jnp.float32)
-        factor = jnp.float32(1.0)
+        since = jnp.asarray(step - self.start_steps, float)
+        factor = jnp.ones(())
         if self.warmup_steps:
             factor = jnp.minimum(factor, (since + 1.0) / self.warmup_steps)
         if self.half_life_steps:

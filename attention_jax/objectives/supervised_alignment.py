@@ -139,7 +139,7 @@ class Term:
         if self.unaligned == "inherit":
             links = inherit(links, batch["target_mask"])
         links = _later(links, self.shift) & batch["target_mask"][..., None]
-        rows = links.astype(jnp.float32)
+        rows = links.astype(float)
         if self.smoothing:
             rows = smooth(links, batch["source_mask"], self.smoothing)
         return normalize(rows)

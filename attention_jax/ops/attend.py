@@ -17,6 +17,7 @@ from attention_jax.ops import bands
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
 from attention_jax.ops.positions import positions_of_slots
+from attention_jax.ops.precision import for_sums
 from attention_jax.ops.windows import (
     WindowFunction,
     gather_from_rows,
@@ -393,7 +394,7 @@ def _answer(
         return _answer_in_band(
             spec, params, query, memory, mask, bias, positions, is_fused=is_fused, **call
         )
-    scores = spec.score(params, query, memory, state, positions).astype(jnp.float32)
+    scores = for_sums(spec.score(params, query, memory, state, positions))
     scores = scores if bias is None else scores + bias
     reach = memory.mask[..., None, :]
     reach = reach if mask is None else reach & mask

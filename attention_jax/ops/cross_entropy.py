@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
+from attention_jax.ops.precision import for_sums
 
 
 def cross_entropy(
@@ -35,7 +36,7 @@ def cross_entropy(
       smoothing_over: `vocabulary` or `others`.
 
     Returns:
-      float32, in nats.
+      float32, or float64 where the logits are, in nats.
 
     Source: Szegedy et al. 2016, section 7, for smoothing over the vocabulary, as in Vaswani et
     al. 2017, section 5.4; the other form is that of tensor2tensor. OpenNMT leaves out padding, too.
@@ -70,7 +71,7 @@ def _plain(peak: float, floor: float, logits: Array, targets: Array, mask: Array
 def _forward(
     peak: float, floor: float, logits: Array, targets: Array, mask: Array
 ) -> tuple[Array, Array]:
-    scores = logits.astype(jnp.float32)
+    scores = for_sums(logits)
     log_normalizer = jax.nn.logsumexp(scores, axis=-1)
     expected = peak * jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
     if floor:  # 0 * inf would turn a forbidden token into NaN
@@ -83,7 +84,7 @@ def _backward(
     peak: float, floor: float, arguments: tuple, log_normalizer: Array, cotangent: Array
 ) -> tuple[Array, None, None]:
     logits, targets, mask = arguments
-    probabilities = jnp.exp(logits.astype(jnp.float32) - log_normalizer[..., None])
+    probabilities = jnp.exp(for_sums(logits) - log_normalizer[..., None])
     is_target = targets[..., None] == jnp.arange(logits.shape[-1])
     gradient = (probabilities - peak * is_target - floor) * cotangent[..., None]
     return jnp.where(mask[..., None], gradient, 0.0).astype(logits.dtype), None, None

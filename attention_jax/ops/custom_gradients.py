@@ -11,7 +11,7 @@ Hence gradient penalties, Hessian-vector products and Jacobians are right, to an
 either mode; what is beyond first gradients costs what it costs for the plain function. Every
 custom gradient of the package is made by this, or by `jax.custom_jvp`, of which the same is true:
 `jax.custom_vjp` has no forward mode, and its second derivatives are those of what was written for
-speed.
+speed. (`deferred_scan` uses it inside of its forward pass, which nobody else differentiates.)
 
 The backward pass is the transpose of a linear map, from tangents of the arguments to tangents of
 the result. JAX has no linear map that is given a transpose of its own and can be differentiated

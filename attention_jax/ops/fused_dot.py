@@ -7,12 +7,15 @@ without tiles over the slots). Mechanisms map over their heads from outside, so 
 the scores of all heads, `_BLOCK` of each.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.normalizers import LOWEST, masked_softmax
+from attention_jax.ops.precision import sum_type
 from attention_jax.ops.scores import dot_scores, scaled_dot_scores
 
 _SHORT = 256  # queries; that few are answered for all heads at once
@@ -105,7 +108,7 @@ def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Arra
     total = jnp.sum(weights, axis=-1, keepdims=True)
     total = jnp.where(total > 0, total, 1)  # nothing may be attended to
     context = jnp.matmul(
-        weights.astype(values.dtype), values, preferred_element_type=jnp.float32
+        weights.astype(values.dtype), values, preferred_element_type=sum_type(values)
     )
     return (context / total).astype(values.dtype), highest + jnp.log(total)
 
@@ -116,7 +119,7 @@ def _backward(
     query, keys, values, mask = arguments
     context, normalizer = saved
     num_queries, num_slots = query.shape[1], keys.shape[1]
-    shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=jnp.float32)
+    shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=sum_type(cotangent))
 
     def one_head(head: tuple) -> tuple[Array, Array, Array]:
         keys, values, *blocks = head
@@ -125,7 +128,7 @@ def _backward(
             of_query, *more = _differentiate(keys, values, *block)
             return tuple(map(jnp.add, sums, more)), of_query
 
-        zeros = tuple(jnp.zeros(array.shape, jnp.float32) for array in (keys, values))
+        zeros = tuple(jnp.zeros(array.shape, sum_type(array)) for array in (keys, values))
         (of_keys, of_values), of_query = jax.lax.scan(one_block, zeros, tuple(blocks))
         return of_query, of_keys, of_values
 
@@ -156,9 +159,10 @@ def _differentiate(
     weights = jnp.where(mask.T, jnp.exp(scaled_dot_scores(keys, query) - normalizer.T), 0)
     of_scores = weights * (dot_scores(values, cotangent) - shared.T) * query.shape[-1] ** -0.5
     of_scores, weights = of_scores.astype(keys.dtype), weights.astype(values.dtype)
-    of_query = jnp.matmul(of_scores.T, keys, preferred_element_type=jnp.float32)
-    of_keys = jnp.matmul(of_scores, query, preferred_element_type=jnp.float32)
-    of_values = jnp.matmul(weights, cotangent, preferred_element_type=jnp.float32)
+    product = functools.partial(jnp.matmul, preferred_element_type=sum_type(keys))
+    of_query = product(of_scores.T, keys)
+    of_keys = product(of_scores, query)
+    of_values = product(weights, cotangent)
     return of_query, of_keys, of_values
 
 

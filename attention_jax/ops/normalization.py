@@ -1,8 +1,10 @@
-"""Normalisation of activations, over the depth of each vector; computed in float32."""
+"""Normalisation of activations, over the depth of each vector; computed in float32 at least."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from attention_jax.ops.precision import for_sums
 
 
 def layer_norm(
@@ -18,7 +20,7 @@ def layer_norm(
     Source:
       Ba, Kiros and Hinton (2016), eq. 4; the variance is that of the population.
     """
-    values = vectors.astype(jnp.float32)
+    values = for_sums(vectors)
     centred = values - values.mean(-1, keepdims=True)
     deviation = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + epsilon)
     return (centred * deviation * scale + bias).astype(vectors.dtype)
@@ -34,6 +36,6 @@ def rms_norm(
     Source:
       Zhang and Sennrich (2019), eq. 4.
     """
-    values = vectors.astype(jnp.float32)
+    values = for_sums(vectors)
     deviation = jax.lax.rsqrt(jnp.square(values).mean(-1, keepdims=True) + epsilon)
     return (values * deviation * scale).astype(vectors.dtype)

@@ -2,8 +2,8 @@
 
 The functions on arrays (`masked_softmax`, `sparsemax`, `entmax15`) give rows that sum to one over
 the slots that the mask allows, zeros elsewhere, and all zeros with finite gradients where the
-mask allows nothing. They compute in float32. `softmax_normalizer` and its siblings adapt them to
-the signature that `attend` calls; `gaussian_window` wraps one of them.
+mask allows nothing. They compute in float32, or float64 where scores are. `softmax_normalizer` and
+its siblings adapt them to the signature that `attend` calls; `gaussian_window` wraps one of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
+from attention_jax.ops.precision import for_sums
 from attention_jax.types import Memory, Params, State
 
 LOWEST = float(np.finfo(np.float32).min)  # below what is allowed, finite lest differences be NaN
@@ -54,9 +55,9 @@ def masked_softmax(
       mask: True where a slot may be attended to.
 
     Returns:
-      Weights in float32.
+      Weights in float32, or float64.
     """
-    safe = jnp.where(mask, scores.astype(jnp.float32), LOWEST)
+    safe = jnp.where(mask, for_sums(scores), LOWEST)
     peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST))
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = exponentials.sum(axis=-1, keepdims=True)
@@ -73,7 +74,7 @@ def sparsemax(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float
       mask: True where a slot may be attended to.
 
     Returns:
-      Weights in float32.
+      Weights in float32, or float64.
 
     Source:
       Martins and Astudillo (2016), algorithm 1 and eq. 14 for the gradient.
@@ -91,7 +92,7 @@ def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[
       mask: True where a slot may be attended to.
 
     Returns:
-      Weights in float32.
+      Weights in float32, or float64.
 
     Source:
       Peters, Niculae and Martins (2019), section 3.2 and algorithm 2.
@@ -102,9 +103,9 @@ def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[
 def _normalize_lifted(function: Callable[[Array], Array], scores: Array, mask: Array) -> Array:
     """Masks by a finite value, and lifts the best score to zero lest float32 lose its digits."""
     if scores.shape[-1] == 0:
-        return scores.astype(jnp.float32)
+        return for_sums(scores)
     mask = mask & (scores != -jnp.inf)
-    safe = jnp.where(mask, scores.astype(jnp.float32), LOWEST)
+    safe = jnp.where(mask, for_sums(scores), LOWEST)
     peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
     lifted = jnp.where(mask, jnp.maximum(safe - peak, _FAR_BELOW), _FAR_BELOW)
     return jnp.where(mask, function(lifted), 0.0)
@@ -117,7 +118,7 @@ def _descending(scores: Array) -> Array:
 @jax.custom_jvp
 def _sparsemax(scores: Array) -> Array:
     ordered = _descending(scores)
-    ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=jnp.float32)
+    ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
     sums = jnp.cumsum(ordered, axis=-1)
     size = jnp.sum(1.0 + ranks * ordered > sums, axis=-1, keepdims=True)
     support_sum = jnp.take_along_axis(sums, size - 1, axis=-1)
@@ -137,7 +138,7 @@ def _entmax15_root(scores: Array) -> Array:
     """Returns the square roots of the weights, which have derivatives where weights are zero."""
     halves = scores / 2.0
     ordered = _descending(halves)
-    ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=jnp.float32)
+    ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
     mean = jnp.cumsum(ordered, axis=-1) / ranks
     spread = ranks * (jnp.cumsum(ordered**2, axis=-1) / ranks - mean**2)
     thresholds = mean - jnp.sqrt(jnp.maximum((1.0 - spread) / ranks, 0.0))
@@ -228,7 +229,7 @@ def gaussian_window(base: Normalizer, deviation: float) -> Normalizer:
         **context: Any,
     ) -> tuple[Array, Mapping[str, Array]]:
         weights, aux = base(params, scores, mask, query, memory, state, **context)
-        distance = memory.aux["slots"].astype(jnp.float32) - memory.aux["center"][..., None]
+        distance = memory.aux["slots"] - memory.aux["center"][..., None]
         factor = jnp.exp(-0.5 * (distance / deviation) ** 2)
         beside = weights.shape[-1] - factor.shape[-1]  # slots that have no place, such as a sink
         widths = [(0, 0)] * (factor.ndim - 1) + [(0, beside)]

@@ -25,7 +25,7 @@ def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array
       depth: How many channels; the last sine stays alone where it is odd.
 
     Returns:
-      Codes in float32.
+      Codes in float32, or float64 under `jax_enable_x64`.
 
     Source:
       Vaswani et al. (2017), section 3.5.
@@ -33,8 +33,8 @@ def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array
     Deviations:
       None; tensor2tensor puts all sines first and spaces the wavelengths a little differently.
     """
-    channel = jnp.arange(0, depth, 2, dtype=jnp.float32)
-    angle = positions.astype(jnp.float32)[..., None] * 10000.0 ** (-channel / depth)
+    channel = jnp.arange(0, depth, 2, dtype=float)
+    angle = positions.astype(float)[..., None] * 10000.0 ** (-channel / depth)
     pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
     return pairs.reshape(*positions.shape, -1)[..., :depth]
 
@@ -55,13 +55,13 @@ def rotate(
       layout: Which channels form a pair: `interleaved` (2k, 2k + 1) or `halves` (k, k + D/2).
 
     Returns:
-      Rotated vectors of the same type; angles are float32.
+      Rotated vectors of the same type; angles are float32 at least.
 
     Source:
       Su et al. (2021), eq. 34; `halves` as in GPT-NeoX.
     """
     half = vectors.shape[-1] // 2
-    angle = positions.astype(jnp.float32)[:, None] * base ** (-jnp.arange(half) / half)
+    angle = positions.astype(float)[:, None] * base ** (-jnp.arange(half) / half)
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     if layout == "halves":
         x, y = vectors[..., :half], vectors[..., half:]
@@ -86,7 +86,7 @@ def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
     below = 2 ** int(np.log2(num_heads))
     slopes = 2.0 ** (-steepness * np.arange(1, below + 1) / below)
     finer = 2.0 ** (-steepness * np.arange(1, 2 * below + 1) / (2 * below))
-    return np.concatenate([slopes, finer[::2]])[:num_heads].astype(np.float32)
+    return np.concatenate([slopes, finer[::2]])[:num_heads]
 
 
 def slot_offsets(memory: Memory, positions: Int[Array, "*N Q"]) -> Int[Array, "..."]:

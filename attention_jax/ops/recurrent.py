@@ -39,7 +39,7 @@ class Cell(NamedTuple):
         """Cuts a projected input into its gates, `*B D` each."""
         return tuple(jnp.split(projected, self.num_gates, axis=-1))
 
-    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32) -> State:
+    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike = float) -> State:
         """Returns the carry before the first step; `shape` ends in the hidden depth."""
         return {name: jnp.zeros(shape, dtype) for name in self.entries}
 

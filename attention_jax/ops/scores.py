@@ -1,7 +1,8 @@
 """Scores: how well a query matches each slot of a memory, before normalisation.
 
-Every function takes named arrays, returns float32 and leaves the mask to the normalizer. Leading
-batch axes are free, so that beams are only further axes; heads are mapped over, parameters and all.
+Every function takes named arrays, returns float32 (float64 where they are) and leaves the mask to
+the normalizer. Leading batch axes are free, so that beams are only further axes; heads are mapped
+over, parameters and all.
 """
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.precision import for_sums, sum_type
 
 _NO_SCORE = float("-inf")
 
@@ -34,7 +35,7 @@ def dot_scores(
     Deviations:
       None.
     """
-    return jnp.matmul(query, jnp.swapaxes(keys, -1, -2), preferred_element_type=jnp.float32)
+    return _product(query, jnp.swapaxes(keys, -1, -2))
 
 
 def scaled_dot_scores(
@@ -155,7 +156,7 @@ def location_scores(
       Slots beyond the `M`-th position, for which there is no column, score minus infinity and get
       no weight.
     """
-    columns = jnp.matmul(query, kernel, preferred_element_type=jnp.float32)
+    columns = _product(query, kernel)
     if positions is None and isinstance(num_slots, int):
         scores = columns[..., :num_slots]
         missing = num_slots - scores.shape[-1]
@@ -212,11 +213,15 @@ def _fused(query: Array, keys: Array, vector: Array) -> Array:
 def _by_query(query: Array, keys: Array, vector: Array) -> Array:
     def one_query(row: Array) -> Array:
         hidden = _hidden(row[..., None, :], keys)
-        return jnp.matmul(hidden, vector, preferred_element_type=jnp.float32)
+        return _product(hidden, vector)
 
     if query.shape[-2] == 1:
         return one_query(jnp.squeeze(query, -2))[..., None, :]
     return jnp.moveaxis(jax.lax.map(one_query, jnp.moveaxis(query, -2, 0)), 0, -2)
+
+
+def _product(left: Array, right: Array) -> Array:
+    return jnp.matmul(left, right, preferred_element_type=sum_type(left, right))
 
 
 def _hidden(query: Array, keys: Array) -> Array:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.attend import AttentionSpec, attend, average_values
 from attention_jax.ops.normalizers import LOWEST, Normalizer, softmax_normalizer
+from attention_jax.ops.precision import for_sums
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 _PROBED_SLOTS = 64
@@ -40,9 +41,9 @@ def sharded_softmax(
       axis: The mesh axis over which slots are split.
 
     Returns:
-      The weights of this device's slots, in float32.
+      The weights of this device's slots, in float32 or float64.
     """
-    safe = jnp.where(mask, scores.astype(jnp.float32), LOWEST)
+    safe = jnp.where(mask, for_sums(scores), LOWEST)
     peak = lax.pmax(lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST)), axis)
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = lax.psum(exponentials.sum(axis=-1, keepdims=True), axis)

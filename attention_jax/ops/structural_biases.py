@@ -16,7 +16,7 @@ def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
     Source:
       Cohn et al. (2016), section 3.1: psi(j, i, I), first entry.
     """
-    return jnp.log1p(positions.astype(jnp.float32))
+    return jnp.log1p(positions.astype(float))
 
 
 def slot_positions(
@@ -35,8 +35,8 @@ def slot_positions(
     """
     positions = jnp.arange(mask.shape[-1]) if positions is None else positions
     positions = jnp.maximum(positions, 0)  # of padding before the first word, maybe
-    places = jnp.log1p((first + positions).astype(jnp.float32))
-    lengths = jnp.log1p((first + mask.sum(axis=-1, keepdims=True)).astype(jnp.float32))
+    places = jnp.log1p((first + positions).astype(float))
+    lengths = jnp.log1p((first + mask.sum(axis=-1, keepdims=True)).astype(float))
     return jnp.stack(jnp.broadcast_arrays(places, lengths * jnp.ones_like(places)), axis=-1)
 
 

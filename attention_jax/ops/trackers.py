@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from attention_jax.ops.attend import Tracker
 from attention_jax.ops.lookup import look_up
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.precision import for_sums, sum_type
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
@@ -160,4 +160,4 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
 
 
 def _no_weights(params: Params, memory: Memory) -> Float[Array, "*B S"]:
-    return jnp.zeros(memory.mask.shape, jnp.float32)
+    return jnp.zeros(memory.mask.shape, sum_type(memory.keys))

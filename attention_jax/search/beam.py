@@ -289,7 +289,7 @@ def _add_ended(
     width, number = ended.shape[1], finished.scores.shape[1]
     scores = jnp.where(accepted, scores, -jnp.inf)
     scores, index = lax.top_k(jnp.concatenate([finished.scores, scores], axis=1), number)
-    slots = jnp.broadcast_to(jnp.arange(width), ended.shape)
+    slots = jnp.broadcast_to(jnp.arange(width, dtype=jnp.int32), ended.shape)
 
     def merge(kept, new):
         return jnp.take_along_axis(jnp.concatenate([kept, new], axis=1), index, axis=1)
@@ -299,7 +299,7 @@ def _add_ended(
         log_probs=merge(finished.log_probs, jnp.where(accepted, ended, -jnp.inf)),
         ends=merge(finished.ends, jnp.full_like(slots, position)),
         parents=merge(finished.parents, slots),
-        count=finished.count + accepted.sum(axis=1),
+        count=finished.count + accepted.sum(axis=1, dtype=jnp.int32),
     )
 
 

@@ -20,13 +20,13 @@ def length_limits(
       (shortest, longest), EOS included. EOS is always allowed at the last position, so
       `shortest` never exceeds `longest`.
     """
-    lengths = source_lengths.astype(jnp.float32)
+    lengths = source_lengths.astype(float)
     longest = jnp.floor(config.max_length_factor * lengths + ROUNDING)
     longest += config.max_length_constant
     longest = jnp.clip(longest, 1, max_length).astype(jnp.int32)
     longest = jnp.where(source_lengths > 0, longest, 0)
     shortest = jnp.floor(config.min_length_ratio * lengths + ROUNDING) + 1
-    return jnp.minimum(shortest, longest.astype(jnp.float32)).astype(jnp.int32), longest
+    return jnp.minimum(shortest, longest.astype(float)).astype(jnp.int32), longest
 
 
 def length_penalty(config: SearchConfig, lengths: Int[Array, "*B"]) -> Float[Array, "*B"]:
@@ -39,7 +39,7 @@ def length_penalty(config: SearchConfig, lengths: Int[Array, "*B"]) -> Float[Arr
     Source:
       gnmt: Wu et al. 2016, Google's Neural Machine Translation System, eq. 14.
     """
-    lengths = jnp.maximum(lengths, 1).astype(jnp.float32)
+    lengths = jnp.maximum(lengths, 1).astype(float)
     if config.length_normalization == "none":
         return jnp.ones_like(lengths)
     if config.length_normalization == "gnmt":

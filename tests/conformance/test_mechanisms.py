@@ -34,7 +34,7 @@ from tests.conformance.battery import (
     written_words,
 )
 from tests.parameters import carried_over
-from tests.sums import in_bfloat16, short_sums
+from tests.sums import in_bfloat16, in_type, places_of, short_sums
 
 
 def test_battery_holds_every_mechanism():
@@ -451,3 +451,22 @@ def test_what_a_mechanism_needs_is_asked_for(name):
     memory = case.memory(case.params, keys, values, mask)
     with pytest.raises(ValueError, match="observed: expected what comes between several queries"):
         case.mechanism.attend(case.params, query, memory)
+
+
+@pytest.mark.parametrize("case", [CASES[name] for name in LONGER], ids=LONGER)
+def test_float64_is_computed_in_float64(case):
+    """With `jax_enable_x64`, nothing is shorter on the way, forward or backward."""
+
+    def loss(floats, mask):
+        output = case.attend(*floats, mask)
+        return output.context.sum(), (output.weights, output.scores)
+
+    run = jax.value_and_grad(loss, has_aux=True)
+    *floats, mask = (case.params, *inputs())
+    with jax.enable_x64(True):
+        floats, float32s = in_type(jnp.float64, floats), in_type(jnp.float32, floats)
+        assert places_of(jnp.float32, run, floats, mask) == []
+        for of in (floats, float32s):  # and float32 stays what it is
+            (context, outputs), gradients = jax.eval_shape(run, of, mask)
+            found = {leaf.dtype for leaf in jax.tree.leaves((context, outputs, gradients))}
+            assert found == {of[1].dtype}

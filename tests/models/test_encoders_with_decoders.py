@@ -18,7 +18,7 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.types import SpecialIds
 from tests.parameters import drawn
 from tests.quick import quick_jit
-from tests.sums import short_sums
+from tests.sums import places_of, short_sums
 
 B, S, V, D = 2, 4, 7, 8
 BEAM = SearchConfig(method="beam", beam_size=2, max_length_factor=1.0, max_length_constant=0)
@@ -163,3 +163,50 @@ def test_a_transformer_without_attention_has_no_idle_parameters(norm_order):
 
     for path, leaf in jax.tree.leaves_with_path(gradient(drawn(model))):
         assert np.abs(leaf).max() > 1e-6, jax.tree_util.keystr(path)
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), COMPUTED)
+def test_with_x64_everything_is_float64(encoder, decoder):
+    """Parameters, the loss and its gradients, and a search, without anything shorter."""
+    model, given = build(encoder, decoder), batch()
+    objective = build_objective({"nll": {"label_smoothing": 0.1}, "coverage_penalty": {}})
+    lengths = given["source_mask"].sum(-1)
+
+    def loss(params, rng):
+        return objective(model.apply(params, given, rng=rng, train=True), given)[0]
+
+    def translate(params):
+        memory, state = model.start(params, given, S)
+        return search(functools.partial(model.step, params, memory), state, BEAM, lengths, S)
+
+    with jax.enable_x64(True):
+        params = jax.eval_shape(model.init, jax.random.key(0))
+        assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float64")}
+        assert places_of(jnp.float32, jax.value_and_grad(loss), params, jax.random.key(0)) == []
+        assert places_of(jnp.float32, translate, params) == []
+
+
+def test_gradients_with_x64_have_the_digits_of_float64():
+    """Against differences of the loss, whose error is some millionths of that in float32."""
+    model, given = build("recurrent", "conditional_gru"), batch()
+    objective = build_objective({"nll": {}})
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        params, direction = (
+            jax.tree.map(lambda leaf: jnp.asarray(0.4 * rng.normal(size=leaf.shape)), shapes)
+            for _ in range(2)
+        )
+        loss = quick_jit(lambda params: objective(model.apply(params, given), given)[0])
+        ahead, behind = (
+            loss(jax.tree.map(lambda at, to, by=by: at + by * to, params, direction))
+            for by in (1e-5, -1e-5)
+        )
+        gradient = quick_jit(jax.grad(loss.__wrapped__))(params)
+        slope = sum(
+            (one * to).sum()
+            for one, to in zip(
+                jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True
+            )
+        )  # fmt: skip
+        np.testing.assert_allclose(slope, (ahead - behind) / 2e-5, rtol=1e-8)

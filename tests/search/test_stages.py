@@ -19,6 +19,16 @@ CONFIGS = {
 }
 
 
+WITH_X64 = {
+    **CONFIGS,
+    "stepwise": {
+        "beam_size": 3, "coverage_penalty": "summary", "coverage_beta": 0.2,
+        "coverage_stepwise": True, "length_normalization": "gnmt",
+    },
+    "nucleus": {"method": "sample", "top_k": 3, "top_p": 0.8},
+}  # fmt: skip
+
+
 class CachingToy(ToyModel):
     """The toy model, told of its past by all tokens so far, for which the state has room."""
 
@@ -81,3 +91,21 @@ def test_a_search_that_has_ended_needs_no_further_stage():
     assert room == 4
     _, room = in_stages(model, config, (1, LONGEST), None)
     assert room == LONGEST
+
+
+@pytest.mark.parametrize("name", WITH_X64)
+def test_every_search_runs_with_x64_and_scores_in_float64(name):
+    """Its integers stay as short as they are without, or a loop would change their type."""
+    config = SearchConfig(**WITH_X64[name])
+
+    def find(rng):
+        model = CachingToy(batch=3)
+        state = model.start_with_room(LONGEST)
+        stage = search_stage(model.step, state, config, SOURCES, LONGEST, LONGEST, None, rng)
+        found = stage.hypotheses
+        return (found.scores, found.log_probs, found.weights), (found.tokens, found.lengths)
+
+    with jax.enable_x64(True):
+        floats, integers = jax.eval_shape(find, jax.random.key(0))
+    assert {leaf.dtype.name for leaf in floats} == {"float64"}
+    assert {leaf.dtype.name for leaf in integers} == {"int32"}

@@ -35,12 +35,12 @@ class ToyModel:
         return {
             "hidden": jnp.zeros((self.batch, 1, 5)),
             "counts": jnp.zeros((self.batch, 1, self.vocabulary)),
-            "bias": jnp.asarray(self.bias, jnp.float32)[:, None],
+            "bias": jnp.asarray(self.bias, float)[:, None],
         }
 
     def step(self, state, tokens):
         """Follows the contract of a search's step function."""
-        array = lambda values: jnp.asarray(values, jnp.float32)  # noqa: E731
+        array = lambda values: jnp.asarray(values, float)  # noqa: E731
         hidden = jnp.tanh(state["hidden"] @ array(self.recurrent) + array(self.embedding)[tokens])
         counts = 0.5 * state["counts"] + jax.nn.one_hot(tokens, self.vocabulary)
         logits = hidden @ array(self.readout) + counts @ array(self.counts_readout)

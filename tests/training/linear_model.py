@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attention_jax.ops.precision import for_sums
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import ModelOutput
 
@@ -45,7 +46,7 @@ class LinearModel:
             keep = jax.random.bernoulli(rng, 1 - self.dropout, hidden.shape)
             hidden = jnp.where(keep, hidden / (1 - self.dropout), 0)
         logits = hidden @ params["output"] + params["decoder"]["bias"]
-        return ModelOutput(SoftmaxPredictions(logits.astype(jnp.float32)), None)
+        return ModelOutput(SoftmaxPredictions(for_sums(logits)), None)
 
     def start(self, params, batch):
         raise NotImplementedError

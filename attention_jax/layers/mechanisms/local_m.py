@@ -18,6 +18,7 @@ from attention_jax.layers.mechanism import (
     find_config,
     find_mechanism,
 )
+from attention_jax.ops.precision import sum_type
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 
@@ -50,7 +51,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     inner = find_mechanism(config.score.name).build(config.score, query_dim, key_dim)
 
     def window(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
-        center = jnp.broadcast_to(positions.astype(jnp.float32), query.shape[:-1])
+        center = jnp.broadcast_to(positions.astype(sum_type(query)), query.shape[:-1])
         return window_around(center, config.half_width)
 
     return inner._replace(spec=dataclasses.replace(inner.spec, window=window))

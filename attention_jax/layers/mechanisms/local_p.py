@@ -26,6 +26,7 @@ from attention_jax.layers.mechanism import (
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.normalizers import gaussian_window
 from attention_jax.ops.positions import first_position
+from attention_jax.ops.precision import sum_type
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 
@@ -70,10 +71,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
     def window(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
         # In bfloat16 the possible centres of a long source lie several slots apart.
-        in_full = functools.partial(jnp.matmul, preferred_element_type=jnp.float32)
+        in_full = functools.partial(jnp.matmul, preferred_element_type=sum_type(query))
         hidden = jnp.tanh(in_full(query, params["center_kernel"]))
         share = jax.nn.sigmoid(in_full(hidden, params["center_vector"]))
-        length = memory.mask.sum(-1).astype(jnp.float32)[..., None]
+        length = memory.mask.sum(-1).astype(share.dtype)[..., None]
         span = jnp.maximum(length - 1.0, 0.0) if is_code else length
         center = first_position(memory)[..., None] + span * share
         return window_around(center, config.half_width, whole_slots=is_code)

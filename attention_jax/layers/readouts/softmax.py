@@ -15,6 +15,7 @@ from jaxtyping import Float
 from attention_jax.configuration import setting
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readout import Readout, ReadoutSizes, Step
+from attention_jax.ops.precision import sum_type
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import Array, Params
 
@@ -77,5 +78,5 @@ def logits_of(
     """
     # In two dimensions throughout, or XLA writes an array of this size once for every shape.
     rows = features.reshape(-1, features.shape[-1])
-    logits = jnp.matmul(rows, table.T, preferred_element_type=jnp.float32) + bias
+    logits = jnp.matmul(rows, table.T, preferred_element_type=sum_type(rows)) + bias
     return logits.reshape(*features.shape[:-1], -1)

@@ -40,7 +40,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     def score(
         params: Params, scores: Array, query: Array, memory: Memory, positions: Array
     ) -> Array:
-        slope = jnp.asarray(slopes)[head.index()]
+        slope = jnp.asarray(slopes, scores.dtype)[head.index()]
         return scores - slope * jnp.abs(slot_offsets(memory, positions))
 
     return change_score(parts, score)

@@ -85,5 +85,5 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
 
 def _unit(vectors: Array) -> Array:
     """Returns vectors of length one; zeros stay zeros, with finite gradients."""
-    square = jnp.square(vectors.astype(jnp.float32)).sum(-1, keepdims=True)
+    square = jnp.square(for_sums(vectors)).sum(-1, keepdims=True)
     return (vectors * jax.lax.rsqrt(jnp.maximum(square, 1e-12))).astype(vectors.dtype)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+import jax.numpy as jnp
+
 from attention_jax.training.aot.footprint import Footprint
 from attention_jax.training.aot.targets import Target
 
-_BYTES = 4  # of a parameter, which is float32 whatever is computed in
 _PARTS = {
     "params": "parameters",
     "optimizer": "optimiser state",
@@ -51,6 +52,11 @@ def memory_rows(found: Footprint) -> Sequence[tuple[str, int]]:
     ]
 
 
+def _bytes_of_a_parameter() -> int:
+    """Returns four, whatever is computed in; eight under `jax_enable_x64`."""
+    return jnp.zeros((), float).dtype.itemsize
+
+
 def mebibytes(size: float) -> str:
     """Writes a number of bytes."""
     return f"{size / 2**20:,.1f}"
@@ -58,7 +64,8 @@ def mebibytes(size: float) -> str:
 
 def _decoding_line(found: Footprint, target: Target) -> str:
     """Returns what a search needs at least, which holds on every device what training splits."""
-    held = f"decoding holds all parameters: {mebibytes(_BYTES * found.parameters)} MiB"
+    size = mebibytes(_bytes_of_a_parameter() * found.parameters)
+    held = f"decoding holds all parameters: {size} MiB"
     if target.memory_gib is None:
         return held
     return f"{held} of a device's {mebibytes(target.memory_gib * 2**30)}"

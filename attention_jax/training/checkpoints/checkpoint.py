@@ -456,9 +456,17 @@ def _compare(step: int, *, expected: Any, found: Any) -> None:
             words.append("absent" if array is None else _describe(array))
         if words[0] != words[1]:
             raise CheckpointError(
-                f"checkpoint step {step} is of another model, vocabulary or optimizer: "
+                f"checkpoint step {step} is of another {_difference(*words)}: "
                 f"{'/'.join(path)} is {words[0]} in the checkpoint, {words[1]} by the config"
             )
+
+
+def _difference(found: str, expected: str) -> str:
+    """Says what two descriptions of the same array differ in."""
+    (found, *shape), (expected, *other) = found.split("["), expected.split("[")
+    if {found, expected} == {"float32", "float64"} and shape == other:
+        return "precision, which JAX_ENABLE_X64 chooses"
+    return "model, vocabulary or optimizer"
 
 
 def _describe(array: Any) -> str:

@@ -65,7 +65,7 @@ def load_weights(path: str | os.PathLike, like: Params) -> Params:
       like: Parameters, or their shapes, of the model that they are for.
 
     Returns:
-      Parameters of the same structure, in float32.
+      Parameters of the same structure and types.
 
     Raises:
       UserError: If the file cannot be read; if tensors are missing, unknown, of another shape or
@@ -101,12 +101,12 @@ def _read(path: str | os.PathLike, file: Any, name: str, leaf: Any) -> np.ndarra
         raise UserError(f"{where}: expected shape {tuple(leaf.shape)}, found {shape}")
     if kind not in _FLOATS:
         raise UserError(f"{where}: expected numbers of type {', '.join(_FLOATS)}, found {kind}")
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
-        tensor = file.get_tensor(name).astype(np.float32)
+    with np.errstate(over="ignore"):  # what the type cannot hold is refused below
+        tensor = file.get_tensor(name).astype(leaf.dtype)
     is_finite = np.isfinite(tensor)
     if not is_finite.all():
         found = tensor[~is_finite][0]
-        raise UserError(f"{where}: expected finite numbers of float32, found {found}")
+        raise UserError(f"{where}: expected finite numbers of {leaf.dtype}, found {found}")
     return tensor
 
 

@@ -49,6 +49,8 @@ def _random_bits(key: UInt32[Array, "3"], bit_width: int, shape: tuple[int, ...]
     high, low = extended.threefry2x32_p.bind(
         *(jnp.broadcast_to(word, shape) for word in (first, second)), *counts
     )
+    if bit_width == 64:
+        return (high.astype(jnp.uint64) << 32) | low.astype(jnp.uint64)
     return (high ^ low).astype(_DTYPES[bit_width])
 
 

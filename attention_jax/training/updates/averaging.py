@@ -99,7 +99,7 @@ def update_average(
     """
     if not isinstance(config, MovingAverage):
         return average
-    updates = jnp.asarray(updates, jnp.float32)
+    updates = jnp.asarray(updates, float)
     decay = jnp.minimum(config.decay, (1.0 + updates) / (10.0 + updates))
     return jax.tree.map(lambda old, new: new + decay * (old - new), average, params)
 

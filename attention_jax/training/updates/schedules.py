@@ -271,8 +271,8 @@ class PlateauState:
     """What `plateau` remembers between validations; constant under every other schedule.
 
     Attributes:
-      scale: float32 scalar, what the learning rate is multiplied by.
-      best: float32 scalar, the best value so far, negated where higher is better.
+      scale: scalar, what the learning rate is multiplied by.
+      best: scalar, the best value so far, negated where higher is better.
       waited: int32 scalar, validations since then, or since the last reduction.
     """
 
@@ -283,7 +283,7 @@ class PlateauState:
     @classmethod
     def start(cls) -> "PlateauState":
         """Returns the state before the first validation."""
-        return cls(jnp.float32(1.0), jnp.float32(jnp.inf), jnp.int32(0))
+        return cls(jnp.ones(()), jnp.full((), jnp.inf, float), jnp.int32(0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,7 +310,7 @@ class Schedule:
     def __call__(self, step: Step, scale: Float[Array, ""] | float = 1.0) -> Factor:
         """Returns the learning rate of the next update; `scale` is `PlateauState.scale`."""
         factor = self.config.factor(step, self.clock)
-        return jnp.asarray(self.learning_rate * factor * scale, jnp.float32)
+        return jnp.asarray(self.learning_rate * factor * scale, float)
 
     def observe(self, state: PlateauState, metrics: Mapping[str, float]) -> PlateauState:
         """Lets `plateau` react to a validation; other schedules return the state unchanged.
@@ -326,7 +326,7 @@ class Schedule:
                 f"config.schedule.metric: expected one of {', '.join(sorted(metrics))}, "
                 f"found {config.metric!r}"
             )
-        value = jnp.float32(metrics[config.metric])
+        value = jnp.asarray(metrics[config.metric], float)
         lowest = config.minimum / self.learning_rate if self.learning_rate else 0.0
         return _after_validation(config, state, value if config.mode == "min" else -value, lowest)
 
@@ -397,7 +397,7 @@ def _late_halvings(step: Step, total: int, start: int, times: int) -> Factor:
 
 
 def _halved(times: Int[Array, ""]) -> Factor:
-    return jnp.ldexp(jnp.float32(1.0), -jnp.maximum(times, 0))
+    return jnp.ldexp(jnp.ones(()), -jnp.maximum(times, 0))
 
 
 def _progress(step: Step, warmup: int, clock: Clock) -> Factor:
@@ -406,7 +406,7 @@ def _progress(step: Step, warmup: int, clock: Clock) -> Factor:
 
 
 def _float(step: Step) -> Factor:
-    return jnp.asarray(step, jnp.float32)
+    return jnp.asarray(step, float)
 
 
 def _int(step: Step) -> Int[Array, ""]:

@@ -23,7 +23,7 @@ def start_norms(max_ratio: float) -> Float[Array, " W"] | None:
     Args:
       max_ratio: r; 0 for none.
     """
-    return jnp.full(_WINDOW, jnp.nan, jnp.float32) if max_ratio else None
+    return jnp.full(_WINDOW, jnp.nan, float) if max_ratio else None
 
 
 def is_spike(

@@ -93,7 +93,7 @@ def make_train_step(
             skipped=state.skipped + ~good,
             skipped_in_a_row=jnp.where(good, 0, state.skipped_in_a_row + 1),
         )
-        one = jnp.float32(1.0)
+        one = jnp.ones(())
         metrics |= {"gradient_norm": (norm, one), "learning_rate": (learning_rate, one)}
         metrics = _of_update(metrics, good)
         if state.norms is not None:
@@ -105,7 +105,7 @@ def make_train_step(
 
 def _of_update(metrics: Pairs, good: Bool[Array, ""]) -> Pairs:
     """Says of an update whether it was skipped; of one that was, nothing else counts."""
-    one = jnp.float32(1.0)
+    one = jnp.ones(())
     metrics = _where(good, metrics, jax.tree.map(jnp.zeros_like, metrics))
     return {**metrics, "skipped": (one - good, one)}
 
@@ -161,7 +161,7 @@ def _gradient(
         )
         return jax.tree.map(jnp.add, total, (loss, exchange.scatter(gradient))), metrics
 
-    zero = (jnp.float32(0.0), jax.tree.map(jnp.zeros_like, state.params))
+    zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, state.params))
     (loss, gradient), metrics = jax.lax.scan(
         add_part, zero, (_split(batch, parts), jnp.arange(parts))
     )

@@ -287,6 +287,17 @@ def test_restore_names_a_parameter_of_another_type_or_name(saved, change, words)
     assert Checkpointer(saved).steps() == [1, 2]
 
 
+def test_restore_says_that_the_precision_is_another(saved):
+    like = _like(_state())
+    bias = like["params"]["bias"]
+    long = jax.ShapeDtypeStruct(bias.shape, np.float64, sharding=_SHARDING)
+    like["params"] = {**like["params"], "bias": long}
+    with pytest.raises(CheckpointError) as raised:
+        Checkpointer(saved).restore(like)
+    words = "is of another precision, which JAX_ENABLE_X64 chooses: params/bias is float32[300] in"
+    assert words in str(raised.value)
+
+
 def test_restore_refuses_the_checkpoints_of_another_program(copy):
     shutil.rmtree(copy / "2" / "host")
     (copy / "2" / "manifest.json").unlink()

@@ -28,6 +28,17 @@ def test_shards_draw_the_rows_of_the_whole(rng, draw, shape):
     np.testing.assert_array_equal(np.concatenate(shards), whole)
 
 
+@pytest.mark.parametrize("name", ["bernoulli", "normal", "derived"])
+def test_shards_draw_the_rows_of_the_whole_with_x64(name):
+    """Where a number takes 64 random bits."""
+    with jax.enable_x64(True):
+        key = jax.random.key(0)
+        whole = DRAWS[name](key, (8, 3))
+        shards = [DRAWS[name](shard_key(key, jnp.int32(shard)), (2, 3)) for shard in range(SHARDS)]
+        assert whole.dtype == (bool if name == "bernoulli" else jnp.float64)
+        np.testing.assert_array_equal(np.concatenate(shards), whole)
+
+
 def test_rows_are_the_same_whatever_is_added_after_them(rng):
     draw = DRAWS["bernoulli"]
     np.testing.assert_array_equal(draw(rng, (20, 3)), draw(rng, (24, 3))[:20])

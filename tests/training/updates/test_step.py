@@ -296,3 +296,22 @@ def test_eval_step_measures_without_dropout_and_label_smoothing():
     np.testing.assert_allclose(summary["nll_per_sentence"], total / 6, rtol=1e-6)
     np.testing.assert_allclose(summary["perplexity"], np.exp(per_token), rtol=1e-6)
     assert abs(summary["loss"] - summary["nll"]) > 1e-2
+
+
+@pytest.mark.parametrize("averaging", [NoAveraging(), MovingAverage()])
+def test_with_x64_a_step_keeps_the_types_of_its_state(averaging):
+    """All floats are float64: parameters, their average, the optimiser's state and the norms."""
+    model, adam, batch = LinearModel(dtype=jnp.float64), build_optimizer(Adam()), random_batch()
+    with jax.enable_x64(True):
+        schedule = build_schedule(Plateau(), 1e-3, steps_per_epoch=10, total_steps=100)
+        step = make_train_step(
+            model, Objective({"nll": nll.Term()}), adam, schedule, averaging=averaging,
+            accumulate_steps=2, max_gradient_ratio=4.0,
+        )  # fmt: skip
+        start = functools.partial(start_state, averaging=averaging, max_gradient_ratio=4.0)
+        state = jax.eval_shape(functools.partial(start, model, adam), RNG)
+        types = jax.tree.map(lambda leaf: leaf.dtype, state)
+        assert {kind.name for kind in jax.tree.leaves(types)} == {"float64", "int32"}
+        new, metrics = jax.eval_shape(step, state, batch, RNG)
+        assert jax.tree.map(lambda leaf: leaf.dtype, new) == types
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(metrics)} == {"float64"}
