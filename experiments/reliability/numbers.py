@@ -110,8 +110,8 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _multiplied(original: Any, factor: float) -> Any:
-    def objective(self: Objective, output: Any, batch: Any, step: Any = None, counts: Any = None):
-        loss, metrics = original(self, output, batch, step, counts)
+    def objective(self: Objective, output: Any, batch: Any, step: Any = None, *more: Any):
+        loss, metrics = original(self, output, batch, step, *more)
         if step is not None:
             loss = loss * jnp.where(step == STEPS, jnp.float32(factor), 1.0)
         return loss, metrics

@@ -157,7 +157,7 @@ def test_evaluate_refuses_vocabularies_of_another_size_and_damaged_ones(launch, 
     assert re.search(r"params/output is \S+\[14,\d+] in the checkpoint, \S+\[13,\d+] by", error)
     records[0].write_text('{"kind": "words"}')
     error = launch("evaluate", f"--workdir={copy}", "--split=test").error
-    assert error == f"{records[0]}: expected a saved vocabulary, found a damaged file"
+    assert error == f"{records[0]}: expected a value named 'sha256', found none"
 
 
 def test_evaluate_names_what_is_damaged(launch, copy):

@@ -202,10 +202,10 @@ def test_a_run_that_was_killed_before_it_began_may_have_another_config(tmp_path)
         adopt_config(directory, tiny_config(num_steps=3))
     directory.metrics.write_text("")
     directory.checkpoints.mkdir()
-    (directory.path / ".config.123.json").write_text("{")
+    (directory.path / ".config.0123456789abcdef.partial.json").write_text("{")
     with directory.claimed():
         assert not adopt_config(directory, tiny_config(num_steps=4))
-    assert not (directory.path / ".config.123.json").exists()
+    assert not (directory.path / ".config.0123456789abcdef.partial.json").exists()
     assert directory.read_config()["training"]["num_steps"] == 4
 
 

@@ -24,7 +24,7 @@ def measured(request):
     return call_on_devices(8, function, request.param, request.param == RESUMED_MODEL)
 
 
-def assert_close(found, expected, tolerance=1e-6):
+def assert_close(found, expected, tolerance=2e-6):  # sums of thousands, in another order
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
