@@ -135,7 +135,8 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
 
     Args:
       cls: A dataclass whose fields are annotated with scalars, other such dataclasses, optional
-        scalars, or homogeneous tuples.
+        scalars, or homogeneous tuples. Its `FORMER`, if it has one, names fields that it once had,
+        each with the value that is ignored.
       values: A mapping or ConfigDict from field names to values; nested ones become nested
         dataclasses. Anything else is refused with a message.
       where: Path of `values` in the whole config, for messages.
@@ -149,7 +150,13 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
     if not hasattr(values, "items"):
         raise ConfigError(f"{where}: expected a group of fields, found {values!r}")
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
-    values = dict(values.items())
+    # A field that is no more, and said nothing: configs of finished runs hold it.
+    former = getattr(cls, "FORMER", {})
+    values = {
+        name: value
+        for name, value in values.items()
+        if name in fields or name not in former or value != former[name]
+    }
     for name in values:
         if name not in fields:
             raise ConfigError(unknown_name(f"{where}.{name}", name, fields))

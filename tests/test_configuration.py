@@ -252,3 +252,14 @@ def test_a_config_class_of_another_checks_both():
     for fields in ({"size": 0}, {"more": 0}, {"more": 9}):
         with pytest.raises(ValueError, match="expected"):
             More(**fields)
+
+
+def test_a_field_that_is_no_more_is_ignored_where_it_said_nothing():
+    @dataclasses.dataclass(frozen=True)
+    class Narrower:
+        FORMER = {"width": 0}
+        depth: int = setting(1)
+
+    assert typed(Narrower, {"depth": 2, "width": 0}) == Narrower(2)
+    with pytest.raises(ConfigError, match="config.width: no such field"):
+        typed(Narrower, {"width": 3})

@@ -6,7 +6,7 @@ of embeddings and keys before the loop, readout and logits after it.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -65,6 +65,7 @@ class Config:
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     tie_embeddings: str = setting("none", choices=_TYINGS)
     initialization: Initialization = dataclasses.field(default_factory=Initialization)
+    FORMER: ClassVar[Mapping[str, Any]] = {"fertility_dim": 0}  # predictors.fertility.hidden_dim
     readout: Any = setting({"name": "softmax"}, named=READOUTS.config)
     predictors: Mapping[str, Any] = setting({})
     dtype: str = setting("float32", choices=("float32", "bfloat16"))

@@ -69,7 +69,7 @@ def test_all_that_can_be_chosen_is_listed():
                 for package in mechanisms_page.part_packages()}  # fmt: skip
     assert tuple(packages)[:4] == mechanisms_page.FIRST
     assert list(mechanisms_page.part_modules(packages["mechanisms"])) == mechanism_names()
-    assert list(mechanisms_page.part_modules(objectives)) == compose.names()
+    assert list(mechanisms_page.part_modules(objectives)) == compose.OBJECTIVES.names()
 
 
 def test_a_part_is_shown_with_the_configs_that_start_with_it():
