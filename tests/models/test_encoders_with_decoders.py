@@ -145,7 +145,7 @@ def test_a_transformer_without_attention_reads_the_final_states():
     model = without_attention()
     params = drawn(model)
     memory, _ = model.start(params, batch(), S)
-    (layer,) = memory
+    (layer,), _ = memory
     encoded = model.module.apply({"params": params}, batch(), method="_encode")
     np.testing.assert_allclose(layer.values[:, 0, 0], encoded.summary, rtol=1e-6)
     assert not np.allclose(encoded.summary, encoded.annotations.mean(1), atol=1e-3)
