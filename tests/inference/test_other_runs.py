@@ -10,7 +10,7 @@ from attention_jax.inference.other_runs import OtherRun
 def test_a_run_may_have_the_name_of_a_step(tmp_path, monkeypatch):
     loaded = []
 
-    def load(path, step):
+    def load(path, step, moved):
         loaded.append((path, step))
         raise DataError("enough")
 

@@ -35,7 +35,9 @@ def chosen(tmp_path, monkeypatch):
     def choose(averaging, **kept):
         config = tiny_config(averaging={"name": averaging})
         checkpointer = _Kept(tmp_path, **kept)
-        return trained.best_params(checkpointer, None, config, RunDirectory(tmp_path))
+        directory = RunDirectory(tmp_path)
+        checkpoint, params = trained.best_params(checkpointer, None, config, directory)
+        return checkpoint.step, params
 
     return choose
 
