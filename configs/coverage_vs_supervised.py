@@ -6,7 +6,7 @@ come from, and the number of training pairs.
 
 Command:  python -m experiments.coverage_vs_supervised --jobs=2    (all runs, then the tables)
           python -m experiments.coverage_vs_supervised --full    (the papers' order of size, for a
-              GPU: `FULL` of experiments/alignment_variants.py says what is larger)
+              GPU: `FULL` of experiments/kit/alignment_variants.py says what is larger)
           python -m launch.train --config=configs/coverage_vs_supervised.py:multi30k \
               --workdir=runs/base    (one run: the base model)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke

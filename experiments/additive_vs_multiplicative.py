@@ -21,18 +21,18 @@ from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, Parameter, draw
 from attention_jax.ops.scores import additive_scores
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
-from attention_jax.training.files import write_json, write_text
-from attention_jax.training.provenance import (
+from attention_jax.runs.files import write_json, write_text
+from attention_jax.runs.provenance import (
     command_line,
     commit,
     is_of_this_code,
     now,
     short_commit,
 )
-from attention_jax.training.run_directory import read_json
-from experiments.machine import hardware, named
-from experiments.speed.harness import Conditions, wait_until_quiet
-from experiments.tables import table
+from attention_jax.runs.run_directory import read_json
+from experiments.benchmarks.speed.harness import Conditions, wait_until_quiet
+from experiments.kit.machine import hardware, named
+from experiments.kit.tables import table
 
 USAGE = """
 Tests the claim of Vaswani et al. (2017, section 3.2.1) that dot-product attention is much faster

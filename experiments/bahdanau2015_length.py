@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_jax.training.files import write_text
-from experiments import length_tables, program, seeds, sentence_bleu, tables
-from experiments.grid import SMOKE, Grid, Run
-from experiments.joined_sentences import CAVEAT, NUMBERS
-from experiments.length_tables import sentences_of
+from attention_jax.runs.files import write_text
+from experiments.kit import length_tables, program, seeds, sentence_bleu, tables
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.joined_sentences import CAVEAT, NUMBERS
+from experiments.kit.length_tables import sentences_of
 
 NAME = "bahdanau2015_length"
 USAGE = """
@@ -32,7 +32,7 @@ FIXED_VECTOR = {"model.attention.name": "none", "model.attention.conditioning": 
 
 
 @dataclasses.dataclass(frozen=True)
-class System:
+class LengthSystem:
     """A row of the paper's table 1.
 
     Attributes:
@@ -47,10 +47,10 @@ class System:
 
 
 SYSTEMS = {
-    "attention_all": System("attention, all lengths", "RNNsearch-50", 26.75),
-    "attention_short": System("attention, short only", "RNNsearch-30", 21.50),
-    "fixed_all": System("fixed vector, all lengths", "RNNencdec-50", 17.82),
-    "fixed_short": System("fixed vector, short only", "RNNencdec-30", 13.93),
+    "attention_all": LengthSystem("attention, all lengths", "RNNsearch-50", 26.75),
+    "attention_short": LengthSystem("attention, short only", "RNNsearch-30", 21.50),
+    "fixed_all": LengthSystem("fixed vector, all lengths", "RNNencdec-50", 17.82),
+    "fixed_short": LengthSystem("fixed vector, short only", "RNNencdec-30", 13.93),
 }
 # Which is claimed to be better than which.
 CLAIMS = (
@@ -78,7 +78,7 @@ def make_grid(smoke: bool = False) -> Grid:
             "fixed_all": FIXED_VECTOR,
         },
         seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.joined_sentences",),
+        after=("experiments.kit.joined_sentences",),
         kept={sentence_bleu.FILE: None},
     )
 

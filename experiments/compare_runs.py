@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from absl import flags
 
+from attention_jax.analysis.dropped_words import dropped_word_counts
+from attention_jax.analysis.gold_links import GoldFiles, GoldLinks
+from attention_jax.analysis.other_runs import OtherRun
 from attention_jax.commands import cli
 from attention_jax.data.tasks import Split, Texts
 from attention_jax.errors import UserError
-from attention_jax.inference.dropped_words import dropped_word_counts
-from attention_jax.inference.gold_links import GoldFiles, GoldLinks
-from attention_jax.inference.other_runs import OtherRun
-from attention_jax.training.files import write_text
-from attention_jax.training.run_directory import read_json
-from experiments import attention_record, measure_tables, tables
-from experiments.sentence_measures import SentenceMeasure
+from attention_jax.runs.files import write_text
+from attention_jax.runs.run_directory import read_json
+from experiments.kit import attention_record, measure_tables, tables
+from experiments.kit.sentence_measures import SentenceMeasure
 
 USAGE = """
 Compares trained and evaluated runs on the same data, with significance against the first one.

@@ -12,37 +12,29 @@ from attention_jax.evaluation.over_under import count_repeated, tokenized
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.plotting.tradeoff import Point, tradeoff
-from attention_jax.training.files import replacing, write_text
-from attention_jax.training.run_directory import read_json
-from experiments import (
-    disagreement,
-    measure_tables,
-    program,
-    seeds,
-    sentence_measures,
-    tables,
-    untranslated_counts,
-)
-from experiments.alignment_claims import CLAIMS, CONTRASTS
-from experiments.alignment_variants import BASE, CONDITIONS, FULL, VARIANTS, cells
-from experiments.arrays import read_lines
-from experiments.claims import claims_table
-from experiments.gains import gains_section
-from experiments.grid import SMOKE, Grid, Run
-from experiments.training_curves import mean_curve
+from attention_jax.runs.files import replacing, write_text
+from attention_jax.runs.run_directory import read_json
+from experiments.kit import disagreement, measure_tables, program, seeds, sentence_measures, tables
+from experiments.kit import dropped_word_counts as untranslated_counts
+from experiments.kit.alignment_claims import CLAIMS, CONTRASTS
+from experiments.kit.alignment_variants import BASE, CONDITIONS, FULL, VARIANTS, cells
+from experiments.kit.arrays import read_lines
+from experiments.kit.claims import claims_table
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.low_resource_gains import gains_section
+from experiments.kit.training_curves import mean_curve
 
 NAME = "coverage_vs_supervised"
 USAGE = """
 Compares coverage and supervised alignment: one attention model and its variants from the
 literature, on Multi30k from English to German, with all training pairs and with 4,000 of them,
 three seeds each. About four hours on two CPU cores for all pairs, and two for 4,000. Afterwards
-experiments.teachers measures the teachers and experiments.untranslated what was left out; the page
-shows both with --tables_only.
+experiments.aligner_error_rates measures the teachers and experiments.dropped_words what was left
+out; the page shows both with --tables_only.
 
 With --full the same variants, conditions and seeds at the order of size of the papers: embeddings
 of 256, GRUs of 512, batches of 128, four times as many updates. That asks for a GPU; it has runs,
-records and a page of its own, coverage_vs_supervised_full, for which experiments.teachers and
-experiments.untranslated take --full too.
+records and a page of its own, coverage_vs_supervised_full, for which both programs take --full too.
 
 usage: python -m experiments.coverage_vs_supervised [--full] [--OPTION=VALUE ...]
 """
@@ -68,7 +60,7 @@ def make_grid(smoke: bool = False) -> Grid:
         overrides=SMOKE if smoke else {},
         cells=chosen,
         seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.attention_record",),
+        after=("experiments.kit.attention_record",),
         kept={sentence_measures.FILE: None, disagreement.OUTPUTS: None},
         curves=("perplexity",),
         shared=(disagreement.TEXTS,),
@@ -125,7 +117,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 def _found(
     grid: Grid, runs: Sequence[Run], dropped: Mapping[str, sentence_measures.SentenceMeasure]
 ) -> measure_tables.Found:
-    """Reads the measures of the runs, with what `experiments.untranslated` has counted."""
+    """Reads the measures of the runs, with what `experiments.dropped_words` has counted."""
     found: dict[str, list] = {}
     for cell in grid.cells:
         for run in (run for run in runs if run.cell == cell):
@@ -183,8 +175,8 @@ def _opening(grid: Grid, runs: Sequence[Run], out: Path) -> list[str]:
         "written, in words; coverage deviation is its mean distance from 1, in percent. Dropped "
         "source words: content words of the sources that an aligner (HMM in both directions, "
         "grow-diag, trained on all pairs and all outputs) links to no word of the output; "
-        "`python -m experiments.untranslated` counts them, `python -m experiments.teachers` "
-        "measures the teachers.",
+        "`python -m experiments.dropped_words` counts them, "
+        "`python -m experiments.aligner_error_rates` measures the teachers.",
         "",
         f"Sentences that variants translate most differently: [{grid.name}/sentences.md]"
         f"({grid.name}/sentences.md).",
@@ -246,7 +238,7 @@ def _tables(found: measure_tables.Found, runs: Sequence[Run], least: str) -> lis
 
 
 def _teachers(path: Path, condition: str) -> list[str]:
-    """Returns a table of what `experiments.teachers` has measured in a condition, if it has."""
+    """Returns a table of the aligners' own error rates in a condition, if they are measured."""
     prefix = f"{condition}_"
     rows = [
         [name.removeprefix(prefix), *(f"{score:.1f}" for score in scores.values())]

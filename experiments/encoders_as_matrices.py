@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from attention_jax.training.files import write_text
-from experiments import (
+from attention_jax.runs.files import write_text
+from experiments.kit import (
     attention_record,
     length_tables,
     measure_tables,
@@ -23,9 +23,9 @@ from experiments import (
     sentence_measures,
     tables,
 )
-from experiments.grid import SMOKE, Grid, Run
-from experiments.joined_sentences import CAVEAT, NUMBERS
-from experiments.training_curves import tokens_per_second
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.joined_sentences import CAVEAT, NUMBERS
+from experiments.kit.training_curves import tokens_per_second
 
 NAME = "encoders_as_matrices"
 USAGE = """
@@ -46,7 +46,7 @@ _LENGTHS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class System:
+class EncoderSystem:
     """A row of the table.
 
     Attributes:
@@ -68,22 +68,22 @@ class System:
         return {**encoder, **self.overrides}
 
 
-SYSTEMS: Mapping[str, System] = {
-    "recurrent": System("bidirectional GRU", "all tokens, the nearer the better"),
-    "fixed_vector": System(
+SYSTEMS: Mapping[str, EncoderSystem] = {
+    "recurrent": EncoderSystem("bidirectional GRU", "all tokens, the nearer the better"),
+    "fixed_vector": EncoderSystem(
         "bidirectional GRU, one vector", "all tokens, for the whole sentence",
         overrides={"model.attention.name": "none"},
     ),
-    "concatenation": System(
+    "concatenation": EncoderSystem(
         "concatenation", "its token and position",
         {"name": "concatenation", "max_positions": _POSITIONS},
         {"model.source_embedding_dim": 192},
     ),
-    "convolutional": System(
+    "convolutional": EncoderSystem(
         "convolutional", "7 tokens as a key, 5 as a value",
         {"name": "convolutional", "hidden_dim": 160, "key_layers": 3, "max_positions": _POSITIONS},
     ),
-    "self_attention": System(
+    "self_attention": EncoderSystem(
         "self-attention", "all tokens",
         {
             "name": "self_attention", "num_layers": 2, "feed_forward_dim": 512,
@@ -91,7 +91,7 @@ SYSTEMS: Mapping[str, System] = {
             "self_attention.num_heads": 4, "self_attention.head_dim": 32,
         },
     ),
-    "lstmn": System(
+    "lstmn": EncoderSystem(
         "bidirectional LSTMN", "all tokens, those read before by attention",
         {"name": "lstmn", "hidden_dim": 112, "attention_dim": 128, "direction": "bidirectional"},
     ),
@@ -106,7 +106,7 @@ def make_grid(smoke: bool = False) -> Grid:
         overrides=SMOKE if smoke else {},
         cells={name: system.all_overrides for name, system in SYSTEMS.items()},
         seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.attention_record", "experiments.joined_sentences"),
+        after=("experiments.kit.attention_record", "experiments.kit.joined_sentences"),
         kept={sentence_measures.FILE: ("bleu", "aer"), sentence_bleu.FILE: None},
         curves=("tokens_per_second",),
     )

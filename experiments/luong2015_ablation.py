@@ -11,10 +11,17 @@ from typing import Any
 
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
-from attention_jax.training.files import write_text
-from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
-from experiments.grid import SMOKE, Grid, Run
-from experiments.score_panels import score_panels
+from attention_jax.runs.files import write_text
+from experiments.kit import (
+    attention_record,
+    measure_tables,
+    program,
+    seeds,
+    sentence_measures,
+    tables,
+)
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.score_panels import score_panels
 
 NAME = "luong2015_ablation"
 USAGE = """
@@ -39,7 +46,7 @@ _MEASURES = ("bleu", "aer", "match", "match_after", "unattended", "missing", "re
 
 
 @dataclasses.dataclass(frozen=True)
-class System:
+class AblationSystem:
     """A row of the tables.
 
     Attributes:
@@ -99,15 +106,15 @@ def _attention(place: str, score: str) -> dict[str, Any]:
     return fields
 
 
-def systems() -> dict[str, System]:
+def systems() -> dict[str, AblationSystem]:
     """Returns all systems by name, those of the paper's tables first."""
     found = {
-        "base": System(
+        "base": AblationSystem(
             "base", {**_NO_ATTENTION, **_NO_DROPOUT, "model.encoder.direction": "forward"},
             10.6, 11.3,
         ),
-        "reverse": System("+ reverse", {**_NO_ATTENTION, **_NO_DROPOUT}, 9.9, 12.6),
-        "dropout": System("+ dropout", _NO_ATTENTION, 8.1, 14.0),
+        "reverse": AblationSystem("+ reverse", {**_NO_ATTENTION, **_NO_DROPOUT}, 9.9, 12.6),
+        "dropout": AblationSystem("+ dropout", _NO_ATTENTION, 8.1, 14.0),
     }  # fmt: skip
     names = {}
     for feeding in (True, False):
@@ -118,7 +125,7 @@ def systems() -> dict[str, System]:
                 overrides = {
                     **_attention(place, score), "model.decoder.input_feeding": feeding
                 }  # fmt: skip
-                names[name] = System(label, overrides, *_PAPER.get(name, ()))
+                names[name] = AblationSystem(label, overrides, *_PAPER.get(name, ()))
     published = {name: system for name, system in names.items() if name in _PAPER}
     return {**found, **published, **names}
 
@@ -134,7 +141,7 @@ def make_grid(smoke: bool = False) -> Grid:
         overrides=SMOKE if smoke else {},
         cells={name: system.overrides for name, system in chosen.items()},
         seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.attention_record",),
+        after=("experiments.kit.attention_record",),
         kept={sentence_measures.FILE: _MEASURES},
     )
 

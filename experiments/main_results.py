@@ -7,17 +7,13 @@ from pathlib import Path
 from types import ModuleType
 
 from experiments import (
-    archive,
     bahdanau2015_length,
     coverage_vs_supervised,
     luong2015_ablation,
-    seeds,
-    sentence_bleu,
-    sentence_measures,
-    tables,
     transformer_vs_rnn,
 )
-from experiments.grid import Run
+from experiments.kit import archive, seeds, sentence_bleu, sentence_measures, tables
+from experiments.kit.grid import Run
 
 RESULTS = Path("docs/results")
 
@@ -90,7 +86,7 @@ def _reached(comparison: Comparison) -> str:
     return ", ".join(parts)
 
 
-def _measures(run: Run) -> Mapping[str, seeds.Sentences]:
+def _measures(run: Run) -> Mapping[str, seeds.SentenceCounts]:
     """Reads what was counted in each test sentence: all measures, or what BLEU is made of."""
     if sentence_measures.FILE in run.grid.kept:
         return sentence_measures.of_run(run)

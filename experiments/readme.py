@@ -5,16 +5,16 @@ from typing import Any
 
 from absl import flags
 
+from attention_jax.analysis.evaluate import format_results
+from attention_jax.analysis.pictures import draw_translations
 from attention_jax.commands import cli
-from attention_jax.inference.evaluate import format_results
-from attention_jax.inference.pictures import draw_translations
-from attention_jax.inference.trained import TrainedRun, load_run
-from attention_jax.inference.translate import Translator
-from attention_jax.training.provenance import short_commit
-from attention_jax.training.run_directory import RunDirectory
+from attention_jax.decoding.translate import Translator
+from attention_jax.runs.load import TrainedRun, load_run
+from attention_jax.runs.provenance import short_commit
+from attention_jax.runs.run_directory import RunDirectory
+from experiments.kit.records import keep_record, read_record
+from experiments.kit.sections import write_sections
 from experiments.main_results import main_results
-from experiments.records import keep_record, read_record
-from experiments.sections import write_sections
 
 USAGE = """
 Writes the parts of the README that report the main example, from the record of its run, and the

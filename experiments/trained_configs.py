@@ -8,14 +8,14 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
-from attention_jax.training.config import changed_fields, from_config_dict, to_plain
-from attention_jax.training.files import write_text
-from attention_jax.training.provenance import short_commit
-from attention_jax.training.run_directory import read_json, writing
-from experiments import archive
-from experiments.archive import Record
-from experiments.records import record_of, require_finished
-from experiments.tables import NOTHING, table
+from attention_jax.runs.config import changed_fields, from_config_dict, to_plain
+from attention_jax.runs.files import write_text
+from attention_jax.runs.provenance import short_commit
+from attention_jax.runs.run_directory import read_json, writing
+from experiments.kit import archive
+from experiments.kit.archive import Record
+from experiments.kit.records import record_of, require_finished
+from experiments.kit.tables import NOTHING, table
 
 USAGE = """
 Writes docs/results/configs.md: what the configs of this repository reach on their test sets.

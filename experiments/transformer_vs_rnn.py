@@ -11,10 +11,10 @@ import numpy as np
 from attention_jax.plotting.curves import Curve
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
-from attention_jax.training.files import write_text
-from experiments import attention_record, measure_tables, program, sentence_measures, tables
-from experiments.grid import SMOKE, Grid, Run
-from experiments.training_curves import mean_curve, seconds_computed, sentences_per_second
+from attention_jax.runs.files import write_text
+from experiments.kit import attention_record, measure_tables, program, sentence_measures, tables
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.training_curves import mean_curve, seconds_computed, sentences_per_second
 
 NAME = "transformer_vs_rnn"
 USAGE = """
@@ -39,7 +39,7 @@ def make_grid(smoke: bool = False) -> Grid:
         overrides=SMOKE if smoke else {},
         cells={cell: {} for cell in CONFIGS},
         seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.attention_record",),
+        after=("experiments.kit.attention_record",),
         kept={sentence_measures.FILE: MEASURES},
         curves=("nll_per_sentence", "seconds/compute", "steps_per_second"),
     )

@@ -10,11 +10,18 @@ from typing import Any
 
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
-from attention_jax.training.files import write_text
-from experiments import attention_record, measure_tables, program, seeds, sentence_measures, tables
-from experiments.grid import SMOKE, Grid, Run
-from experiments.score_panels import score_panels
-from experiments.training_curves import mean_curve
+from attention_jax.runs.files import write_text
+from experiments.kit import (
+    attention_record,
+    measure_tables,
+    program,
+    seeds,
+    sentence_measures,
+    tables,
+)
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.score_panels import score_panels
+from experiments.kit.training_curves import mean_curve
 
 NAME = "vaswani2017_table3"
 USAGE = """
@@ -131,7 +138,7 @@ def make_grid(smoke: bool = False) -> Grid:
         overrides=SMOKE if smoke else {},
         cells={name: row.overrides for name, row in chosen.items()},
         seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.attention_record",),
+        after=("experiments.kit.attention_record",),
         kept={sentence_measures.FILE: ("bleu",)},
         curves=("perplexity",),
     )

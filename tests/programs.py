@@ -68,7 +68,7 @@ def _serve() -> None:
     import jax  # noqa: F401
     import orbax.checkpoint  # noqa: F401
 
-    import attention_jax.inference.run  # noqa: F401
+    import attention_jax.experiment  # noqa: F401
 
     # A thread of a library would not live on in the copies.
     assert threading.active_count() == 1, threading.enumerate()

@@ -7,7 +7,7 @@ import pytest
 from attention_jax import paths
 from attention_jax.errors import UserError
 from attention_jax.paths import expanded, plainly_named
-from attention_jax.training.run_directory import RunDirectory
+from attention_jax.runs.run_directory import RunDirectory
 
 # Patterns, templates and addresses to one library or another; and what is not UTF-8.
 NAMES = ("job[5]", "a*?b", "**", "{0}", "a\\b", "a b", "a\nb", "it's", 'a"b', "ü你", "a\udce9")

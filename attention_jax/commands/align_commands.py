@@ -268,7 +268,7 @@ def _write(
 ) -> None:
     """Writes a line of links for each pair, after its number if there are numbers."""
     from attention_jax.evaluation.alignment import to_pharaoh
-    from attention_jax.training.files import write_text
+    from attention_jax.runs.files import write_text
 
     try:
         lines = [to_pharaoh(sorted(links)) for links in alignments]

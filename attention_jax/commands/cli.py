@@ -75,7 +75,7 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     Raises:
       UserError: If there is no such file, or an override does not fit it.
     """
-    from attention_jax.training.config import template
+    from attention_jax.runs.config import template
 
     argv, location = _take_out(argv, "config")
     if location is None:
@@ -97,9 +97,9 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
     _, workdir = _take_out(argv, "workdir")
     if not workdir:
         raise UserError("--workdir: expected the directory of a run, found none")
+    from attention_jax.runs.config import complete
+    from attention_jax.runs.run_directory import RunDirectory
     from attention_jax.search.config import SearchConfig
-    from attention_jax.training.config import complete
-    from attention_jax.training.run_directory import RunDirectory
 
     directory = RunDirectory(workdir)
     directory.require()
@@ -121,7 +121,7 @@ def prepare_evaluation(argv: Sequence[str]) -> list[str]:
 
 def moved_texts() -> Any:
     """Returns which texts the command line says are elsewhere than the run's config does."""
-    from attention_jax.training.named_files import Moved
+    from attention_jax.runs.named_files import Moved
 
     before = _texts(require("workdir"))
     now = {name: path for name, path in overridden("data").items() if path != before[name]}
@@ -129,9 +129,9 @@ def moved_texts() -> Any:
 
 
 def _texts(workdir: str) -> dict[str, str]:
-    from attention_jax.training.config import from_config_dict
-    from attention_jax.training.named_files import texts
-    from attention_jax.training.run_directory import RunDirectory
+    from attention_jax.runs.config import from_config_dict
+    from attention_jax.runs.named_files import texts
+    from attention_jax.runs.run_directory import RunDirectory
 
     config = from_config_dict(RunDirectory(workdir).read_config())
     return {field.removeprefix("data."): path for field, path in texts(config).items()}
@@ -233,7 +233,7 @@ def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
 
 def _guarded(main: Callable[[], int | None]) -> int:
     def guarded() -> int:
-        from attention_jax.training.host_memory import keep_freed_memory
+        from attention_jax.devices.host_memory import keep_freed_memory
 
         keep_freed_memory()
         code = main() or 0

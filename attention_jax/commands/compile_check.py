@@ -40,8 +40,9 @@ def define_flags() -> None:
 def main() -> int:
     """Compiles, prints, and says whether it fits."""
     topology = cli.require("topology")
-    from attention_jax.training.aot import footprint, report, targets
-    from attention_jax.training.config import from_config_dict
+    from attention_jax.devices.ahead_of_time import targets
+    from attention_jax.runs.config import from_config_dict
+    from attention_jax.training import footprint, footprint_report
 
     config = from_config_dict(flags.FLAGS["config"].value)
     target = targets.parse_target(topology, cli.value("slices"), cli.value("memory_gib"))
@@ -49,7 +50,7 @@ def main() -> int:
     try:
         with footprint.vocabularies(cli.value("workdir")) as directory:
             found = footprint.measure(config, directory, devices, target.platform)
-        print(*report.lines(found, target, compiler), sep="\n")
+        print(*footprint_report.lines(found, target, compiler), sep="\n")
         footprint.require_fit(found, target)
     except footprint.DoesNotFit as error:
         print(f"error: {target.name}: {error}", file=sys.stderr)

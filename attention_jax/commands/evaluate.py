@@ -49,8 +49,8 @@ def define_flags() -> None:
 
 def main() -> None:
     """Evaluates the splits that were asked for."""
-    from attention_jax.inference import evaluation_request as requests
-    from attention_jax.inference.trained import load_run, task_of
+    from attention_jax.analysis import evaluation_request as requests
+    from attention_jax.runs.load import load_run, task_of
 
     cli.use_compilation_cache()
     gold = requests.GoldFiles(*map(cli.value, GOLD))

@@ -42,9 +42,9 @@ def define_flags() -> None:
 def main() -> None:
     """Trains and evaluates."""
     workdir = cli.require("workdir")
-    from attention_jax.inference.run import run_experiment
-    from attention_jax.training import processes
-    from attention_jax.training.config import from_config_dict
+    from attention_jax.devices import processes
+    from attention_jax.experiment import run_experiment
+    from attention_jax.runs.config import from_config_dict
     from attention_jax.training.reporting.profiling import ProfileSteps
 
     steps = cli.value("profile_steps")

@@ -40,10 +40,10 @@ def main() -> None:
     """Translates the standard input."""
     workdir = cli.require("workdir")
     nbest, plot = cli.value("nbest"), cli.output_path("plot", ".png", ".svg")
+    from attention_jax.analysis.reverse import reverse_run
     from attention_jax.data.lines import read_standard_input
-    from attention_jax.inference.reverse import reverse_run
-    from attention_jax.inference.trained import load_run
-    from attention_jax.inference.translate import Translator, check_aligning
+    from attention_jax.decoding.translate import Translator, check_aligning
+    from attention_jax.runs.load import load_run
 
     cli.use_compilation_cache()
     run = load_run(workdir, cli.overridden("search"))
@@ -56,7 +56,7 @@ def main() -> None:
     for line in translator.format(translations, alignments=flags.FLAGS["alignments"].value):
         print(line)
     if plot:
-        from attention_jax.inference.pictures import draw_translations
+        from attention_jax.analysis.pictures import draw_translations
 
         cli.note(draw_translations(run, translations, plot))
 

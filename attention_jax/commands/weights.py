@@ -33,11 +33,11 @@ def main() -> None:
     """Writes the file."""
     workdir, output = cli.require("workdir"), cli.require("output")
     cli.output_path("output")
-    from attention_jax.inference.trained import load_run
-    from attention_jax.training.checkpoints.weights import save_weights
-    from attention_jax.training.config import to_plain
-    from attention_jax.training.hashes import hash_files
-    from attention_jax.training.updates.averaging import describe_evaluated
+    from attention_jax.runs.checkpoints.weights import save_weights
+    from attention_jax.runs.config import to_plain
+    from attention_jax.runs.hashes import hash_files
+    from attention_jax.runs.load import load_run
+    from attention_jax.updates.averaging import describe_evaluated
 
     step = cli.value("step")
     run = load_run(workdir, step=step)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.schedule import WeightSchedule
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Mi, Sankaran, Wang and Ittycheriah (2016), Coverage embedding models: final coverage"

@@ -13,7 +13,7 @@ from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import real_weights
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.objectives.term import NEEDS_ALIGNMENT
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = (

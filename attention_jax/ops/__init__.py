@@ -54,7 +54,6 @@ from attention_jax.ops.positions import (
     slot_offsets,
     slots_at,
 )
-from attention_jax.ops.precision import for_sums, sum_type
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
 from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.ops.recurrent import (
@@ -77,6 +76,7 @@ from attention_jax.ops.scores import (
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
 from attention_jax.ops.step_program import Operation, Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
+from attention_jax.ops.summation import for_sums, sum_type
 from attention_jax.ops.trackers import (
     coverage,
     coverage_embedding,

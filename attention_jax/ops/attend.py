@@ -17,7 +17,7 @@ from attention_jax.ops import bands
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
 from attention_jax.ops.positions import positions_of_slots
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.ops.windows import (
     WindowFunction,
     gather_from_rows,

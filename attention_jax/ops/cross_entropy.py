@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 
 
 def cross_entropy(

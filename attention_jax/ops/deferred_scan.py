@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.precision import for_sums
 from attention_jax.ops.step_program import Operation, Program
+from attention_jax.ops.summation import for_sums
 
 
 def deferred_scan(

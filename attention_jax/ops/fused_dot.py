@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.normalizers import LOWEST, masked_softmax
-from attention_jax.ops.precision import sum_type
 from attention_jax.ops.scores import dot_scores, scaled_dot_scores
+from attention_jax.ops.summation import sum_type
 
 _SHORT = 256  # queries; that few are answered for all heads at once
 _BLOCK = 2**18  # scores, of each head that is mapped over from outside

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Shaped
 
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Array
 
 

@@ -20,9 +20,9 @@ from jaxtyping import Array, Bool, Float
 from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.masks import time_major, zero_padding
-from attention_jax.ops.precision import for_sums
 from attention_jax.ops.recurrent import CELLS, Gates, lstm_step
 from attention_jax.ops.scores import additive_scores
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Memory, Params, State
 
 # Keys are projected as they are written, and queries with their token, so that a score is left.

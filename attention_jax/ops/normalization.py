@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 
 
 def layer_norm(

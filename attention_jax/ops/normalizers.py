@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Memory, Params, State
 
 LOWEST = float(np.finfo(np.float32).min)  # below what is allowed, finite lest differences be NaN

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.cross_entropy import cross_entropy, smoothed_target
 from attention_jax.ops.largest import log_normalizer
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Leaf
 
 

@@ -5,7 +5,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Array
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.precision import for_sums, sum_type
+from attention_jax.ops.summation import for_sums, sum_type
 
 _NO_SCORE = float("-inf")
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.attend import AttentionSpec, attend, average_values
 from attention_jax.ops.normalizers import LOWEST, Normalizer, softmax_normalizer
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 _PROBED_SLOTS = 64

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 
 from attention_jax.ops.attend import Tracker
 from attention_jax.ops.lookup import look_up
-from attention_jax.ops.precision import for_sums, sum_type
 from attention_jax.ops.recurrent import CELLS
+from attention_jax.ops.summation import for_sums, sum_type
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.plotting.heat_map import COLOUR_MAP
-from attention_jax.training.files import replacing
+from attention_jax.runs.files import replacing
 
 LEVELS = 255
 _ROUNDING = 1e-3  # by how much a weight may miss 0 to 1: sums in half precision do

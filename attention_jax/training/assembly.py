@@ -11,14 +11,14 @@ from attention_jax.data.corpora import count_unusable
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.tasks import Task, build_task
 from attention_jax.data.text.storage import has_vocabularies
+from attention_jax.devices import Strategy, build_strategy, local_shards, process_share, processes
+from attention_jax.devices.placement import placed_shapes
 from attention_jax.errors import ConfigError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
-from attention_jax.search import SearchConfig
-from attention_jax.training import processes
-from attention_jax.training.checkpoints.weights import initial_weights, starting_from
-from attention_jax.training.config import ExperimentConfig
-from attention_jax.training.length_limits import (
+from attention_jax.runs.checkpoints.weights import initial_weights, starting_from
+from attention_jax.runs.config import ExperimentConfig
+from attention_jax.runs.length_limits import (
     NO_LENGTHS,
     Limits,
     PairLengths,
@@ -26,26 +26,25 @@ from attention_jax.training.length_limits import (
     recorded_limits,
     with_limits,
 )
-from attention_jax.training.links import training_links
-from attention_jax.training.measuring.validation import Validation
-from attention_jax.training.measuring.watch import check_mode
-from attention_jax.training.named_files import (
+from attention_jax.runs.named_files import (
     check_beginning,
     check_texts_are_there,
     located,
 )
-from attention_jax.training.placement import placed_shapes
-from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.sharding import Strategy, build_strategy, local_shards, process_share
-from attention_jax.training.updates.optimizers import build_optimizer
-from attention_jax.training.updates.schedules import (
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.search import SearchConfig
+from attention_jax.training.early_stopping import check_mode
+from attention_jax.training.token_alignments import training_links
+from attention_jax.training.validation import Validation
+from attention_jax.updates.optimizers import build_optimizer
+from attention_jax.updates.schedules import (
     Plateau,
     PlateauState,
     Schedule,
     build_schedule,
 )
-from attention_jax.training.updates.state import TrainState, start_state
-from attention_jax.training.updates.step import TrainStep, make_train_step
+from attention_jax.updates.state import TrainState, start_state
+from attention_jax.updates.step import TrainStep, make_train_step
 
 
 @dataclasses.dataclass(frozen=True)

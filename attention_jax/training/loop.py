@@ -14,33 +14,32 @@ from typing import Any, TypeVar
 
 import jax
 
+from attention_jax.devices import fetch, processes
+from attention_jax.devices.memory_check import check_fits
+from attention_jax.devices.memory_per_device import describe_held
 from attention_jax.errors import ConfigError, DivergenceError
-from attention_jax.training import processes
-from attention_jax.training.assembly import Assembly, assemble
-from attention_jax.training.checkpoints.checkpoint import Checkpoint, Checkpointer
-from attention_jax.training.checkpoints.origin import check_origin, known_inputs, origin
-from attention_jax.training.config import ExperimentConfig, TrainingConfig, to_plain
-from attention_jax.training.length_limits import record_limits
-from attention_jax.training.measuring.divergence import said_of
-from attention_jax.training.measuring.watch import Watch, settled_step
-from attention_jax.training.named_files import located, record_files
-from attention_jax.training.preemption import Preemption
-from attention_jax.training.reporting.meter import Meter
-from attention_jax.training.reporting.profiling import ProfileSteps
-from attention_jax.training.reporting.run_log import RunLog
-from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.run_inputs import (
+from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs, origin
+from attention_jax.runs.config import ExperimentConfig, TrainingConfig, to_plain
+from attention_jax.runs.divergence import said_of
+from attention_jax.runs.length_limits import record_limits
+from attention_jax.runs.named_files import located, record_files
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.runs.run_inputs import (
     check_inputs,
     hashes_of_inputs,
     record_inputs,
     recorded_inputs,
 )
-from attention_jax.training.sharding import fetch
-from attention_jax.training.sharding.fits import check_fits
-from attention_jax.training.sharding.held import describe_held
-from attention_jax.training.updates.averaging import CheckpointAverage
-from attention_jax.training.updates.state import TrainState
+from attention_jax.training.assembly import Assembly, assemble
+from attention_jax.training.early_stopping import Watch, settled_step
+from attention_jax.training.preemption import Preemption
+from attention_jax.training.reporting.meter import Meter
+from attention_jax.training.reporting.profiling import ProfileSteps
+from attention_jax.training.reporting.run_log import RunLog
 from attention_jax.types import Array, Params
+from attention_jax.updates.averaging import CheckpointAverage
+from attention_jax.updates.state import TrainState
 
 T = TypeVar("T")
 

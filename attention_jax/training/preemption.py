@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from attention_jax.training import processes
+from attention_jax.devices import processes
 
 _EXIT_CODES = {signal.SIGTERM: processes.RETRY, signal.SIGINT: 130}
 # Asking costs the processes a wait for one another.

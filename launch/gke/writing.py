@@ -8,11 +8,11 @@ import yaml
 from absl import flags
 
 from attention_jax.commands import cli
+from attention_jax.devices.ahead_of_time.targets import parse_target
+from attention_jax.devices.mesh import mesh_sizes
 from attention_jax.errors import UserError
-from attention_jax.training.aot.targets import parse_target
-from attention_jax.training.config import from_config_dict
-from attention_jax.training.files import write_text
-from attention_jax.training.sharding.mesh import mesh_sizes
+from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.files import write_text
 from launch.gke.jobset import Request, jobset
 
 

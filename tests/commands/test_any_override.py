@@ -9,7 +9,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from attention_jax.commands import cli
-from attention_jax.training.config import from_config_dict
+from attention_jax.runs.config import from_config_dict
 
 _CONFIGS = (
     "bahdanau2015.py:smoke", "gnmt2016.py:smoke", "transformer_lm.py:smoke",

@@ -3,7 +3,7 @@
 import pytest
 
 from attention_jax.commands import cli
-from attention_jax.training import host_memory
+from attention_jax.devices import host_memory
 
 CONFIG = "--config=configs/quickstart.py:smoke"
 

@@ -9,8 +9,8 @@ import pytest
 
 from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.data.text.vocabulary import SymbolVocabulary
-from attention_jax.inference.run import run_experiment
-from attention_jax.inference.trained import load_run
+from attention_jax.experiment import run_experiment
+from attention_jax.runs.load import load_run
 from tests.training.tiny import tiny_config
 from tests.training.untrained import write_text
 

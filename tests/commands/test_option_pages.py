@@ -9,8 +9,8 @@ import pytest
 from attention_jax import objectives
 from attention_jax.commands import cli
 from attention_jax.layers.bridges import BRIDGES
-from attention_jax.training.config import from_config_dict, to_plain
-from attention_jax.training.updates import averaging, optimizers, schedules
+from attention_jax.runs.config import from_config_dict, to_plain
+from attention_jax.updates import averaging, optimizers, schedules
 from experiments import mechanisms_page
 
 CONFIGS = ("vaswani2017.py:multi30k", "bahdanau2015.py:parallel", "gnmt2016.py:smoke")

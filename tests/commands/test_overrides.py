@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 from attention_jax.commands import additions, overrides
 from attention_jax.errors import ConfigError
-from attention_jax.training import config as configs
+from attention_jax.runs import config as configs
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from attention_jax.data.config import (
 from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import build_task, prepare_text, sources_only
 from attention_jax.errors import DataError
-from attention_jax.training.hashes import hash_files
+from attention_jax.runs.hashes import hash_files
 from attention_jax.types import SpecialIds
 
 LINES = [

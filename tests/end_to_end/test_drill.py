@@ -10,9 +10,9 @@ import types
 
 import pytest
 
-from experiments.reliability import interruptions, report
-from experiments.reliability.bench import STEPS, Ended
-from experiments.reliability.drill import _ONLY_IN_FULL, SCENARIOS
+from experiments.benchmarks.reliability import interruptions, report
+from experiments.benchmarks.reliability.bench import STEPS, Ended
+from experiments.benchmarks.reliability.drill import _ONLY_IN_FULL, SCENARIOS
 
 pytestmark = [pytest.mark.early, pytest.mark.timeout(1600)]  # it starts dozens of processes
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.early, pytest.mark.timeout(1600)]  # it starts dozens 
 def short(repository):
     """The short drill."""
     return subprocess.run(
-        [sys.executable, "-m", "experiments.reliability.drill", "--short"],
+        [sys.executable, "-m", "experiments.benchmarks.reliability.drill", "--short"],
         cwd=repository, env=dict(os.environ), capture_output=True, text=True, timeout=1500,
     )  # fmt: skip
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
+from attention_jax.analysis.other_runs import OtherRun
+from attention_jax.decoding.translate import Translator
 from attention_jax.errors import ConfigError, DataError, UserError
-from attention_jax.inference.evaluation_request import EvaluationRequest, evaluate_as_asked
-from attention_jax.inference.other_runs import OtherRun
-from attention_jax.inference.run import run_experiment
-from attention_jax.inference.trained import load_run, task_of
-from attention_jax.inference.translate import Translator
-from attention_jax.training.config import from_config_dict
+from attention_jax.experiment import run_experiment
+from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.load import load_run, task_of
 from configs import transformer_lm
 
 

@@ -3,15 +3,15 @@
 import jax
 import pytest
 
+from attention_jax.analysis.reverse import reverse_run
 from attention_jax.commands import cli
-from attention_jax.inference.reverse import reverse_run
-from attention_jax.inference.run import run_experiment
-from attention_jax.inference.trained import load_run
-from attention_jax.inference.translate import Translator
+from attention_jax.decoding.translate import Translator
+from attention_jax.experiment import run_experiment
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
-from attention_jax.training.config import from_config_dict
-from attention_jax.training.run_directory import read_json
+from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.load import load_run
+from attention_jax.runs.run_directory import read_json
 
 
 @pytest.fixture(scope="module", params=[0.0, 4.0], ids=["apart", "together"])

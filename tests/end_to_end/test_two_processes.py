@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.early
 
 ARGUMENTS = [
-    "--config=experiments/reliability/tiny.py",
+    "--config=experiments/benchmarks/reliability/tiny.py",
     "--config.training.num_steps=20",
     "--config.training.evaluate_every_steps=10",
     "--config.training.metric=chrf",

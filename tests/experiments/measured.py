@@ -4,10 +4,10 @@ import numpy as np
 
 from attention_jax.evaluation import chrf
 from attention_jax.evaluation.bleu import FIELDS
-from experiments import archive, disagreement, sentence_measures
-from experiments.archive import Record
-from experiments.arrays import write_lines
-from experiments.sentence_measures import SentenceMeasure
+from experiments.kit import archive, disagreement, sentence_measures
+from experiments.kit.archive import Record
+from experiments.kit.arrays import write_lines
+from experiments.kit.sentence_measures import SentenceMeasure
 
 _OTHERS = ("curves", "config", "arrays", "facts")
 _TEXTS = [f"{part} {index} ." for index in range(80) for part in ("source", "target")]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
-from attention_jax.training.files import write_json
+from attention_jax.runs.files import write_json
 from experiments import additive_vs_multiplicative as experiment
 from experiments.additive_vs_multiplicative import ADDITIVE, DOT, PASSES, PLAIN, SCORES, Shape
 

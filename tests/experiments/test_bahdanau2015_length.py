@@ -6,9 +6,9 @@ import pytest
 
 from attention_jax.evaluation.bleu import FIELDS
 from experiments import bahdanau2015_length as experiment
-from experiments import seeds, sentence_bleu
-from experiments.joined_sentences import CAVEAT, NUMBERS
-from experiments.sentence_bleu import SentenceBleu
+from experiments.kit import seeds, sentence_bleu
+from experiments.kit.joined_sentences import CAVEAT, NUMBERS
+from experiments.kit.sentence_bleu import SentenceBleu
 from tests.experiments.measured import made_record, write_records
 
 SPLITS = ("test", *(f"joined_{number}" for number in NUMBERS))

@@ -7,11 +7,12 @@ import jax
 import pytest
 
 from attention_jax.models import build_model
-from attention_jax.training.config import from_config_dict
+from attention_jax.runs.config import from_config_dict
 from experiments import coverage_vs_supervised as experiment
-from experiments import disagreement, seeds, sentence_measures, tables, untranslated_counts
-from experiments.alignment_variants import BASE, CONDITIONS, VARIANTS
-from experiments.training_curves import mean_curve
+from experiments.kit import disagreement, seeds, sentence_measures, tables
+from experiments.kit import dropped_word_counts as untranslated_counts
+from experiments.kit.alignment_variants import BASE, CONDITIONS, VARIANTS
+from experiments.kit.training_curves import mean_curve
 from tests.experiments.measured import (
     alignments,
     characters,

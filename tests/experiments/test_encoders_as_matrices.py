@@ -7,9 +7,9 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.models import MODELS, build_model
 from experiments import encoders_as_matrices as experiment
-from experiments import seeds, sentence_bleu
-from experiments.joined_sentences import CAVEAT, NUMBERS
-from experiments.sentence_bleu import SentenceBleu
+from experiments.kit import seeds, sentence_bleu
+from experiments.kit.joined_sentences import CAVEAT, NUMBERS
+from experiments.kit.sentence_bleu import SentenceBleu
 from tests.experiments.measured import alignments, made_record, translations, write_records
 
 SPLITS = ("test", *(f"joined_{number}" for number in NUMBERS))

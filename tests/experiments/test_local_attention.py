@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from attention_jax.errors import UserError
-from experiments.speed import local_attention
+from experiments.benchmarks.speed import local_attention
 
 
 def test_measure_covers_every_mechanism_and_length(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import luong2015_ablation as experiment
-from experiments import seeds
+from experiments.kit import seeds
 from tests.experiments.measured import alignments, made_record, shares, translations, write_records
 
 

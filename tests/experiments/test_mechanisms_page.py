@@ -11,7 +11,7 @@ from attention_jax.layers import mechanisms
 from attention_jax.layers.mechanism import mechanism_names
 from attention_jax.objectives import compose
 from experiments import mechanisms_page
-from experiments.sections import with_sections
+from experiments.kit.sections import with_sections
 
 COMMAND = "python -m experiments.mechanisms_page"
 NEW = '"""New attention | of a test.\n\nMore."""\n{paper}\nimport dataclasses\n\n\n' + (

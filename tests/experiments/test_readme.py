@@ -5,7 +5,7 @@ import re
 from matplotlib.image import imread
 
 from experiments import main_results, readme
-from experiments.sections import with_sections
+from experiments.kit.sections import with_sections
 from tests.training.untrained import untrained_run, write_text
 
 

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
-from attention_jax.training import provenance
-from experiments import machine
-from experiments.speed import benchmark, report, saving, stability, workloads
-from experiments.speed.exchange import exchanged, save_parameters
-from experiments.speed.harness import (
+from attention_jax.runs import provenance
+from experiments.benchmarks.speed import benchmark, report, saving, stability, workloads
+from experiments.benchmarks.speed.exchange import exchanged, save_parameters
+from experiments.benchmarks.speed.harness import (
     Conditions,
     Contender,
     Measurement,
@@ -27,22 +26,23 @@ from experiments.speed.harness import (
     paired_ratios,
     wait_until_quiet,
 )
-from experiments.speed.project_data import make_batches
-from experiments.speed.project_model import (
+from experiments.benchmarks.speed.project_data import make_batches
+from experiments.benchmarks.speed.project_model import (
     batch_of,
     draw_parameters,
     make_attention_gradient,
     make_beam_search,
     model_of,
 )
-from experiments.speed.workloads import Sentences, Sizes
+from experiments.benchmarks.speed.workloads import Sentences, Sizes
+from experiments.kit import machine
 
 SIZES = Sizes(vocabulary=30, embedding=5, hidden=6)
 QUICK = Conditions(rounds=3, min_seconds=0.0, patience=0.0, set_up_limit=30.0, run_limit=5.0)
 
 SLEEPER = """
 import sys, time
-from experiments.speed import serve
+from experiments.benchmarks.speed import serve
 channel = serve.open_channel()
 print("a library that talks")
 seconds, limit = float(sys.argv[1]), int(sys.argv[2])
@@ -133,7 +133,8 @@ def test_measure_keeps_the_times_of_a_contender_that_dies_at_its_end(tmp_path, m
 
 def test_measure_gives_every_contender_its_environment(tmp_path):
     program = (
-        "import os\nfrom experiments.speed import serve\nchannel = serve.open_channel()\n"
+        "import os\nfrom experiments.benchmarks.speed import serve\n"
+        "channel = serve.open_channel()\n"
         "serve.serve(channel, lambda: None, units={'a': 1}, "
         "seen=[os.environ['SHARED'], os.environ['OWN']])"
     )
@@ -332,7 +333,7 @@ def test_watch_finds_no_compilation_after_the_warm_up(tmp_path):
     program = (
         "import json, pathlib, sys\n"
         "from attention_jax.data.config import SmokeConfig\n"
-        "from experiments.speed.stability import watch\n"
+        "from experiments.benchmarks.speed.stability import watch\n"
         "config = SmokeConfig(num_buckets=2, batch_size=8)\n"
         "print(json.dumps(watch(config, 8, pathlib.Path(sys.argv[1]), hidden=4)))"
     )
@@ -357,10 +358,10 @@ def test_growth_of_compares_the_ends():
 TORCH_SCRIPT = """
 import json, sys
 import numpy as np, torch
-from experiments.speed.torch_beam import beam_search
-from experiments.speed.torch_model import torch_batch
-from experiments.speed.torch_worker import make_model
-from experiments.speed.workloads import Sentences
+from experiments.benchmarks.speed.torch_beam import beam_search
+from experiments.benchmarks.speed.torch_model import torch_batch
+from experiments.benchmarks.speed.torch_worker import make_model
+from experiments.benchmarks.speed.workloads import Sentences
 torch.set_num_threads(1)
 folder, sizes, width, length = json.loads(sys.argv[1])
 model = make_model({"sizes": sizes, "parameters": f"{folder}/parameters.npz"})

@@ -4,9 +4,9 @@ import jax
 import pytest
 
 from attention_jax.models import build_model
-from attention_jax.training.config import changed_fields, from_config_dict
-from experiments import seeds, tables
+from attention_jax.runs.config import changed_fields, from_config_dict
 from experiments import vaswani2017_table3 as experiment
+from experiments.kit import seeds, tables
 from tests.experiments.measured import made_record, translations, write_records
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
+from attention_jax.devices.rules import parameter_axes, path_of
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
-from attention_jax.training.sharding.rules import parameter_axes, path_of
 from configs import common
 from configs.gnmt2016 import get_config
 from tests.parameters import drawn

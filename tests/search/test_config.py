@@ -97,7 +97,7 @@ CHANGES = {
     "coverage_stepwise": ("summary", True),
     "no_repeat_ngram_size": ("beam", 1),
 }
-# These change how outputs are written: tests/training/measuring/test_outputs.py.
+# These change how outputs are written: tests/decoding/test_output_text.py.
 WRITING = {"replace_unknown", "unknown_dictionary"}
 FIELDS = {field.name for field in dataclasses.fields(SearchConfig)} - WRITING
 

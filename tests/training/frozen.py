@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from attention_jax.training import processes
+from attention_jax.devices import processes
 
 if __name__ == "__main__":
     with processes.joined():

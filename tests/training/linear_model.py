@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.ops.precision import for_sums
 from attention_jax.ops.predictions import SoftmaxPredictions
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import ModelOutput
 
 VOCABULARY = 6

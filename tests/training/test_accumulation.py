@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from attention_jax.inference.run import run_experiment
-from attention_jax.inference.trained import load_run
+from attention_jax.experiment import run_experiment
 from attention_jax.plotting.curves import read_metrics
-from attention_jax.training.updates.optimizers import SGD
+from attention_jax.runs.load import load_run
+from attention_jax.updates.optimizers import SGD
 from tests.training.tiny import tiny_config
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.errors import ConfigError
+from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
-from attention_jax.training.run_directory import RunDirectory
 from tests.training.tiny import tiny_config
 
 

@@ -11,24 +11,24 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.analysis.evaluate import Evaluation
 from attention_jax.commands import cli
+from attention_jax.decoding.translate import Translator
 from attention_jax.errors import ConfigError, DivergenceError, RunDirectoryError, UserError
-from attention_jax.inference.evaluate import Evaluation
-from attention_jax.inference.run import adopt_config, open_checkpoints, run_experiment
-from attention_jax.inference.trained import load_run, task_of
-from attention_jax.inference.translate import Translator
+from attention_jax.experiment import adopt_config, open_checkpoints, run_experiment
 from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.plotting.curves import read_metrics
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.load import load_run, task_of
+from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training import loop
 from attention_jax.training.assembly import assemble
-from attention_jax.training.checkpoints.checkpoint import Checkpointer
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.run_log import RunLog
-from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.updates.schedules import Plateau
+from attention_jax.updates.schedules import Plateau
 from tests.training.tiny import tiny_config
 
 pytestmark = pytest.mark.early

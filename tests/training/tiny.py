@@ -2,7 +2,7 @@
 
 from ml_collections import ConfigDict
 
-from attention_jax.training.config import ExperimentConfig, from_config_dict
+from attention_jax.runs.config import ExperimentConfig, from_config_dict
 
 
 def tiny_config(**training) -> ExperimentConfig:

@@ -9,15 +9,15 @@ import numpy as np
 
 from attention_jax.data.config import ParallelConfig, SubwordsConfig
 from attention_jax.data.tasks import Task, build_task
-from attention_jax.inference.trained import TrainedRun
+from attention_jax.devices import build_strategy
+from attention_jax.devices.placement import placed_shapes
 from attention_jax.models import build_model
 from attention_jax.objectives.supervised_alignment import Term
-from attention_jax.training.config import ExperimentConfig
-from attention_jax.training.placement import placed_shapes
-from attention_jax.training.run_directory import RunDirectory
-from attention_jax.training.sharding import build_strategy
-from attention_jax.training.updates.optimizers import build_optimizer
-from attention_jax.training.updates.state import start_state
+from attention_jax.runs.config import ExperimentConfig
+from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.updates.optimizers import build_optimizer
+from attention_jax.updates.state import start_state
 from tests.parameters import drawn
 from tests.training.tiny import tiny_config
 

@@ -19,8 +19,8 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.precision import sum_type
 from attention_jax.ops.scores import additive_scores
+from attention_jax.ops.summation import sum_type
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
 

@@ -18,7 +18,7 @@ from attention_jax.layers.mechanism import (
     find_config,
     find_mechanism,
 )
-from attention_jax.ops.precision import sum_type
+from attention_jax.ops.summation import sum_type
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 

@@ -26,7 +26,7 @@ from attention_jax.layers.mechanism import (
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.normalizers import gaussian_window
 from attention_jax.ops.positions import first_position
-from attention_jax.ops.precision import sum_type
+from attention_jax.ops.summation import sum_type
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 

@@ -15,7 +15,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.positions import at_indices
-from attention_jax.ops.precision import sum_type
+from attention_jax.ops.summation import sum_type
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cho et al. (2014), section 2.2, eq. 1-2; Sutskever, Vinyals and Le (2014), section 2"

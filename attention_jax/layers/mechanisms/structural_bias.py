@@ -17,10 +17,10 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.precision import for_sums
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
+from attention_jax.ops.summation import for_sums
 from attention_jax.ops.trackers import coverage, previous_weights
 from attention_jax.types import Array, Memory, Params, State
 

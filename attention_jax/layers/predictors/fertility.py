@@ -13,8 +13,8 @@ from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.predictor import Predictor
-from attention_jax.ops.precision import for_sums
 from attention_jax.ops.products import add_bias
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Array, Fertility, Params
 
 PAPER = "Cohn et al. (2016), section 3.3, global fertility"

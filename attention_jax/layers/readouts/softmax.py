@@ -15,8 +15,8 @@ from jaxtyping import Float
 from attention_jax.configuration import setting
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readout import Readout, ReadoutSizes, Step
-from attention_jax.ops.precision import sum_type
 from attention_jax.ops.predictions import SoftmaxPredictions
+from attention_jax.ops.summation import sum_type
 from attention_jax.types import Array, Params
 
 PAPER = "Bahdanau, Cho and Bengio (2015), appendix A.2.2; Press and Wolf (2017) for tied weights"

@@ -17,7 +17,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, product_scale
 from attention_jax.ops.normalization import rms_norm
-from attention_jax.ops.precision import for_sums
+from attention_jax.ops.summation import for_sums
 from attention_jax.types import Array, Memory, Params
 
 PAPER = (

@@ -17,7 +17,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, change_score, product_scale
 from attention_jax.ops.positions import slot_offsets
-from attention_jax.ops.precision import sum_type
+from attention_jax.ops.summation import sum_type
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Shaw, Uszkoreit and Vaswani (2018), section 3.2, eq. 3 and 4; each head has its own tables"

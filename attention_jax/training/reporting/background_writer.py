@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from attention_jax.errors import UserError
-from attention_jax.training.reporting.writers import (
+from attention_jax.runs.run_directory import RunDirectory, read_json
+from attention_jax.runs.writers import (
     FAILED,
     INTERRUPTED,
     Opening,
     Writer,
     find_writer,
 )
-from attention_jax.training.run_directory import RunDirectory, read_json
 
 _PATIENCE, _HURRIED = 60.0, 10.0  # seconds; whoever ends a process leaves it half a minute or so
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.json_files import METRICS_LINE, read_json_lines
-from attention_jax.training.files import write_text
-from attention_jax.training.run_directory import writing
+from attention_jax.runs.files import write_text
+from attention_jax.runs.run_directory import writing
 
 
 class MetricsWriter:

@@ -7,18 +7,18 @@ from typing import Any, Self
 import jax
 
 from attention_jax.objectives.metrics import Totals
+from attention_jax.runs.config import TrainingConfig
+from attention_jax.runs.progress import Progress, format_seconds
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.runs.writers import FAILED, FINISHED, INTERRUPTED
 from attention_jax.training.assembly import Assembly
-from attention_jax.training.config import TrainingConfig
 from attention_jax.training.preemption import Preempted
 from attention_jax.training.reporting.background_writer import open_writers
 from attention_jax.training.reporting.memory import memory_in_use
 from attention_jax.training.reporting.metrics_writer import MetricsWriter
-from attention_jax.training.reporting.opening import opening_lines
 from attention_jax.training.reporting.profiling import Profile, ProfileSteps
-from attention_jax.training.reporting.progress import Progress, format_seconds
+from attention_jax.training.reporting.start_report import opening_lines
 from attention_jax.training.reporting.time_use import EVALUATION, TimeUse, format_shares
-from attention_jax.training.reporting.writers import FAILED, FINISHED, INTERRUPTED
-from attention_jax.training.run_directory import RunDirectory
 
 _SHOWN = ("perplexity", "accuracy", "wer", "per", "bleu", "chrf")
 

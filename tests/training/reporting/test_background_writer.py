@@ -7,9 +7,9 @@ import types
 import pytest
 
 from attention_jax.errors import UserError
+from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.reporting import background_writer
 from attention_jax.training.reporting.background_writer import BackgroundWriter, open_writers
-from attention_jax.training.run_directory import RunDirectory
 
 
 class Remembering:

@@ -7,12 +7,12 @@ import pytest
 
 from attention_jax.errors import UserError
 from attention_jax.plotting.curves import read_metrics
+from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
 from attention_jax.training.preemption import Preempted
 from attention_jax.training.reporting import background_writer
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.run_log import RunLog
-from attention_jax.training.run_directory import RunDirectory
 from tests.training.tiny import tiny_config
 
 CONFIG = tiny_config(writers=("tensorboard",))

@@ -1,0 +1,1 @@
+"""Analysis of trained runs: evaluation, alignments, heads, comparisons and the attention viewer."""

@@ -1,0 +1,202 @@
+"""Evaluating a trained run: perplexity, outputs, their scores, alignments and pictures."""
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+
+from attention_jax.configuration import plain
+from attention_jax.data.tasks import Split, Task, is_lowercase
+from attention_jax.decoding.alignments import pharaoh_line
+from attention_jax.decoding.output_text import OutputWriter
+from attention_jax.decoding.scoring import (
+    Scores,
+    score_attention_of_outputs,
+    score_by_length,
+    score_outputs,
+    score_over_under,
+)
+from attention_jax.decoding.searcher import Hypothesis, Searcher
+from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
+from attention_jax.devices import processes
+from attention_jax.evaluation.unknown import readable
+from attention_jax.objectives import Objective
+from attention_jax.runs import provenance
+from attention_jax.runs.divergence import said_of
+from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.progress import Counter
+from attention_jax.runs.run_directory import RunDirectory, read_json
+
+# The metrics that are worth a look, in the order in which they are shown.
+_SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",
+          "dropped_words", "aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match",
+          "perplexity", "accuracy")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outputs:
+    """What a run puts out for a split.
+
+    Attributes:
+      split: The split.
+      found: The hypotheses for each source, best first.
+      texts: The best of each as it is scored; see `evaluation.unknown`.
+    """
+
+    split: Split
+    found: Sequence[Sequence[Hypothesis]]
+    texts: Sequence[str]
+
+    @property
+    def readable(self) -> list[str]:
+        """The best of each as people read it."""
+        return readable(self.texts)
+
+
+class Evaluation:
+    """Evaluates the splits of a run's task and writes what it finds into its directory."""
+
+    def __init__(self, run: TrainedRun, task: Task):
+        """Compiles nothing yet.
+
+        Args:
+          run: A trained run; its config says how to search.
+          task: The run's task.
+        """
+        self._run = run
+        self._task = task
+        self._decode = Searcher(run.model, run.config.search, seed=run.config.seed)
+        self._text_of = OutputWriter(
+            run.config.search, run.source_vocabulary, run.target_vocabulary,
+            run.alignment_shift, is_lowercase(run.config.data),
+        )  # fmt: skip
+        self._measure = TeacherForcing(
+            run.model, Objective(run.config.objectives), run.strategy, run.shardings
+        )
+
+    def evaluate(self, name: str) -> dict[str, float]:
+        """Evaluates a split: decodes it, scores the outputs and writes everything.
+
+        Returns:
+          The metrics.
+        """
+        if not getattr(self._run.model, "reads_source", True):
+            return self.measure(name)
+        outputs = self.decode(name)
+        metrics = self.write(outputs)
+        if self.is_aligning and processes.is_first():
+            # Matplotlib takes a second to import, which no start should wait for.
+            from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
+
+            name = self._run.directory.path.name
+            write_run_viewer(
+                DecodedRun(name, self._run, outputs.split, outputs.found, outputs.readable)
+            )
+        return metrics
+
+    @property
+    def is_aligning(self) -> bool:
+        """Whether there is attention to be shown."""
+        return "alignment" in self._run.model.provides
+
+    def measure(self, name: str) -> dict[str, float]:
+        """Measures a split with its known targets alone, and writes its metrics."""
+        batches = batches_of_process(self._task.split(name), self._run.config, self._run.strategy)
+        with said_of(f"{self._run.place}: {name}"):
+            metrics = self._measure(self._run.params, batches)
+        self._run.directory.add_results(name, {"step": self._run.step, **metrics})
+        self._record(name, {}, is_searched=False)
+        return metrics
+
+    def decode(self, name: str) -> Outputs:
+        """Searches the outputs of a split; writes nothing."""
+        run, split = self._run, self._task.split(name)
+        counter = Counter(f"decoding {name}", len(split))
+        with said_of(f"{run.place}: {name}"), contextlib.closing(counter):
+            found = self._decode(run.params, split, run.config.data, progress=counter.update)
+        return Outputs(split, found, self._text_of.best(found, split.sources))
+
+    def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Scores outputs and writes the files of the split, but for the viewer.
+
+        These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`,
+        `plots/attention.SPLIT.png` and `.svg`, and the split's metrics in `results.json`.
+
+        Args:
+          outputs: Of a split.
+          more: Further metrics of the split.
+
+        Returns:
+          The metrics; of several processes the first one scores and writes, and the others know
+          only the loss and its like.
+
+        Raises:
+          DivergenceError: If the loss is not finite; nothing is written then.
+        """
+        run, split, kind = self._run, outputs.split, self._task.kind
+        batches = batches_of_process(split, run.config, run.strategy)
+        with said_of(f"{run.place}: {split.name}"):
+            measured = self._measure(run.params, batches)
+        if not processes.is_first():
+            return measured
+        scores = score_outputs(kind, split, outputs.texts)
+        scores |= score_by_length(kind, split, outputs.texts)
+        scores |= score_over_under(kind, split, outputs.texts)
+        if self.is_aligning:
+            scores |= score_attention_of_outputs(kind, split, outputs.found)
+        self._write_outputs(outputs)
+        signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
+        metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
+        metrics |= more or {}
+        run.directory.add_results(split.name, {"step": run.step, **metrics})
+        self._record(split.name, signatures)
+        if self.is_aligning:
+            # Matplotlib takes a second to import, which no mistake should wait for.
+            from attention_jax.analysis import pictures
+
+            pictures.draw_attention(run, split, outputs.found)
+        return metrics
+
+    def _write_outputs(self, outputs: Outputs) -> None:
+        run, directory, split = self._run, self._run.directory, outputs.split
+        texts = outputs.readable
+        directory.write_lines(directory.predictions(split.name), texts)
+        rows = zip(split.sources, texts, split.references, strict=True)
+        table = [("source", "output", "reference")]
+        table += [(source, text, references[0]) for source, text, references in rows]
+        directory.write_table(directory.prediction_table(split.name), table)
+        if not self.is_aligning:
+            return
+        vocabularies = run.source_vocabulary, run.target_vocabulary
+        lines = [
+            pharaoh_line(best[0], ids, text, *vocabularies, run.alignment_shift) if best else ""
+            for best, ids, text in zip(outputs.found, split.source_ids, split.sources, strict=True)
+        ]
+        directory.write_lines(directory.alignments(split.name), lines)
+
+    def _record(self, name: str, signatures: Scores, is_searched: bool = True) -> None:
+        """Notes how the results of a split came about."""
+        directory = self._run.directory
+        how = {
+            "at": provenance.now(),
+            "command": provenance.command_line(),
+            **({"search": plain(self._run.config.search)} if is_searched else {}),
+            **signatures,
+        }
+        directory.add_to_group("evaluations", **{name: how})
+
+
+def format_results(directory: RunDirectory, splits: Collection[str] | None = None) -> str:
+    """Returns the results of a run as a few lines for the screen.
+
+    Args:
+      directory: The run's.
+      splits: Of which splits; all if None.
+    """
+    lines = []
+    for split, metrics in (read_json(directory.results) or {}).items():
+        if splits is not None and split.partition(".")[0] not in splits:
+            continue
+        known = {name: metrics[name] for name in _SHOWN if metrics.get(name) is not None}
+        shown = [f"{name} {value:.2f}" for name, value in known.items()]
+        lines.append(f"{split:<11} {'  '.join(shown)}")
+    return "\n".join([*lines, f"Everything is in {directory.path}"])

@@ -1,0 +1,239 @@
+"""An evaluation with all that the command line may ask for: gold links, other runs, an aligner."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from attention_jax.analysis.alignment_table import format_alignment
+from attention_jax.analysis.comparison import (
+    compare_outputs,
+    describe_comparison,
+    format_comparison,
+    other_search,
+)
+from attention_jax.analysis.evaluate import Evaluation, Outputs, format_results
+from attention_jax.analysis.gold_links import GoldComparison, GoldFiles, compare_with_gold
+from attention_jax.analysis.heads import (
+    HeadReport,
+    analyse_heads,
+    check_heads,
+    read_heads,
+    write_heads,
+)
+from attention_jax.analysis.other_runs import OtherRun
+from attention_jax.analysis.reverse import reverse_run, reverse_split_name, reverse_task
+from attention_jax.data.tasks import TRANSLATION, Split, Task
+from attention_jax.errors import UserError
+from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.named_files import Moved
+from attention_jax.types import BidirectionalModel
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluationRequest:
+    """What is asked for; fields are named as their flags.
+
+    Attributes:
+      split: Names of splits; None for those of the run's config.
+      gold: Files of gold links.
+      alignment_threshold: Links from forced attention of at least this weight are scored too.
+      alignment_shift: The step after the one that writes a word whose attention links it: 1, 0, -1;
+        None for the one that the run was taught to align at, usually 0.
+      reverse: Directory of a run of the opposite direction, to join alignments with; a run of
+        both directions has its own.
+      against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
+      dropped_words: Whether an aligner looks for words that were left out.
+      heads: Whether every head is measured; the viewer shows what was found.
+    """
+
+    split: Sequence[str] | None = None
+    gold: GoldFiles = GoldFiles()
+    alignment_threshold: float | None = None
+    alignment_shift: int | None = None
+    reverse: str | None = None
+    against: Sequence[str] = ()
+    dropped_words: bool = False
+    heads: bool = False
+
+    def check(self, task: Task, default: Sequence[str]) -> list[Split]:
+        """Returns the splits, once the request is known to be possible.
+
+        Args:
+          task: The run's task.
+          default: Names of splits where none are asked for.
+
+        Raises:
+          UserError: If it is not.
+        """
+        names = list(dict.fromkeys(default if self.split is None else self.split))
+        unknown = [name for name in names if name not in task.splits]
+        if unknown or not names:
+            found = repr(unknown[0]) if unknown else "none"
+            raise UserError(f"--split: expected one of {', '.join(task.splits)}, found {found}")
+        self.gold.check()
+        for flag in ("reverse", "alignment_threshold", "alignment_shift"):
+            if getattr(self, flag) is not None and not self.gold.links:
+                raise UserError(f"--{flag}: expected --alignment beside it, found none")
+        if self.alignment_threshold is not None and not 0 <= self.alignment_threshold <= 1:
+            raise UserError(
+                f"--alignment_threshold: expected 0 to 1, found {self.alignment_threshold}"
+            )
+        if self.dropped_words and task.kind != TRANSLATION:
+            raise UserError(f"--dropped_words: expected translations, found a task of {task.kind}")
+        return [task.split(name) for name in names]
+
+
+FLAGS = tuple(field.name for field in dataclasses.fields(EvaluationRequest) if field.name != "gold")
+
+
+def evaluate_as_asked(
+    run: TrainedRun,
+    task: Task,
+    request: EvaluationRequest,
+    note: Callable[[str], None] = lambda line: None,
+) -> list[str]:
+    """Evaluates a run; everything that can be refused is refused before anything is written.
+
+    Args:
+      run: The run.
+      task: Its task.
+      request: What is asked for.
+      note: Called at once with what may be amiss.
+
+    Returns:
+      Comparisons with gold links and the other runs, and results of these splits, as lines for the
+      screen.
+
+    Raises:
+      UserError: If something that is asked for does not fit the run.
+    """
+    splits = request.check(task, run.config.evaluation.splits)
+    if not getattr(run.model, "reads_source", True):
+        return _measured(run, task, splits, request)
+    links = request.gold.read(splits, note)
+    opponents = [OtherRun.load("--against", place, _moved(run)) for place in request.against]
+    for split in splits:
+        for opponent in opponents:
+            opponent.same_split(split)
+    reverse = _reverse(run, task, request) if links else None
+    if request.heads:
+        check_heads(run, splits[0])
+    gold = None
+    if links:
+        gold = compare_with_gold(run, splits[0], links, reverse, request.alignment_shift)
+    evaluation, printed = Evaluation(run, task), []
+    rivals = [Evaluation(opponent.run, opponent.task) for opponent in opponents]
+    for split in splits:
+        outputs = evaluation.decode(split.name)
+        more = {} if gold is None else gold.scores(request.alignment_threshold)
+        printed += [format_alignment(split.name, more)] if more else []
+        if request.dropped_words:
+            from attention_jax.analysis.dropped_words import dropped_word_scores
+
+            compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
+            more |= dropped_word_scores(task.split("train"), split.sources, compared)
+        evaluation.write(outputs, more)
+        heads = _heads(run, split, gold) if request.heads else read_heads(run, split)
+        others = [rival.decode(split.name) for rival in rivals]
+        if opponents:
+            printed += _compare(run, opponents, task.kind, outputs, others)
+        if evaluation.is_aligning:
+            _view(run, outputs, gold, reverse, opponents, others, heads)
+    return [*printed, format_results(run.directory, [split.name for split in splits])]
+
+
+def _measured(
+    run: TrainedRun, task: Task, splits: Sequence[Split], request: EvaluationRequest
+) -> list[str]:
+    """Evaluates a model that reads no source: it has no outputs to compare or to draw."""
+    for flag in ("against", "reverse", "dropped_words"):
+        if getattr(request, flag):
+            raise UserError(f"--{flag}: expected a model that reads a source, found none")
+    if request.gold.links:
+        raise UserError("--alignment: expected a model that reads a source, found none")
+    saved = run.directory.read_config()
+    if saved is not None and run.config.search != from_config_dict(saved).search:
+        raise UserError(
+            "--search: expected no override for a model that reads no source, of which nothing is "
+            "searched, found one"
+        )
+    if request.heads:
+        check_heads(run, splits[0])
+    evaluation = Evaluation(run, task)
+    for split in splits:
+        evaluation.measure(split.name)
+        if request.heads:
+            _heads(run, split)
+    return [format_results(run.directory, [split.name for split in splits])]
+
+
+def _reverse(run: TrainedRun, task: Task, request: EvaluationRequest) -> OtherRun | None:
+    """Returns the run of the opposite direction: the one that is named, or the run's own half."""
+    if request.reverse:
+        return OtherRun.load("--reverse", request.reverse, _moved(run))
+    if not isinstance(run.model, BidirectionalModel):
+        return None
+    opposite = reverse_task(task)
+    splits = {name: opposite.split(reverse_split_name(name)) for name in task.splits}
+    opposite = dataclasses.replace(opposite, splits=splits)
+    return OtherRun("--reverse", str(run.directory.path), reverse_run(run), opposite)
+
+
+def _moved(run: TrainedRun) -> Moved:
+    """Returns which files the run was told to look for elsewhere than its config says."""
+    return Moved.between(from_config_dict(run.directory.read_config()), run.config)
+
+
+def _compare(
+    run: TrainedRun,
+    opponents: Sequence[OtherRun],
+    kind: str,
+    outputs: Outputs,
+    others: Sequence[Outputs],
+) -> list[str]:
+    split, lines, found = outputs.split, [], []
+    for opponent, its in zip(opponents, others, strict=True):
+        metrics = compare_outputs(kind, split, outputs.texts, its.texts)
+        found.append(describe_comparison(run, opponent.run, split, metrics))
+        lines.append(format_comparison(opponent.place, split.name, metrics))
+        lines += other_search(run, opponent.run)
+    run.directory.write_comparisons(split.name, found)
+    return lines
+
+
+def _heads(run: TrainedRun, split: Split, gold: GoldComparison | None = None) -> list[HeadReport]:
+    """Measures the heads of a run, writes what is found and shows those of self-attention."""
+    # Matplotlib takes a second to import, which no mistake should wait for.
+    from attention_jax.analysis.self_attention_views import write_self_attention_viewers
+
+    heads = analyse_heads(run, split, gold)
+    write_heads(run, split, heads)
+    write_self_attention_viewers(run.directory.path.name, run, split, heads)
+    return heads
+
+
+def _view(
+    run: TrainedRun,
+    outputs: Outputs,
+    gold: GoldComparison | None,
+    reverse: OtherRun | None,
+    opponents: Sequence[OtherRun],
+    others: Sequence[Outputs],
+    heads: Sequence[HeadReport],
+) -> None:
+    # Matplotlib takes a second to import, which no mistake should wait for.
+    from attention_jax.analysis.viewing import DecodedRun, distinct_names, write_run_viewer
+
+    runs = [run, *(opponent.run for opponent in opponents)]
+    names = distinct_names(*runs, *([] if reverse is None else [reverse.run]))
+    decoded = [
+        DecodedRun(name, its_run, its.split, its.found, its.readable)
+        for name, its_run, its in zip(names[: len(runs)], runs, [outputs, *others], strict=True)
+    ]
+    write_run_viewer(
+        decoded[0],
+        gold=gold,
+        reverse_name="" if reverse is None else names[-1],
+        against=decoded[1:],
+        heads=heads,
+    )

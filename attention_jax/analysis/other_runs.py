@@ -1,0 +1,100 @@
+"""Another run beside the one that is evaluated: an opponent, or one of the opposite direction."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from attention_jax.data.tasks import Split, Task
+from attention_jax.errors import UserError
+from attention_jax.runs.load import TrainedRun, load_run, task_of
+from attention_jax.runs.named_files import Moved
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherRun:
+    """A run and its task.
+
+    Attributes:
+      flag: How the command line names it, for messages.
+      place: Where it is, as the command line says it.
+      run: The run, which is only read.
+      task: Its task.
+    """
+
+    flag: str
+    place: str
+    run: TrainedRun
+    task: Task
+
+    @classmethod
+    def load(cls, flag: str, place: str, moved: Moved = Moved()) -> "OtherRun":
+        """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
+
+        Args:
+          flag: How the command line names it.
+          place: The directory, or the directory and the step.
+          moved: Files that the first run does not find where its config says, nor perhaps this one.
+
+        Raises:
+          UserError: As `load_run` and `task_of`, with the flag's name before it; or if the model
+            reads no source.
+        """
+        try:
+            path, _, step = place.rpartition("@")
+            is_step = bool(path) and step.isdecimal() and not pathlib.Path(place).is_dir()
+            step = int(step) if is_step else None
+            run = load_run(path if is_step else place, step=step, moved=moved)
+            if not getattr(run.model, "reads_source", True):
+                raise UserError(f"{place}: expected a model that reads a source, found none")
+            return cls(flag, place, run, task_of(run))
+        except UserError as error:
+            raise UserError(f"{flag}: {error}") from None
+
+    def same_split(self, split: Split) -> Split:
+        """Returns this run's split of the same name.
+
+        Raises:
+          UserError: If its sources or references are others.
+        """
+        other = self.task.split(split.name)
+        self._check("sources", split.name, split.sources, other.sources)
+        self._check("references", split.name, split.references, other.references)
+        return other
+
+    def opposite_split(self, split: Split) -> Split:
+        """Returns this run's split of the same name, its sources the targets of `split`.
+
+        Raises:
+          UserError: If that is not so, but for case.
+        """
+        other = self.task.split(split.name)
+        if _lower(other.sources) == _lower(split.sources):
+            raise UserError(
+                f"{self.flag}: expected a run of the opposite direction, found one of the same"
+            )
+        sides = ((split.targets, other.sources), (split.sources, other.targets))
+        for name, (expected, found) in zip(("sources", "targets"), sides, strict=True):
+            self._check(name, split.name, _lower(expected), _lower(found))
+        return other
+
+    def _check(self, what: str, split: str, expected: Sequence, found: Sequence) -> None:
+        if len(expected) != len(found):
+            raise UserError(
+                f"{self.flag}: expected {len(expected)} {what} in {split}, found {len(found)} in "
+                f"{self.run.directory.path}"
+            )
+        for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+            if one != other:
+                raise UserError(
+                    f"{self.flag}: expected the {what} {_brief(one)} in pair {number} of {split}, "
+                    f"found {_brief(other)} in {self.run.directory.path}"
+                )
+
+
+def _lower(texts: Iterable[str]) -> list[str]:
+    return [text.lower() for text in texts]
+
+
+def _brief(texts: str | Sequence[str]) -> str:
+    text = texts if isinstance(texts, str) else " | ".join(texts)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")

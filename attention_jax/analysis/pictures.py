@@ -1,0 +1,103 @@
+"""The pictures of a run: attention heat maps and learning curves."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from attention_jax.data.tasks import Split
+from attention_jax.data.text.vocabulary import tokens_in_text
+from attention_jax.decoding.searcher import Hypothesis
+from attention_jax.decoding.translate import Translation
+from attention_jax.errors import UserError
+from attention_jax.plotting.curves import learning_curves, read_metrics
+from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
+from attention_jax.runs.files import replacing
+from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.run_directory import RunDirectory
+
+_LONGEST_DRAWN = 40
+_MOST_DRAWN = 12
+_COLUMNS = 2
+
+
+def draw_attention(
+    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
+) -> None:
+    """Draws the attention of the first outputs and of the longest to `plots/`, as PNG and SVG.
+
+    Args:
+      run: Its config says how many.
+      split: The sources.
+      found: The outputs for each of them, best first.
+    """
+    number = run.config.evaluation.num_heat_maps
+    fitting = [
+        index
+        for index, best in enumerate(found)
+        if best and max(best[0].weights.shape) <= _LONGEST_DRAWN
+    ]
+    longest = sorted(fitting, key=lambda index: -found[index][0].weights.size)
+    chosen = list(dict.fromkeys([*fitting[: number // 2], *longest]))[:number]
+    maps = [
+        _heat_map(run, split.source_ids[index], found[index][0], split.sources[index])
+        for index in chosen
+    ]
+    if maps and run.directory.writes:
+        figure = _grid(maps)
+        for suffix in ("png", "svg"):
+            with run.directory.plot(f"attention.{split.name}.{suffix}") as path:
+                save_figure(figure, path)
+
+
+def draw_translations(
+    run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
+) -> str:
+    """Draws the attention of the first translations, as many as a page holds.
+
+    Args:
+      run: That translated.
+      translations: What it found.
+      path: Of a PNG, or of an SVG if it ends in `.svg`.
+
+    Returns:
+      A line that says what was drawn.
+
+    Raises:
+      UserError: If the file cannot be written.
+    """
+    drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
+    if not drawn:
+        return f"{path}: not drawn, for there is no line with an output"
+    maps = [_heat_map(run, one.source_ids, one.hypotheses[0], one.source) for one in drawn]
+    try:
+        with replacing(path) as temporary:
+            save_figure(_grid(maps), temporary)
+    except OSError as error:
+        raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
+    return f"{path}: the attention of the first lines"
+
+
+def draw_learning_curves(directory: RunDirectory) -> None:
+    """Draws `metrics.jsonl` as `plots/learning_curves.png`."""
+    if directory.writes and directory.metrics.exists():
+        figure = learning_curves(read_metrics(directory.metrics), directory.path.name)
+        with directory.plot("learning_curves.png") as path:
+            save_figure(figure, path)
+
+
+def _grid(maps: Sequence[HeatMap]) -> Figure:
+    return heat_map_grid(that_fit_a_page(maps, _COLUMNS), _COLUMNS)
+
+
+def _heat_map(
+    run: TrainedRun, source_ids: np.ndarray, hypothesis: Hypothesis, source: str
+) -> HeatMap:
+    return HeatMap(
+        np.asarray(hypothesis.weights, np.float64),
+        tokens_in_text(run.source_vocabulary, source_ids, source),
+        run.target_vocabulary.tokens(hypothesis.tokens),
+        source,
+    )

@@ -1,0 +1,147 @@
+"""The attention viewer of a run: one HTML file for each split, with a view for all that there is.
+
+A run by itself is shown token by token. Beside gold links or another run everything is shown
+between words and without EOS, which is what all of them share; then the references, written by
+force, are views too.
+"""
+
+from collections.abc import Sequence
+
+from attention_jax.analysis.gold_links import GoldComparison
+from attention_jax.analysis.heads import HeadReport
+from attention_jax.analysis.views import (
+    DecodedRun,
+    ForcedView,
+    Views,
+    output_tokens,
+    output_words,
+    references_name,
+)
+from attention_jax.data.text.vocabulary import tokens_in_text
+from attention_jax.decoding.word_units import SplitWords, forced_words, split_words
+from attention_jax.plotting.viewer import ViewerSentence, write_viewer
+from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.run_directory import writing
+
+MOST_SHOWN = 1000
+
+
+def write_run_viewer(
+    shown: DecodedRun,
+    *,
+    gold: GoldComparison | None = None,
+    reverse_name: str = "",
+    against: Sequence[DecodedRun] = (),
+    heads: Sequence[HeadReport] = (),
+) -> None:
+    """Writes `viewer.SPLIT.html` of a run: the pairs with gold links and the first of the others.
+
+    Args:
+      shown: The run, whose model has attention.
+      gold: Its references and their gold links.
+      reverse_name: What the run of the opposite direction in `gold` is called.
+      against: Other runs for the same sources; those without attention have no views.
+      heads: What was measured of the run's heads over the split, shown beside their views.
+    """
+    others = [one for one in against if "alignment" in one.run.model.provides]
+    runs = [shown, *others]
+    chosen = _chosen(runs, gold)
+    directory, split = shown.run.directory, shown.split
+    if not chosen or not directory.writes:
+        return
+    if gold is None and not others:
+        words, views = None, output_tokens(shown, chosen)
+    else:
+        words = split_words(split) if gold is None else gold.words
+        views = _between_words(runs, words, chosen, gold, reverse_name)
+    sentences = [_sentence(shown, index, words, gold) for index in chosen]
+    title = f"{shown.name}, {split.name}"
+    about = {
+        f"{name}, {head.name}": head.values
+        for head in heads
+        for name in (shown.name, references_name(shown.name))
+        if head.is_cross and f"{name}, {head.name}" in views
+    }
+    with writing(path := directory.viewer(split.name)):
+        write_viewer(path, title, sentences, views, about)
+
+
+def distinct_names(*runs: TrainedRun) -> list[str]:
+    """Returns the shortest ends of the runs' paths that differ, with steps where paths are equal.
+
+    What is equal even then is numbered.
+    """
+    paths = [_parts(run) for run in runs]
+    if len(set(paths)) < len(paths):
+        paths = [
+            (*parts[:-1], f"{parts[-1]}, step {run.step}")
+            for parts, run in zip(paths, runs, strict=True)
+        ]
+    for length in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(parts[-length:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{parts[-1]} ({number})" for number, parts in enumerate(paths, start=1)]
+
+
+def _parts(run: TrainedRun) -> tuple[str, ...]:
+    *folders, name = run.directory.path.parts
+    return (*folders, f"{name}, reverse" if run.is_reverse else name)
+
+
+def _chosen(runs: Sequence[DecodedRun], gold: GoldComparison | None) -> list[int]:
+    """Returns pairs of which every run has an output, at most `MOST_SHOWN`."""
+    usable = [i for i in range(len(runs[0].split)) if all(one.found[i] for one in runs)]
+    if gold is not None:
+        usable.sort(key=lambda index: index not in gold.links)
+    return sorted(usable[:MOST_SHOWN])
+
+
+def _between_words(
+    runs: Sequence[DecodedRun],
+    words: SplitWords,
+    chosen: Sequence[int],
+    gold: GoldComparison | None,
+    reverse_name: str,
+) -> Views:
+    """Returns the outputs of all runs, then their references."""
+    golds = {} if gold is None else gold.links
+    outputs, references = {}, {}
+    for number, one in enumerate(runs):
+        known = gold is not None and number == 0
+        if known:
+            attention = gold.forward
+        else:
+            attention = forced_words(one.run, one.split, words, one.run.alignment_shift)
+        forced = ForcedView.forward(references_name(one.name), attention, one.run.params)
+        outputs[one.name] = [
+            # So that outputs, too, can be sorted by how well the run aligns the pair.
+            output_words(one, words, index, forced[0].aer(index, golds))
+            for index in chosen
+        ]
+        references |= {view.name: view.attentions(chosen, golds) for view in forced}
+    if gold is not None and gold.reverse is not None:
+        view = ForcedView.reverse(f"{reverse_name}, reversed", gold.reverse)
+        references[view.name] = view.attentions(chosen, golds)
+    return {**outputs, **references}
+
+
+def _sentence(
+    shown: DecodedRun, index: int, words: SplitWords | None, gold: GoldComparison | None
+) -> ViewerSentence:
+    split = shown.split
+    links = None if gold is None else gold.links.get(index)
+    if words is None:
+        ids, text = split.source_ids[index], split.sources[index]
+        source, target = tokens_in_text(shown.run.source_vocabulary, ids, text), ()
+    else:
+        source, target = words.sources[index], words.targets[index]
+    return ViewerSentence(
+        source,
+        target,
+        str(index),
+        (split.references[index] or [""])[0],
+        sure=() if links is None else links.sure,
+        possible=() if links is None else links.possible,
+        text=split.sources[index],
+    )

@@ -1,0 +1,1 @@
+"""Decoding: a split or a text searched, forced decoding, and outputs turned into text."""

@@ -1,0 +1,155 @@
+"""Lines of text through a trained model."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.tasks import Split, is_lowercase, prepare_text, sources_only
+from attention_jax.data.text.vocabulary import tokens_in_text
+from attention_jax.decoding.alignments import pharaoh_line
+from attention_jax.decoding.output_text import OutputWriter
+from attention_jax.decoding.searcher import Hypothesis, Searcher
+from attention_jax.errors import ConfigError, DataError, UserError
+from attention_jax.runs.divergence import said_of
+from attention_jax.runs.load import TrainedRun
+from attention_jax.types import SpecialIds
+
+_SEPARATOR = " ||| "
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """A line and what was found for it.
+
+    Attributes:
+      source: The line as it was searched for.
+      source_ids: Its ids, ending in EOS.
+      hypotheses: The outputs, best first; none for an empty line.
+    """
+
+    source: str
+    source_ids: np.ndarray
+    hypotheses: Sequence[Hypothesis]
+
+
+class Translator:
+    """Translates with a run."""
+
+    def __init__(self, run: TrainedRun, *, nbest: int = 0):
+        """Compiles nothing yet.
+
+        Args:
+          run: A trained run; its config says how to search.
+          nbest: Outputs of each line; 0 for the best alone, without its scores.
+
+        Raises:
+          ConfigError: If the search cannot return as many outputs, or does not fit the model or
+            its vocabularies.
+          DataError: If the dictionary of unknown words cannot be read.
+        """
+        search = run.config.search
+        if search.method == "beam" and nbest > search.beam_size:
+            raise ConfigError(
+                f"--nbest: expected at most search.beam_size ({search.beam_size}), found {nbest}; "
+                f"--search.beam_size={nbest} gives as many"
+            )
+        if search.method == "greedy" and nbest > 1:
+            raise ConfigError(f"--nbest: expected at most 1 with greedy search, found {nbest}")
+        if nbest:
+            search = dataclasses.replace(search, num_hypotheses=nbest)
+        self._run = run
+        self._nbest = nbest
+        self._decode = Searcher(run.model, search, seed=run.config.seed)
+        self._text_of = OutputWriter(
+            search, run.source_vocabulary, run.target_vocabulary,
+            run.alignment_shift, is_lowercase(run.config.data),
+        )  # fmt: skip
+
+    def translate(self, lines: Sequence[str]) -> list[Translation]:
+        """Translates lines, in their order; a blank line gives no output.
+
+        With a model that reads no source, each line is the beginning of an output, also a blank
+        one.
+
+        Raises:
+          DataError: If a line is too long, or is no beginning, before any is translated.
+          DivergenceError: If the model's numbers are not finite.
+        """
+        for number, line in enumerate(lines, start=1):
+            if len(line) > MAX_LINE_CHARACTERS:
+                raise DataError(
+                    f"input line {number}: expected at most {MAX_LINE_CHARACTERS} characters, "
+                    f"found {len(line)}"
+                )
+        run = self._run
+        reads_source = getattr(run.model, "reads_source", True)
+        is_source = reads_source and not run.is_reverse
+        texts = [prepare_text(line, run.config.data, is_source=is_source) for line in lines]
+        full = [number for number, text in enumerate(texts) if text.strip() or not reads_source]
+        vocabulary = run.source_vocabulary if reads_source else run.target_vocabulary
+        split = sources_only([texts[number] for number in full], vocabulary, run.target_vocabulary)
+        if not reads_source:
+            self._check_beginnings(split)
+        with said_of(run.place):
+            found = self._decode(run.params, split, run.config.data) if full else []
+        nothing = np.zeros(0, np.int32)
+        translations = [Translation(text, nothing, ()) for text in texts]
+        for number, ids, hypotheses in zip(full, split.source_ids, found, strict=True):
+            translations[number] = Translation(texts[number], ids, hypotheses)
+        return translations
+
+    def _check_beginnings(self, split: Split) -> None:
+        """Raises `DataError` if an output cannot begin like a line, all of which are here."""
+        for number, ids in enumerate(split.source_ids, start=1):
+            room = self._run.config.search.longest(len(ids))
+            if room < len(ids):
+                raise DataError(
+                    f"input line {number}: expected at most {room} tokens with its end, by "
+                    f"search.max_length_factor and search.max_length_constant, found {len(ids)}"
+                )
+            if SpecialIds.UNK in ids:
+                tokens = tokens_in_text(split.source_vocabulary, ids, split.sources[number - 1])
+                unknown = tokens[list(ids).index(SpecialIds.UNK)]
+                raise DataError(
+                    f"input line {number}: expected words of the vocabulary, found {unknown!r}"
+                )
+
+    def format(
+        self, translations: Sequence[Translation], *, alignments: bool = False
+    ) -> Iterator[str]:
+        """Yields the lines to print.
+
+        Args:
+          translations: What `translate` returned.
+          alignments: Whether each line ends in its alignment.
+
+        Raises:
+          UserError: If alignments are asked of a model without attention to the source.
+        """
+        check_aligning(self._run, *(["alignments"] if alignments else []))
+        for number, translation in enumerate(translations):
+            hypotheses = translation.hypotheses[: max(self._nbest, 1)]
+            if not hypotheses and not self._nbest:
+                yield ""
+            for hypothesis in hypotheses:
+                fields = [self._text_of(hypothesis, translation.source)]
+                if self._nbest:
+                    scores = f"{hypothesis.log_prob:.4f} {hypothesis.score:.4f}"
+                    fields = [str(number), *fields, scores]
+                if alignments:
+                    fields.append(self._alignment(translation, hypothesis))
+                yield _SEPARATOR.join(fields)
+
+    def _alignment(self, translation: Translation, hypothesis: Hypothesis) -> str:
+        run = self._run
+        vocabularies = run.source_vocabulary, run.target_vocabulary
+        source = translation.source_ids, translation.source
+        return pharaoh_line(hypothesis, *source, *vocabularies, run.alignment_shift)
+
+
+def check_aligning(run: TrainedRun, *flags: str) -> None:
+    """Raises `UserError`, naming the first flag, if a run's model does not attend to its source."""
+    if flags and "alignment" not in run.model.provides:
+        raise UserError(f"--{flags[0]}: expected a model that attends to its source, found none")

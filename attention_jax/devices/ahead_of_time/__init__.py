@@ -1,0 +1,1 @@
+"""Ahead-of-time compilation: what a training step takes on devices that are not at hand."""

@@ -1,0 +1,72 @@
+"""The devices as a mesh, and the placements that depend on nothing else."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.experimental import multihost_utils
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from attention_jax.devices.config import AXES, REST
+from attention_jax.errors import ConfigError
+
+BATCH_AXES = ("data", "fsdp")
+
+
+def make_mesh(
+    devices: Sequence[jax.Device] | None = None, *, data: int = REST, fsdp: int = 1, tensor: int = 1
+) -> Mesh:
+    """Arranges devices along the axes `data`, `fsdp` and `tensor`, neighbours beside each other.
+
+    Args:
+      devices: All of every process if None.
+      data: Devices along the axis; -1, for one of the three, takes what the others leave.
+      fsdp: As `data`.
+      tensor: As `data`.
+
+    Raises:
+      ConfigError: If the sizes do not multiply to the number of devices.
+    """
+    devices = jax.devices() if devices is None else devices
+    sizes = mesh_sizes(len(devices), (data, fsdp, tensor))
+    types = (AxisType.Auto,) * len(AXES)  # the default would have models name every placement
+    return jax.make_mesh(sizes, AXES, devices=devices, axis_types=types)
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """Returns the placement of a copy on every device."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def batch_sharding(mesh: Mesh) -> NamedSharding:
+    """Returns the placement of arrays whose leading axis is the batch."""
+    return NamedSharding(mesh, PartitionSpec(BATCH_AXES))
+
+
+def fetch(tree: Any) -> Any:
+    """Returns the arrays of a tree on the host, whole on every process, wherever they lie."""
+    if jax.process_count() == 1:
+        return jax.device_get(tree)
+    return multihost_utils.process_allgather(tree, tiled=True)
+
+
+def mesh_sizes(number: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the sizes of the axes for a number of devices, -1 replaced by the rest.
+
+    Raises:
+      ConfigError: If they do not multiply to the number.
+    """
+    known = math.prod(size for size in sizes if size != REST)
+    words = " x ".join(
+        f"{axis} {'rest' if size == REST else size}" for axis, size in zip(AXES, sizes, strict=True)
+    )
+    if REST in sizes and number % known == 0:
+        return tuple(number // known if size == REST else size for size in sizes)
+    if known != number:
+        expected = "divide" if REST in sizes else "multiply to"
+        raise ConfigError(
+            f"config.sharding: expected sizes that {expected} the number of devices ({number}), "
+            f"found {words}"
+        )
+    return sizes

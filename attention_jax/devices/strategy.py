@@ -1,0 +1,95 @@
+"""What the training loop asks of a strategy, and how the one that a config names is built.
+
+A strategy is the file of its name in this package; `config.py` lists the names.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from attention_jax.devices.config import AXES, ShardingConfig
+from attention_jax.devices.mesh import make_mesh
+from attention_jax.errors import ConfigError
+from attention_jax.updates.gradient_exchange import GradientExchange
+from attention_jax.updates.state import TrainState
+from attention_jax.updates.step import EvalStep, TrainStep
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A way to compute on several devices what one would compute.
+
+    A state is the same pytree of global arrays with every strategy, so that checkpoints do not
+    depend on it.
+
+    Attributes:
+      name: As in `config.sharding.strategy`.
+      mesh: The devices.
+    """
+
+    name: str
+    mesh: Mesh
+
+    def shardings(self, shapes: TrainState) -> TrainState:
+        """Returns the placement of every leaf of a state, given its `jax.eval_shape`.
+
+        Raises:
+          ConfigError: If the config's rules do not fit the parameters.
+        """
+        ...
+
+    def exchange(self, shardings: TrainState) -> GradientExchange:
+        """Returns what steps are to be made with."""
+        ...
+
+    def place(self, batch: Mapping[str, np.ndarray], parts: int = 1) -> dict[str, Any]:
+        """Sends the rows of this process to its devices, filled up so that these share evenly.
+
+        Args:
+          batch: Rows of this process; see `process_share`.
+          parts: Parts into which a device splits its rows to save memory.
+        """
+        ...
+
+    def compile_train_step(self, train_step: TrainStep, shardings: TrainState) -> TrainStep:
+        """Compiles a train step for placed batches; the state that it is given is used up.
+
+        Args:
+          train_step: From `make_train_step`, with this strategy's exchange.
+          shardings: Placement of the state.
+        """
+        ...
+
+    def compile_eval_step(self, eval_step: EvalStep, shardings: TrainState) -> EvalStep:
+        """Compiles an evaluation step for placed batches, made with this strategy's exchange."""
+        ...
+
+
+def build_strategy(config: ShardingConfig, devices: Sequence[jax.Device] | None = None) -> Strategy:
+    """Builds the strategy that a config names.
+
+    Args:
+      config: Of the run.
+      devices: All of every process if None.
+
+    Raises:
+      ConfigError: If its mesh does not fit the devices.
+    """
+    module = importlib.import_module(f"{__package__}.{config.strategy}")
+    sizes = {axis: getattr(config, axis) for axis in AXES}
+    return module.build(make_mesh(devices, **sizes), config.rules)
+
+
+def build_strategy_here(config: ShardingConfig) -> Strategy:
+    """Builds the strategy of a config, or where that does not fit these devices, a plain one.
+
+    For what is done with a trained model, on a machine other than that of its training perhaps.
+    """
+    try:
+        return build_strategy(config)
+    except ConfigError:
+        return build_strategy(ShardingConfig())

@@ -1,0 +1,473 @@
+"""Checkpoints: saved in the background, verified when read, and never half there.
+
+A step holds the training state, the position in the data, the resolved config, and the host's
+own state (best metric, patience). Orbax writes and deletes the steps; a manifest of checksums
+is added once a step is committed and verified before it is restored. A damaged step is reported
+in one line, set aside, and the newest good one before it is taken. An interim step, which only an
+interruption asked for, is kept while it is the newest: it takes no other one's place.
+"""
+
+import contextlib
+import dataclasses
+import math
+import pathlib
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from attention_jax.devices import processes
+from attention_jax.errors import CheckpointError
+from attention_jax.json_files import mismatch
+from attention_jax.paths import plainly_named
+from attention_jax.runs.checkpoints import manifest, retention
+from attention_jax.runs.checkpoints.save_cost import SaveCost
+
+_COMMITTED = "commit_success.txt"
+_INTERIM = "interim.txt"
+_BESIDE = "beside those that count\n"
+_TIMES = "_CHECKPOINT_METADATA"  # changed once more while a step is committed; never read
+_ITEMS = ("state", "data", "config", "host")
+_ASIDE = ".damaged"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What one step of a run holds.
+
+    Attributes:
+      step: Number of updates made.
+      state: The training state, a pytree like the one that was asked for.
+      data: Position of the data iterator, plain JSON.
+      config: Of the run that saved it, plain JSON.
+      host: The trainer's own state, plain JSON.
+    """
+
+    step: int
+    state: Any
+    data: Mapping[str, Any]
+    config: Mapping[str, Any]
+    host: Mapping[str, Any]
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+class Checkpointer:
+    """Saves and restores the checkpoints of one run.
+
+    Attributes:
+      cost: How long saving has held up training so far.
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        *,
+        keep_latest: int = 2,
+        keep_best: int = 1,
+        mode: str = "min",
+        read_only: bool = False,
+        report: Callable[[str], None] = _report,
+    ):
+        """Opens a directory of checkpoints; nothing is touched before the first save.
+
+        Args:
+          directory: Holds one folder per step.
+          keep_latest: Number of newest steps to keep, beside an interim one.
+          keep_best: Number of steps with the best validation metric to keep.
+          mode: Whether the best metric is the "min" or the "max".
+          read_only: Whether damaged steps stay where they are.
+          report: Called with one line when a checkpoint is found damaged.
+        """
+        self.directory = pathlib.Path(directory).absolute()
+        self._keep_latest = keep_latest
+        self._keep_best = keep_best
+        self._mode = mode
+        self._read_only = read_only
+        self._report = report
+        self._manager: ocp.CheckpointManager | None = None
+        self._plain_name = contextlib.ExitStack()
+        self._saving: int | None = None
+        self._interim: set[int] = set()
+        self.cost = SaveCost()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def steps(self) -> list[int]:
+        """Returns the steps whose saving was completed, damaged or not, oldest first."""
+        return [step for step in self._folders() if self._path(step, _COMMITTED).exists()]
+
+    def counting_steps(self) -> list[int]:
+        """Returns the steps whose saving was completed but for the interim ones, oldest first."""
+        interim = self._interim_steps()
+        return [step for step in self.steps() if step not in interim]
+
+    def save(
+        self,
+        step: int,
+        state: Any,
+        *,
+        data: Mapping[str, Any],
+        config: Mapping[str, Any],
+        host: Mapping[str, Any],
+        metric: float | None = None,
+        interim: bool = False,
+    ) -> None:
+        """Copies a step off the device and starts writing it.
+
+        Args:
+          step: Number of updates made.
+          state: The training state, a pytree of arrays.
+          data: Position of the data iterator, plain JSON.
+          config: The resolved config, plain JSON.
+          host: The trainer's own state, plain JSON.
+          metric: Validation metric of this step, if it has one; decides which steps are best.
+          interim: Whether it is beside the others: one that only an interruption asked for, or, of
+            a run that averages its newest, one that only validated best. So is the end of a
+            training that goes on; see `make_interim`.
+
+        Raises:
+          CheckpointError: If this or the previous save failed.
+        """
+        started = time.monotonic()
+        self.wait()
+        failure = f"checkpoint step {step} in {self.directory} could not be saved"
+        manager = self._open_for_writing(failure)
+        with _one_line(failure):
+            (self._interim.add if interim else self._interim.discard)(step)
+            manager.save(
+                step,
+                args=ocp.args.Composite(
+                    state=ocp.args.StandardSave(_by_name(state)),
+                    data=ocp.args.JsonSave(dict(data)),
+                    config=ocp.args.JsonSave(dict(config)),
+                    host=ocp.args.JsonSave(dict(host)),
+                ),
+                metrics=None if metric is None or not math.isfinite(metric) else {"metric": metric},
+                force=True,
+            )
+        self._saving = step
+        self.cost.add(time.monotonic() - started)
+
+    def make_interim(self, step: int) -> None:
+        """Counts a step that was just restored as an interim one from now on; see `save`."""
+        if processes.is_first() and not self._read_only:
+            with _one_line(f"checkpoint step {step} in {self.directory} could not be marked"):
+                self._path(step, _INTERIM).write_text(_BESIDE)
+                manifest.add_to_manifest(self._path(step), _INTERIM)
+
+    def wait(self) -> None:
+        """Waits for the save under way and checks that it arrived.
+
+        Raises:
+          CheckpointError: If it failed.
+        """
+        if self._manager is None or self._saving is None:
+            return
+        with processes.agreed():
+            with _one_line(self._failure()):
+                self._manager.wait_until_finished()
+                self._manager.check_for_errors()
+            if processes.is_first() and not self._path(self._saving, manifest.NAME).exists():
+                free = shutil.disk_usage(self.directory).free / 1e6
+                raise CheckpointError(
+                    f"{self._failure()}: its files are not there; the disk has {free:.1f} MB left"
+                )
+        self._saving = None
+
+    def restore(
+        self, like: Any, step: int | None = None, *, exact: bool = False
+    ) -> Checkpoint | None:
+        """Restores a step, or the newest good one before it.
+
+        Args:
+          like: Pytree of `jax.ShapeDtypeStruct` with shardings, as the state is wanted.
+          step: The step; the newest if None.
+          exact: Whether no other step will do.
+
+        Returns:
+          The checkpoint, or None if there is none.
+
+        Raises:
+          CheckpointError: If there are checkpoints but no good one, or they are of another model.
+        """
+        self.wait()
+        steps, aside = processes.from_first(lambda: (self.steps(), self._aside()))
+        candidates = [
+            s for s in reversed(steps) if s == step or not exact and (step is None or s < step)
+        ]
+        self._mention_unfinished(newer_than=candidates[0] if candidates else -1)
+        damage = ""
+        for candidate in candidates:
+            found = self._attempt(candidate, like)
+            if isinstance(found, Checkpoint):
+                return found
+            message = f"checkpoint step {candidate} in {self.directory} is damaged: {found}"
+            damage = damage or message
+            if processes.is_first():
+                if candidate != candidates[-1]:
+                    self._report(f"warning: {message}; an older one is taken")
+                if self._manager is None and not self._read_only:
+                    self._set_aside(candidate)
+        if candidates:
+            raise CheckpointError(damage if exact else f"{damage}; there is no good one before it")
+        if aside:
+            raise CheckpointError(
+                f"{self.directory} holds damaged checkpoints only, {', '.join(aside)}; "
+                "remove the directory to start from the beginning"
+            )
+        if step is not None:
+            before = "" if exact else " or before"
+            raise CheckpointError(f"{self.directory} has no checkpoint of step {step}{before}")
+        return None
+
+    def restore_each(self, like: Any, newest: int) -> Iterator[Checkpoint]:
+        """Yields every good checkpoint but the interim ones, newest first.
+
+        Args:
+          like: As for `restore`.
+          newest: The step to begin with.
+
+        Raises:
+          CheckpointError: If they are of another model.
+        """
+        for step in reversed(processes.from_first(self.counting_steps)):
+            if step > newest:
+                continue
+            found = self._attempt(step, like)
+            if isinstance(found, Checkpoint):
+                yield found
+            elif processes.is_first():
+                self._report(
+                    f"warning: checkpoint step {step} in {self.directory} is damaged: {found}; "
+                    "it is left out"
+                )
+
+    def close(self) -> None:
+        """Waits for the save under way, checks it, and stops the background threads."""
+        try:
+            self.wait()
+        finally:
+            if self._manager is not None:
+                with contextlib.suppress(Exception):
+                    self._manager.close()
+                self._manager = None
+            self._plain_name.close()
+
+    def _folders(self) -> list[int]:
+        if not self.directory.is_dir():
+            return []
+        names = [path.name for path in self.directory.iterdir() if path.is_dir()]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _path(self, step: int, *names: str) -> pathlib.Path:
+        return self.directory.joinpath(str(step), *names)
+
+    def _failure(self) -> str:
+        return f"checkpoint step {self._saving} in {self.directory} could not be saved"
+
+    def _interim_steps(self) -> set[int]:
+        return {step for step in self.steps() if self._path(step, _INTERIM).exists()}
+
+    def _aside(self) -> list[str]:
+        return sorted(path.name for path in self.directory.glob(f"*{_ASIDE}"))
+
+    def _open_for_writing(self, failure: str) -> ocp.CheckpointManager:
+        if self._manager is not None:
+            return self._manager
+
+        def prepare() -> set[int]:
+            with _one_line(failure):
+                self.directory.mkdir(parents=True, exist_ok=True)
+                for step in set(self._folders()) - set(self.steps()):
+                    shutil.rmtree(self._path(step))  # left by a process killed while it saved
+                return self._interim_steps()
+
+        self._interim = processes.from_first(prepare)
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=retention.keep(
+                self._keep_latest,
+                self._keep_best,
+                self._mode,
+                counts=lambda step: step not in self._interim,
+            ),
+            # Without it metrics are not stored, and lost on resuming to what keeps the best.
+            best_fn=retention.metric,
+            best_mode=self._mode,
+            # The default counts an empty directory as the latest step.
+            atomicity_options=ocp.options.AtomicityOptions(
+                mode=ocp.options.AtomicityMode.COMMIT_FILE
+            ),
+            cleanup_tmp_directories=True,
+            async_options=ocp.AsyncOptions(post_finalization_callback=self._write_manifest),
+        )
+        with _one_line(failure):
+            plain = self._plain_name.enter_context(plainly_named(self.directory))
+            self._manager = ocp.CheckpointManager(plain, options=options)
+        return self._manager
+
+    def _write_manifest(self) -> None:
+        """Runs in the background when a step's files are written, just before it is committed."""
+        if processes.is_first():
+            for step in set(self._folders()) - set(self.steps()):
+                if step in self._interim:
+                    self._path(step, _INTERIM).write_text(_BESIDE)
+                manifest.write_manifest(self._path(step), except_for=(_TIMES,))
+
+    def _mention_unfinished(self, newer_than: int) -> None:
+        for step in self._folders():
+            if step > newer_than and step not in self.steps() and processes.is_first():
+                self._report(
+                    f"warning: checkpoint step {step} in {self.directory} is passed over: "
+                    f"it has no {_COMMITTED}, so its saving was interrupted"
+                )
+
+    def _attempt(self, step: int, like: Any) -> Checkpoint | str:
+        """Returns a checkpoint, or what is wrong with it: one or the other on all processes."""
+        damage = processes.from_first(lambda: self._damage(step))
+        if damage is not None:
+            return damage
+        found: Checkpoint | str
+        try:
+            found = self._load(step, like)
+        except _Unreadable as error:
+            found = str(error)
+        reasons = processes.gather(found if isinstance(found, str) else None)
+        return next(filter(None, reasons), found)
+
+    def _damage(self, step: int) -> str | None:
+        """Returns what the manifest says is wrong with a step."""
+        try:
+            return manifest.find_damage(self._path(step))
+        except FileNotFoundError:
+            missing = [name for name in _ITEMS if not self._path(step, name).is_dir()]
+            if missing:
+                raise CheckpointError(
+                    f"{self._path(step)} is not a checkpoint of this program: "
+                    f"it has no {missing[0]!r}"
+                ) from None
+            return f"{manifest.NAME} is missing"
+
+    def _set_aside(self, step: int) -> None:
+        """Renames a damaged step, so that it can be looked at and the step be saved again."""
+        aside = self.directory / f"{step}{_ASIDE}"
+        with contextlib.suppress(OSError):  # in a directory we may only read
+            shutil.rmtree(aside, ignore_errors=True)
+            self._path(step).rename(aside)
+
+    def _load(self, step: int, like: Any) -> Checkpoint:
+        names = _by_name(like)
+        with (
+            plainly_named(self._path(step)) as path,
+            ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader,
+        ):
+            try:
+                saved = ocp.StandardCheckpointHandler().metadata(path / "state").tree
+            except Exception as error:
+                raise _Unreadable(_first_line(error)) from None
+            _compare(step, expected=names, found=saved)
+            try:
+                restored = reader.restore(
+                    path,
+                    args=ocp.args.Composite(
+                        state=ocp.args.StandardRestore(names),
+                        data=ocp.args.JsonRestore(),
+                        config=ocp.args.JsonRestore(),
+                        host=ocp.args.JsonRestore(),
+                    ),
+                )
+            except Exception as error:
+                raise _Unreadable(_first_line(error)) from None
+        for name in _ITEMS[1:]:
+            if problem := mismatch(restored[name], {}):
+                raise _Unreadable(f"{name}: {problem}")
+        leaves = _flat(restored["state"])
+        paths, structure = jax.tree_util.tree_flatten_with_path(like)
+        state = jax.tree.unflatten(structure, [leaves[_name(path)] for path, _ in paths])
+        return Checkpoint(step, state, *(restored[name] for name in _ITEMS[1:]))
+
+
+class _Unreadable(Exception):
+    """A step passed the checksums, or has none, and still could not be read."""
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def _one_line(message: str) -> Iterator[None]:
+    """Turns any error of the storage library, often 60 lines long, into one line."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{message}: {_first_line(error)}") from None
+
+
+def _name(path: tuple[Any, ...]) -> tuple[str, ...]:
+    """Names a leaf by attributes, keys and positions: ("params", "encoder", "kernel")."""
+    return tuple(
+        str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path
+    )
+
+
+def _by_name(tree: Any) -> dict[str, Any]:
+    """Turns any pytree into nested dicts, so that files and messages show plain names."""
+    nested: dict[str, Any] = {}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        *groups, last = _name(path)
+        group = nested
+        for name in groups:
+            group = group.setdefault(name, {})
+        group[last] = leaf
+    return nested
+
+
+def _flat(tree: Any) -> dict[tuple[str, ...], Any]:
+    return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+
+
+def _compare(step: int, *, expected: Any, found: Any) -> None:
+    """Raises CheckpointError for the first array whose name, shape or type differs."""
+    expected, found = _flat(expected), _flat(found)
+    paths = expected.keys() | found.keys()
+    for path in sorted(paths, key=lambda path: (path[0] != "params", path)):
+        words = []
+        for arrays, key_data in ((found, False), (expected, True)):
+            array = arrays.get(path)
+            if array is not None and key_data and jax.dtypes.issubdtype(
+                array.dtype, jax.dtypes.prng_key
+            ):
+                array = jax.eval_shape(jax.random.key_data, array)
+            words.append("absent" if array is None else _describe(array))
+        if words[0] != words[1]:
+            raise CheckpointError(
+                f"checkpoint step {step} is of another {_difference(*words)}: "
+                f"{'/'.join(path)} is {words[0]} in the checkpoint, {words[1]} by the config"
+            )
+
+
+def _difference(found: str, expected: str) -> str:
+    """Says what two descriptions of the same array differ in."""
+    (found, *shape), (expected, *other) = found.split("["), expected.split("[")
+    if {found, expected} == {"float32", "float64"} and shape == other:
+        return "precision, which JAX_ENABLE_X64 chooses"
+    return "model, vocabulary or optimizer"
+
+
+def _describe(array: Any) -> str:
+    return f"{np.dtype(array.dtype)}[{','.join(map(str, array.shape))}]"

@@ -1,0 +1,355 @@
+"""The config of an experiment: everything that decides what a run computes, as frozen dataclasses.
+
+A file in `configs/` returns a ConfigDict; `from_config_dict` checks it and turns it into an
+`ExperimentConfig`, whose plain form is a run's `config.json`.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ml_collections import ConfigDict, config_dict
+
+from attention_jax import models
+from attention_jax.configuration import plain, setting, typed
+from attention_jax.data.config import AlignmentConfig, data_config_class
+from attention_jax.devices.config import ShardingConfig
+from attention_jax.errors import ConfigError
+from attention_jax.objectives import Objective, build_objective
+from attention_jax.runs.writers import writer_names
+from attention_jax.search.config import SearchConfig
+from attention_jax.updates import averaging as averages
+from attention_jax.updates import optimizers, schedules
+from attention_jax.updates.averaging import Averaging, CheckpointAverage, NoAveraging
+from attention_jax.updates.freezing import Freezing
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """How long to train, what to watch and what to keep.
+
+    Attributes:
+      num_steps: Length of training in updates; this or `num_epochs` must be set.
+      num_epochs: Length of training in passes over the data; with both, the shorter one counts.
+      initial_weights: A safetensors file of parameters to start from, as `launch.weights` writes
+        it; empty to draw them.
+      accumulate_steps: Parts into which a batch is split to save memory. Filler rows make the
+        parts equally large, whatever the batch size.
+      averaging: Which parameters are evaluated: those of the best step, or an average.
+      freezing: Which parameters keep their values for a while.
+      log_every_steps: Distance of the lines in `metrics.jsonl` and on the screen.
+      evaluate_every_steps: Distance of validations; 0 validates at the end only.
+      checkpoint_every_steps: Distance of checkpoints. A step that validates best is saved too, and
+        so is the last one; 0 saves no others.
+      keep_latest: Newest checkpoints to keep; with averaging `checkpoints`, of those that are
+        averaged.
+      keep_best: Checkpoints with the best metric to keep.
+      metric: Validation metric that decides which checkpoint is best, and when to stop. Steps
+        count once every objective is switched on and no part is to be frozen or released any more.
+        With averaging `checkpoints`, the best one is kept but not evaluated.
+      mode: Whether a good metric is low (`min`) or high (`max`, as for BLEU).
+      patience: Validations without improvement after which training stops; 0 never stops early,
+        and is the only choice with averaging `checkpoints`.
+      max_gradient_ratio: An update is skipped where the norm of its gradient is more than so many
+        times the median of the last 64; 0 skips none.
+      max_consecutive_nonfinite: Updates skipped one after another, for a gradient that is not
+        finite or stands out, that stop training.
+      writers: Where metrics go besides `metrics.jsonl`: files of the package `writers`.
+    """
+
+    num_steps: int | None = setting(None, at_least=1)
+    num_epochs: float | None = setting(None, above=0.0)
+    initial_weights: str = setting("", is_file=True)
+    accumulate_steps: int = setting(1, at_least=1)
+    averaging: Averaging = setting(NoAveraging(), named=averages.lookup)
+    freezing: Freezing = setting(Freezing())
+    log_every_steps: int = setting(50, at_least=1)
+    evaluate_every_steps: int = setting(500, at_least=0)
+    checkpoint_every_steps: int = setting(500, at_least=0)
+    keep_latest: int = setting(2, at_least=1)
+    keep_best: int = setting(1, at_least=1)
+    metric: str = setting("nll")
+    mode: str = setting("min", choices=("min", "max"))
+    patience: int = setting(0, at_least=0)
+    max_gradient_ratio: float = setting(0.0, at_least=0.0)
+    max_consecutive_nonfinite: int = setting(10, at_least=1)
+    writers: tuple[str, ...] = setting((), choices=writer_names())
+
+    def __post_init__(self):
+        if self.num_steps is None and self.num_epochs is None:
+            raise ValueError("num_steps: expected this or num_epochs to be set, found neither")
+        if self.patience and not self.evaluate_every_steps:
+            raise ValueError(
+                f"patience: expected 0 where evaluate_every_steps is 0, found {self.patience}"
+            )
+        if self.patience and isinstance(self.averaging, CheckpointAverage):
+            raise ValueError(
+                "patience: expected 0 where averaging.name is 'checkpoints', since the newest "
+                f"checkpoints are averaged and not those around the best, found {self.patience}"
+            )
+        if 0.0 < self.max_gradient_ratio <= 1.0:
+            raise ValueError(
+                "max_gradient_ratio: expected more than 1, or 0 to skip no update, found "
+                f"{self.max_gradient_ratio}"
+            )
+        if len(set(self.writers)) < len(self.writers):
+            raise ValueError(f"writers: expected every one once, found {self.writers}")
+        count = getattr(self.averaging, "count", 1)
+        if self.keep_latest < count:
+            raise ValueError(
+                f"keep_latest: expected at least averaging.count ({count}), "
+                f"found {self.keep_latest}"
+            )
+
+    def lengths(self, steps_per_epoch: int) -> dict[str, int]:
+        """Returns the lengths of training in updates that are set, by their fields."""
+        lengths = {} if self.num_steps is None else {"num_steps": self.num_steps}
+        if self.num_epochs is not None:
+            lengths["num_epochs"] = max(1, round(self.num_epochs * steps_per_epoch))
+        return lengths
+
+    def total_steps(self, steps_per_epoch: int) -> int:
+        """Returns the length of training in updates."""
+        return min(self.lengths(steps_per_epoch).values())
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+    """What is decoded and drawn, while training and after it.
+
+    Attributes:
+      splits: Splits that are evaluated after training.
+      num_validation_examples: Validation examples decoded at each validation, which makes error
+        rates or BLEU available to `training.metric`; 0 measures the loss only, -1 decodes all.
+      num_heat_maps: Attention maps drawn for each split.
+    """
+
+    splits: tuple[str, ...] = setting(("validation", "test"))
+    num_validation_examples: int = setting(0, at_least=-1)
+    num_heat_maps: int = setting(4, at_least=0)
+
+    def __post_init__(self):
+        known = ("train", "validation", "test")
+        for index, split in enumerate(self.splits):
+            if split not in known:
+                raise ValueError(
+                    f"splits[{index}]: expected one of {', '.join(known)}, found {split!r}"
+                )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExperimentConfig:
+    """A whole experiment.
+
+    Attributes:
+      data: Task, vocabulary and batches.
+      model: The network.
+      objectives: Terms of the loss by their names.
+      optimizer: The update rule.
+      schedule: The learning rate over time.
+      training: Length, validation, checkpoints.
+      sharding: How training is spread over devices.
+      search: How outputs are searched for.
+      evaluation: What is decoded and drawn.
+      seed: Root of all randomness.
+    """
+
+    data: Any = setting(named=data_config_class)
+    model: Any = setting(named=models.MODELS.config)
+    objectives: Mapping[str, Any] = setting({"nll": {}})
+    optimizer: Any = setting(optimizers.Adam(), named=optimizers.lookup)
+    schedule: Any = setting(schedules.Constant(), named=schedules.lookup)
+    training: TrainingConfig = setting()
+    sharding: ShardingConfig = setting(ShardingConfig())
+    search: SearchConfig = setting(SearchConfig())
+    evaluation: EvaluationConfig = setting(EvaluationConfig())
+    seed: int = setting(0, at_least=0, at_most=2**32 - 1)
+
+    def __post_init__(self):
+        watches = isinstance(self.schedule, schedules.Plateau)
+        if watches and not self.training.evaluate_every_steps:
+            raise ValueError(
+                "training.evaluate_every_steps: expected more than 0 with the schedule 'plateau', "
+                "which waits for validations, found 0"
+            )
+
+
+def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
+    """Checks a config and turns it into dataclasses.
+
+    Args:
+      values: A ConfigDict, or the content of a run's `config.json`.
+
+    Raises:
+      ConfigError: Naming the first field that is wrong, what was expected and what was found.
+    """
+    config = typed(ExperimentConfig, _plain_mapping(values))
+    objective = build_objective(config.objectives)
+    _check_links(config, objective)
+    return dataclasses.replace(config, objectives=objective.terms)
+
+
+def _check_links(config: ExperimentConfig, objective: Objective) -> None:
+    """Raises ConfigError where links are needed and there are none, or the other way round."""
+    alignment = getattr(config.data, "alignment", AlignmentConfig())
+    needs_links = "links" in objective.fields
+    if needs_links != (alignment.method != "none"):
+        wanted = "word alignments, which an objective needs"
+        if not needs_links:
+            wanted = "'none', for no objective needs word alignments"
+        raise ConfigError(
+            f"config.data.alignment.method: expected {wanted}, found {alignment.method!r}"
+        )
+
+
+def to_plain(config: ExperimentConfig) -> dict[str, Any]:
+    """Returns the config as `config.json` holds it; `from_config_dict` reads it back."""
+    return plain(config)
+
+
+def template(
+    values: Mapping[str, Any] | ConfigDict,
+    names: Mapping[str, str] | None = None,
+    where: str = "config",
+) -> ConfigDict:
+    """Completes a config with every field that it could have, ready for overriding.
+
+    Nothing is checked but the names of groups; a field without a value becomes a placeholder.
+
+    Args:
+      values: A ConfigDict or mapping as a config file returns it.
+      names: For groups chosen by name, a choice other than that in `values`, or where it makes
+        none, by the group's path, such as {"config.optimizer": "sgd"}. Fields of the old choice
+        that the new one does not have are dropped.
+      where: Path of `values`, for messages and in `names`.
+    """
+    values = {"objectives": {"nll": {}}, **_plain_mapping(values)}
+    values["objectives"] = plain(build_objective(values["objectives"]).terms)
+    return _complete(ExperimentConfig, values, names or {}, where)
+
+
+def complete(cls: type, values: Mapping[str, Any] | ConfigDict, where: str) -> ConfigDict:
+    """Completes one group of a config, such as `search`, in the same way as `template`."""
+    return _complete(cls, _plain_mapping(values), {}, where)
+
+
+# A run may be continued with these changed: none of them changes an update that was made.
+_MAY_CHANGE = (
+    "training.num_steps",
+    "training.num_epochs",
+    "training.log_every_steps",
+    "training.evaluate_every_steps",
+    "training.checkpoint_every_steps",
+    "training.keep_latest",
+    "training.keep_best",
+    "training.patience",
+    "training.max_consecutive_nonfinite",
+    "sharding",
+    "training.writers",
+    "data.bleu_tokenizer",
+    "search",
+    "evaluation",
+)
+
+
+def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Lists the fields of two plain configs that differ, as path -> (old value, new value)."""
+    old_leaves, new_leaves = dict(_leaves(old)), dict(_leaves(new))
+    return {
+        path: (old_leaves.get(path), new_leaves.get(path))
+        for path in sorted(old_leaves.keys() | new_leaves.keys())
+        if old_leaves.get(path) != new_leaves.get(path)
+    }
+
+
+def may_change(path: str, watched: Sequence[str] = ()) -> bool:
+    """Returns whether a run may be continued with another value of the field.
+
+    Longer training stretches a schedule that depends on its length from then on.
+
+    Args:
+      path: Of the field, without `config`.
+      watched: Groups and fields of which more depends in this run than in others, since they
+        decide what the metric measures that it watches.
+    """
+    return _is_of(path, _MAY_CHANGE) and not _is_of(path, watched)
+
+
+def _is_of(path: str, groups: Sequence[str]) -> bool:
+    return any(path == group or path.startswith(group + ".") for group in groups)
+
+
+def _plain_mapping(values: Any) -> Any:
+    """Turns a ConfigDict into dicts; its tuples and scalars stay."""
+    if hasattr(values, "items"):
+        return {name: _plain_mapping(values[name]) for name in values.keys()}
+    return values
+
+
+def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> Any:
+    if not isinstance(values, Mapping):
+        return values
+    values = dict(values)
+    hints = typing.get_type_hints(cls)
+    result = ConfigDict(convert_dict=False)
+    for field in dataclasses.fields(cls):
+        if not field.init:
+            continue
+        value = values.pop(field.name, _default(field))
+        path = f"{where}.{field.name}"
+        lookup = field.metadata.get("named")
+        if lookup is not None and value is None and path in names:
+            value = {}  # an optional part that only overrides name
+        if lookup is not None and hasattr(value, "items"):
+            if "unnamed" in field.metadata:
+                value = {"name": field.metadata["unnamed"], **value}
+            value = _complete_named(lookup, dict(value), names, path)
+        elif dataclasses.is_dataclass(hints[field.name]):
+            value = _complete(hints[field.name], plain(value), names, path)
+        elif value is None:
+            value = config_dict.placeholder(_scalar_type(hints[field.name]))
+        elif isinstance(value, list):
+            value = tuple(value)
+        elif isinstance(value, dict):
+            value = ConfigDict(value)
+        result[field.name] = value
+    for name, value in values.items():  # unknown: left for `from_config_dict` to report
+        result[name] = value
+    return result
+
+
+def _complete_named(lookup: Any, value: dict, names: Mapping[str, str], path: str) -> Any:
+    chosen = names.get(path, value.get("name"))
+    try:
+        cls = lookup(chosen)
+    except KeyError:
+        return ConfigDict({**value, "name": chosen})  # left for `from_config_dict` to report
+    if chosen != value.get("name"):
+        known = {field.name for field in dataclasses.fields(cls)}
+        value = {name: kept for name, kept in value.items() if name in known}
+    completed = _complete(cls, {**value, "name": chosen}, names, path)
+    return completed
+
+
+def _default(field: dataclasses.Field) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return plain(field.default_factory())
+    return None if field.default is dataclasses.MISSING else plain(field.default)
+
+
+def _scalar_type(hint: Any) -> type:
+    kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
+    if Any in kinds:
+        return ConfigDict
+    return kinds[0] if kinds and isinstance(kinds[0], type) else str
+
+
+def _leaves(values: Any, path: str = "") -> list[tuple[str, Any]]:
+    if isinstance(values, Mapping):
+        return [
+            leaf
+            for name, value in values.items()
+            for leaf in _leaves(value, f"{path}.{name}" if path else name)
+        ]
+    return [(path, list(values) if isinstance(values, tuple) else values)]

@@ -1,0 +1,217 @@
+"""What is left of a run when its training is over: a model with parameters that can be used."""
+
+import dataclasses
+import functools
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from attention_jax.configuration import typed
+from attention_jax.data.tasks import Task, build_task
+from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
+from attention_jax.devices import (
+    Strategy,
+    build_strategy,
+    build_strategy_here,
+    fetch,
+    processes,
+)
+from attention_jax.devices.config import ShardingConfig
+from attention_jax.devices.placement import placed_shapes
+from attention_jax.errors import CheckpointError, RunDirectoryError
+from attention_jax.models import build_model
+from attention_jax.objectives import Objective
+from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs
+from attention_jax.runs.config import ExperimentConfig, from_config_dict
+from attention_jax.runs.divergence import check_parameters, said_of
+from attention_jax.runs.length_limits import recorded_limits, with_limits
+from attention_jax.runs.named_files import Moved, check_texts_are_there, located
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.runs.run_inputs import TEXTS, check_texts, recorded_inputs
+from attention_jax.search.config import SearchConfig
+from attention_jax.types import Model, Params
+from attention_jax.updates.averaging import CheckpointAverage, evaluation_params
+from attention_jax.updates.optimizers import build_optimizer
+from attention_jax.updates.state import TrainState, start_state
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedRun:
+    """A run that was trained, or still is.
+
+    Attributes:
+      directory: Where it is.
+      config: Its config; where that leaves open how long outputs may be, with the run's limits.
+      source_vocabulary: Turns sources into ids.
+      target_vocabulary: Turns ids into outputs.
+      model: The network.
+      params: The parameters that are evaluated: the best, or an average.
+      step: The update after which they were saved.
+      strategy: How several devices compute with it, each with all of its parameters.
+      shardings: Placement of a training state with that strategy.
+      is_reverse: Whether sources are the targets of the config's data; see `reverse_run`.
+      texts: Hashes of the texts that it was trained on, by split, as its checkpoint knows them.
+    """
+
+    directory: RunDirectory
+    config: ExperimentConfig
+    source_vocabulary: Any
+    target_vocabulary: Any
+    model: Model
+    params: Params
+    step: int
+    strategy: Strategy
+    shardings: TrainState
+    is_reverse: bool = False
+    texts: Mapping[str, str] | None = None
+
+    @property
+    def place(self) -> str:
+        """Which parameters these are, for messages."""
+        return f"checkpoint step {self.step} of {self.directory.path}"
+
+    @property
+    def alignment_shift(self) -> int:
+        """How many steps after the one that writes a token its attention links it."""
+        return Objective(self.config.objectives).alignment_shift
+
+
+def task_of(run: TrainedRun) -> Task:
+    """Builds the task of a run: its data with its vocabularies.
+
+    Raises:
+      DataError: If they cannot be had, or are not those that it was trained on.
+    """
+    check_texts_are_there(run.config, "--")
+    task = build_task(run.config.data, run.directory.vocabularies)
+    for known in (recorded_inputs(run.directory)[TEXTS], run.texts):
+        check_texts(known, run.directory, task, run.config.data)
+    return task
+
+
+def load_run(
+    path: str | pathlib.Path,
+    search: Mapping[str, Any] | None = None,
+    step: int | None = None,
+    moved: Moved = Moved(),
+) -> TrainedRun:
+    """Loads the model of a run directory.
+
+    Args:
+      path: The directory.
+      search: How to search, in place of what the run's config says.
+      step: The checkpoint to take, in place of what is evaluated.
+      moved: Where files are that are not where the run's config says.
+
+    Raises:
+      ConfigError: If `search` is wrong.
+      RunDirectoryError: If it is not one.
+      CheckpointError: If it has no good checkpoint, or one that does not fit its vocabularies.
+      DivergenceError: If its parameters are not finite.
+    """
+    directory = RunDirectory(path)
+    directory.require()
+    config = from_config_dict(directory.read_config())
+    if search is not None:
+        config = dataclasses.replace(config, search=typed(SearchConfig, search, "search"))
+    if not has_vocabularies(directory.vocabularies):
+        raise RunDirectoryError(
+            f"{directory.path}: expected a trained run, found one whose training never began (no "
+            "vocabularies)"
+        )
+    source, target = load_vocabularies(directory.vocabularies)
+    model = build_model(config.model, source.size, target.size)
+    optimizer, averaging = build_optimizer(config.optimizer), config.training.averaging
+    start = functools.partial(
+        start_state, model, optimizer, averaging=averaging,
+        max_gradient_ratio=config.training.max_gradient_ratio,
+        carried=Objective(config.objectives).start(),
+    )  # fmt: skip
+    like = placed_shapes(start, build_strategy_here(config.sharding))
+    with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
+        if step is None:
+            chosen, params = best_params(checkpointer, like, config, directory)
+        else:
+            chosen, params = params_of_step(checkpointer, like, config, directory, step)
+    step, texts = chosen.step, known_inputs(chosen).get(TEXTS)
+    with said_of(f"checkpoint step {step} of {directory.path}"):
+        check_parameters(fetch(params))
+    # Search needs all parameters on every device. What was saved beside them is not copied there.
+    strategy = build_strategy(ShardingConfig())
+    shardings = strategy.shardings(like)
+    params = jax.device_put(params, shardings.params)
+    within = with_limits(config.search, recorded_limits(directory))
+    config = dataclasses.replace(config, search=within)
+    return TrainedRun(
+        directory, located(moved(config), directory), source, target, model, params, step,
+        strategy, shardings, texts=texts,
+    )  # fmt: skip
+
+
+def best_params(
+    checkpointer: Checkpointer, like: Any, config: ExperimentConfig, directory: RunDirectory
+) -> tuple[Checkpoint, Params]:
+    """Returns the parameters that are evaluated, and the checkpoint that they are from.
+
+    With an average of checkpoints, the newest of them are averaged; else the best step is taken,
+    with its moving average if there is one.
+
+    Raises:
+      CheckpointError: If there is no good checkpoint, or it is of another run.
+    """
+    newest = checkpointer.restore(like)
+    if newest is None:
+        raise CheckpointError(f"{checkpointer.directory}: no checkpoint yet")
+    check_origin(checkpointer, newest, config, directory)
+    averaging = config.training.averaging
+    if isinstance(averaging, CheckpointAverage):
+        checkpoints = checkpointer.restore_each(like, newest.step)
+        params = (checkpoint.state.params for checkpoint in checkpoints)
+        return newest, evaluation_params(averaging, newest.state.params, None, params)
+    chosen = _best(checkpointer, like, newest)
+    return chosen, evaluation_params(averaging, chosen.state.params, chosen.state.average)
+
+
+def params_of_step(
+    checkpointer: Checkpointer,
+    like: Any,
+    config: ExperimentConfig,
+    directory: RunDirectory,
+    step: int,
+) -> tuple[Checkpoint, Params]:
+    """Returns one checkpoint and its parameters, with its moving average if there is one.
+
+    Raises:
+      CheckpointError: If there is no good checkpoint of this step, or it is of another run.
+    """
+    steps = checkpointer.steps()
+    if step not in steps:
+        raise CheckpointError(
+            f"{checkpointer.directory}: expected step {step}, found "
+            f"{', '.join(map(str, steps)) or 'none'}"
+        )
+    found = checkpointer.restore(like, step, exact=True)
+    check_origin(checkpointer, found, config, directory)
+    averaging = config.training.averaging
+    if isinstance(averaging, CheckpointAverage):
+        return found, found.state.params
+    return found, evaluation_params(averaging, found.state.params, found.state.average)
+
+
+def _best(checkpointer: Checkpointer, like: Any, newest: Checkpoint) -> Checkpoint:
+    step = newest.host.get("best_step")
+    if step is None or step == newest.step or newest.host.get("ends_best"):
+        return newest
+    try:
+        return checkpointer.restore(like, step, exact=True)
+    except CheckpointError as error:
+        if processes.is_first():
+            print(
+                f"warning: the best step cannot be evaluated, step {newest.step} is: {error}",
+                file=sys.stderr,
+            )
+        return newest

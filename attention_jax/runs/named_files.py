@@ -1,0 +1,197 @@
+"""The files that a config names: known again by their hash where they have moved.
+
+A config keeps the paths as they were given. Beside it, `run.json` says where each file was found
+and the hash of its content, so that a run can be called from another directory, and a text be
+named anew after it was moved or copied: it is the same file if its content is.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attention_jax.errors import DataError
+from attention_jax.runs.config import ExperimentConfig
+from attention_jax.runs.hashes import hash_any
+from attention_jax.runs.run_directory import RunDirectory, read_json
+from attention_jax.runs.run_inputs import TEXTS, recorded_inputs
+
+RECORD = "files"
+# Of these a run keeps what it needs: once it has begun, nothing reads them.
+_KEPT = ("data.vocabularies", "data.alignment.file", "training.initial_weights")
+
+
+def named_files(config: ExperimentConfig) -> dict[str, str]:
+    """Returns the files and folders that a config names, by the path of the field."""
+    return dict(_named(config, ""))
+
+
+def texts(config: ExperimentConfig) -> dict[str, str]:
+    """Returns those that are read whenever the data is: the user's own texts."""
+    return {
+        field: path
+        for field, path in named_files(config).items()
+        if field.startswith("data.") and field not in _KEPT
+    }
+
+
+def with_files(config: ExperimentConfig, files: Mapping[str, str]) -> ExperimentConfig:
+    """Returns a config that names other files in these fields."""
+    for field, path in files.items():
+        config = _replaced(config, field.split("."), path)
+    return config
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """Files that are not where a run's config says, by its fields or, for any run, by their paths.
+
+    Attributes:
+      fields: From the field of a config to the new path.
+      paths: From the old path, absolute, to the new one.
+    """
+
+    fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def between(cls, old: ExperimentConfig, new: ExperimentConfig) -> "Moved":
+        """Returns which files one config names elsewhere than another, by their paths."""
+        now = named_files(new)
+        return cls(paths={
+            str(pathlib.Path(path).absolute()): now[field]
+            for field, path in named_files(old).items()
+            if now.get(field, path) != path
+        })  # fmt: skip
+
+    def __call__(self, config: ExperimentConfig) -> ExperimentConfig:
+        """Returns a config that names the new places."""
+        by_path = {
+            field: self.paths.get(str(pathlib.Path(path).absolute()), path)
+            for field, path in named_files(config).items()
+        }
+        return with_files(config, {**by_path, **self.fields})
+
+
+def located(config: ExperimentConfig, directory: RunDirectory) -> ExperimentConfig:
+    """Returns a config that names files where they are.
+
+    That is where it says, unless nothing is there, or not what the run knows, and the file that it
+    knows is where the run found it before: the path is relative, and to another directory.
+    """
+    known = _known(directory)
+    found = {field: _place(path, known.get(field)) for field, path in named_files(config).items()}
+    return with_files(config, found)
+
+
+def check_texts_are_there(config: ExperimentConfig, where: str) -> None:
+    """Says how to name the new place of a text that is not where a run's config says.
+
+    Args:
+      config: The run's, `located`.
+      where: What the option that names a field begins with, such as `--config.`.
+
+    Raises:
+      DataError: Naming the first such text.
+    """
+    for field, path in texts(config).items():
+        if not pathlib.Path(path).exists():
+            raise DataError(
+                f"{path}: expected the text of {field}, found no file; if it has moved, "
+                f"{where}{field}= names its new place"
+            )
+
+
+def check_moved(directory: RunDirectory, field: str, path: str) -> str | None:
+    """Returns why a run cannot go on with a file at another path, None where it can.
+
+    Texts are compared when they are read; of the others the content must be the same.
+    """
+    known, found = _known(directory).get(field), hash_any(pathlib.Path(path))
+    if field.startswith("data.") and field not in _KEPT:
+        return None if recorded_inputs(directory)[TEXTS] else ""
+    if known is None:
+        return ""
+    if found is None:
+        return " where no file is"
+    return None if found == known["sha256"] else " which has another content"
+
+
+def has_changed(directory: RunDirectory, config: ExperimentConfig, field: str) -> bool:
+    """Whether a file that a config names has another content than the one that a run knows."""
+    known, path = _known(directory).get(field), named_files(located(config, directory))[field]
+    return known is not None and hash_any(pathlib.Path(path)) != known["sha256"]
+
+
+def check_beginning(directory: RunDirectory, config: ExperimentConfig) -> None:
+    """Checks that a run which begins once more, without a checkpoint, begins with the same files.
+
+    Raises:
+      DataError: Naming the first one with another content.
+    """
+    for field, path in named_files(config).items():
+        known = _known(directory).get(field)
+        if known and field in _KEPT and hash_any(pathlib.Path(path)) != known["sha256"]:
+            raise DataError(
+                f"config.{field}: expected the content that {directory.path} began with, found "
+                f"another in {path}; bring it back, or train in a new directory"
+            )
+
+
+def record_files(directory: RunDirectory, config: ExperimentConfig) -> None:
+    """Writes into `run.json` where the files of a run are, and their hashes.
+
+    A file that is no longer needed may be gone, or be another one; the first is remembered. A test
+    text may be exchanged.
+
+    Args:
+      directory: The run.
+      config: Its config, `located`.
+    """
+    if not directory.writes:
+        return
+    known = _known(directory)
+    for field, path in named_files(config).items():
+        before, found = known.get(field), hash_any(pathlib.Path(path))
+        is_same = before is None or before["sha256"] == found or field not in _KEPT
+        if found is not None and is_same:
+            known[field] = {"path": str(pathlib.Path(path).absolute()), "sha256": found}
+    if known:
+        directory.add_to_run(**{RECORD: known})
+
+
+def recorded_hashes(directory: RunDirectory) -> dict[str, str]:
+    """Returns the hashes of the files that a run began with, by the fields that name them."""
+    return {field: known["sha256"] for field, known in _known(directory).items()}
+
+
+def _known(directory: RunDirectory) -> dict[str, Mapping[str, str]]:
+    return dict((read_json(directory.run) or {}).get(RECORD, {}))
+
+
+def _place(path: str, known: Mapping[str, str] | None) -> str:
+    if known is None or path == known["path"]:
+        return path
+    here, there = pathlib.Path(path), pathlib.Path(known["path"])
+    if not there.exists() or (here.exists() and here.samefile(there)):
+        return path
+    if not here.exists():
+        return str(there)
+    is_other = hash_any(here) != known["sha256"]
+    return str(there) if is_other and hash_any(there) == known["sha256"] else path
+
+
+def _named(config: Any, where: str) -> Iterator[tuple[str, str]]:
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.metadata.get("is_file") and value:
+            yield f"{where}{field.name}", value
+        elif dataclasses.is_dataclass(value):
+            yield from _named(value, f"{where}{field.name}.")
+
+
+def _replaced(config: Any, names: list[str], value: str) -> Any:
+    name, *below = names
+    old = getattr(config, name)
+    new = _replaced(old, below, value) if below else value
+    return config if new == old else dataclasses.replace(config, **{name: new})

@@ -1,0 +1,284 @@
+"""A run is a directory with the same files everywhere, so that every tool can read any run.
+
+`config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
+`results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and
+`predictions.SPLIT.tsv` with the columns source, output and (first) reference;
+`alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
+is told of, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`, differences
+from another run; `checkpoints/`, `vocab/`, `plots/`; `logs/`, the output of each of several
+processes; and, where asked for, `profile/`.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attention_jax import json_files
+from attention_jax.errors import RunDirectoryError, UserError
+from attention_jax.files import is_temporary, remove_abandoned, replacing
+from attention_jax.json_files import Maybe
+from attention_jax.locks import locked
+from attention_jax.paths import expanded
+from attention_jax.runs.files import write_json, write_text
+
+_LOCK, _UPDATE_LOCK = ".lock", ".update.lock"
+_ATTEMPTS = 100  # to make a directory that another process, which ends with a mistake, removes
+# What is read again; whatever else they hold is for people.
+_SHAPES = {
+    "config.json": {},
+    "run.json": {
+        "started": Maybe([str]),
+        "finished": Maybe((str, None)),
+        "texts": Maybe({str: str}),
+        "hashes": Maybe({str: str}),
+        "files": Maybe({str: {"path": str, "sha256": str}}),
+        "writers": Maybe({str: (str, None)}),
+        "evaluations": Maybe({str: {}}),
+    },
+    "results.json": {str: {str: (float, None)}},
+}
+
+
+class RunDirectory:
+    """Names the files of a run, and writes the small ones whole or not at all."""
+
+    def __init__(self, path: str | pathlib.Path, *, writes: bool = True):
+        """Names the directory; nothing is touched.
+
+        Args:
+          path: The directory.
+          writes: Whether this process writes; of several, the first does.
+        """
+        self.writes = writes
+        self.path = expanded(path).absolute()
+        self.config = self.path / "config.json"
+        self.run = self.path / "run.json"
+        self.metrics = self.path / "metrics.jsonl"
+        self.results = self.path / "results.json"
+        self.checkpoints = self.path / "checkpoints"
+        self.vocabularies = self.path / "vocab"
+        self.links = self.path / "links.train.txt"
+        self.plots = self.path / "plots"
+        self.logs = self.path / "logs"
+        self.profile = self.path / "profile"
+
+    def predictions(self, split: str) -> pathlib.Path:
+        """Returns the file with the best output for every example of a split."""
+        return self.path / f"predictions.{split}.txt"
+
+    def prediction_table(self, split: str) -> pathlib.Path:
+        """Returns the table of a split's sources, outputs and references."""
+        return self.path / f"predictions.{split}.tsv"
+
+    def alignments(self, split: str) -> pathlib.Path:
+        """Returns the file with the alignment of every output of a split."""
+        return self.path / f"alignments.{split}.txt"
+
+    def viewer(self, split: str, side: str = "") -> pathlib.Path:
+        """Returns the page that shows the attention of a split's outputs, or within one side."""
+        return self.path / ".".join(["viewer", split, *filter(None, [side]), "html"])
+
+    def heads(self, split: str) -> pathlib.Path:
+        """Returns the table of what was measured of every head."""
+        return self.path / f"heads.{split}.tsv"
+
+    def comparison(self, split: str) -> pathlib.Path:
+        """Returns the file that says how a split's outputs differ from another run's."""
+        return self.path / f"comparison.{split}.json"
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Makes the directory if there is none, and keeps other processes out for the block.
+
+        A run that this block begins, and that a mistake ends before it trains, leaves nothing.
+
+        Raises:
+          RunDirectoryError: If it cannot be written, holds something else, or is in use.
+        """
+        if not self.writes:
+            yield
+            return
+        with self._locked():
+            is_new = not self.config.exists()
+            for folder in (self.path, self.plots):
+                remove_abandoned(folder)
+            try:
+                yield
+            except UserError:
+                if is_new and not self.is_trained:
+                    self._remove()
+                raise
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Makes the directory and holds its lock, though others may remove it meanwhile."""
+        with contextlib.ExitStack() as lock:
+            for attempt in range(_ATTEMPTS):
+                if self.path.exists() and not self.path.is_dir():
+                    raise RunDirectoryError(f"{self.path}: expected a directory, found a file")
+                try:
+                    self.path.mkdir(parents=True, exist_ok=True)
+                    self._refuse_foreign()
+                    lock.enter_context(locked(self.path / _LOCK, wait=False))
+                    break
+                except BlockingIOError:
+                    raise RunDirectoryError(
+                        f"{self.path}: another process is training here"
+                    ) from None
+                except OSError as error:
+                    is_removed = isinstance(error, FileNotFoundError | FileExistsError)
+                    if not is_removed or attempt == _ATTEMPTS - 1:
+                        raise _unwritable(self.path, error) from None
+            yield
+
+    def _refuse_foreign(self) -> None:
+        """Raises RunDirectoryError if the directory holds something, and no run."""
+        foreign = sorted(self._names())
+        # Looked at again, for another process may have begun a run since.
+        if foreign and self.config.name not in foreign and not self.config.exists():
+            raise RunDirectoryError(
+                f"{self.path}: expected a new directory or a run, found one with "
+                f"{foreign[0]!r} and no config.json"
+            )
+
+    def require(self) -> None:
+        """Raises RunDirectoryError if this is not the directory of a run."""
+        if not self.path.is_dir():
+            raise RunDirectoryError(f"{self.path}: expected the directory of a run, found none")
+        if not self.config.exists():
+            raise RunDirectoryError(f"{self.path}: not the directory of a run, no config.json")
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether a training got as far as a measurement or a checkpoint."""
+        is_measured = self.metrics.exists() and self.metrics.stat().st_size > 0
+        return is_measured or (self.checkpoints.is_dir() and any(self.checkpoints.iterdir()))
+
+    def forget(self) -> None:
+        """Removes what a training leaves that never began, such as for want of a file."""
+        if self.writes:
+            shutil.rmtree(self.vocabularies, ignore_errors=True)
+            self.links.unlink(missing_ok=True)
+            self.run.unlink(missing_ok=True)
+            self.metrics.unlink(missing_ok=True)
+
+    def _remove(self) -> None:
+        """Removes a run that never began, and the directory with it but for logs of processes.
+
+        Where something else was written, it stays a run's directory, in which the next may begin.
+        """
+        self.forget()
+        if self._names() == [self.config.name]:
+            for path in (self.config, self.path / _UPDATE_LOCK, self.path / _LOCK):
+                path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+
+    def read_config(self) -> dict[str, Any] | None:
+        """Returns the content of `config.json`, or None if there is none yet."""
+        return read_json(self.config)
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Writes `config.json`."""
+        self._write(self.config, config)
+
+    def add_to_run(self, **facts: Any) -> None:
+        """Adds facts to `run.json`, in place of older ones of the same name."""
+        self._update(self.run, lambda known: {**known, **facts})
+
+    def add_to_group(self, group: str, **facts: Any) -> None:
+        """Adds facts to one of the groups of `run.json`, such as `evaluations`."""
+        self._update(self.run, lambda known: {**known, group: {**known.get(group, {}), **facts}})
+
+    def add_results(self, split: str, metrics: Mapping[str, Any]) -> None:
+        """Puts the metrics of a split into `results.json`, in place of its older ones.
+
+        Files that only some evaluations write go where they are of another `step`.
+        """
+
+        def update(known: Mapping[str, Any]) -> dict[str, Any]:
+            if known.get(split, {}).get("step") != metrics.get("step"):
+                for path in self._seldom_written(split):
+                    with writing(path):
+                        path.unlink(missing_ok=True)
+            return {**known, split: dict(metrics)}
+
+        self._update(self.results, update)
+
+    def write_lines(self, path: pathlib.Path, lines: Iterable[str]) -> None:
+        """Writes lines of text to one of the run's files."""
+        if self.writes:
+            with writing(path):
+                write_text(path, "".join(f"{line}\n" for line in lines))
+
+    def write_table(self, path: pathlib.Path, rows: Iterable[Iterable[str]]) -> None:
+        """Writes rows to one of the run's files, tabs between columns and spaces for others."""
+        self.write_lines(path, ("\t".join(" ".join(c.split("\t")) for c in row) for row in rows))
+
+    def write_comparisons(self, split: str, comparisons: Sequence[Mapping[str, Any]]) -> None:
+        """Writes `comparison.SPLIT.json`, a list with an object for each other run."""
+        self._write(self.comparison(split), comparisons)
+
+    @contextlib.contextmanager
+    def plot(self, name: str) -> Iterator[pathlib.Path]:
+        """Yields a path to draw to; what is drawn there is then moved to `plots/`."""
+        with writing(self.plots / name), replacing(self.plots / name) as path:
+            yield path
+
+    def _seldom_written(self, split: str) -> list[pathlib.Path]:
+        pages = [self.viewer(split, side) for side in ("encoder", "decoder")]
+        plot = self.plots / f"heads.{split}.png"
+        return [self.comparison(split), self.heads(split), plot, *pages]
+
+    def _write(self, path: pathlib.Path, value: Any) -> None:
+        if self.writes:
+            with writing(path):
+                write_json(path, value)
+
+    def _update(
+        self, path: pathlib.Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
+        """Replaces what a JSON file holds; several processes do so one after another."""
+        if not self.writes:
+            return
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(self.path / _UPDATE_LOCK, remove=True):
+                write_json(path, change(read_json(path) or {}))
+
+    def _names(self) -> list[str]:
+        own = (_LOCK, _UPDATE_LOCK, self.logs.name)
+        return [n for n in os.listdir(self.path) if n not in own and not is_temporary(n)]
+
+
+def read_json(path: pathlib.Path, shape: json_files.Shape | None = None) -> Any:
+    """Returns what a JSON file holds, or None if there is no such file.
+
+    Args:
+      path: The file.
+      shape: That of what it holds; by default that of a run's file of this name.
+
+    Raises:
+      RunDirectoryError: If the file cannot be read, is not JSON, or holds something else.
+    """
+    shape = _SHAPES.get(path.name, object) if shape is None else shape
+    try:
+        return json_files.read_json(path, shape, RunDirectoryError)
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def writing(path: pathlib.Path) -> Iterator[None]:
+    """Raises `RunDirectoryError` where the block cannot write a file of the run."""
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: pathlib.Path, error: OSError) -> RunDirectoryError:
+    return RunDirectoryError(f"{path} cannot be written: {error.strerror or error}")

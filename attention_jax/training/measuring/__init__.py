@@ -1,1 +1,0 @@
-"""How good a model is: losses, searches and scores of a split, and when to stop for them."""

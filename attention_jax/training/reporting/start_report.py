@@ -1,0 +1,154 @@
+"""What a training says before its first step."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attention_jax.data.buckets import Bucket
+from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.devices.memory_per_device import held_line
+from attention_jax.runs.config import TrainingConfig
+from attention_jax.runs.length_limits import FORWARD
+from attention_jax.runs.progress import format_seconds
+from attention_jax.search.training_lengths import DEFAULT, Longest, forbidden, is_unusual
+from attention_jax.training.assembly import Assembly
+from attention_jax.updates.averaging import CheckpointAverage
+from attention_jax.updates.schedules import Schedule
+
+
+def opening_lines(
+    parts: Assembly,
+    parameters: int,
+    held: Mapping[str, Any],
+    *,
+    step: int,
+    seconds: float,
+    settings: TrainingConfig,
+) -> Iterator[str]:
+    """Yields what is trained on what, what may surprise, and what takes a while now.
+
+    Args:
+      parts: The training.
+      parameters: How many numbers the model has.
+      held: How they are spread over devices, from `describe_held`.
+      step: Updates made so far.
+      seconds: Time spent on them.
+      settings: How long to train, and how often a line follows.
+    """
+    task, total = parts.task, parts.total_steps
+    yield (
+        f"{len(task.split('train')) - parts.batches.dropped:,} training examples, vocabularies of "
+        f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
+        f"{parameters:,} parameters, {total:,} steps"
+    )
+    yield held_line(held)
+    if step:
+        yield f"continuing after step {step} ({format_seconds(seconds)} so far)"
+    if step >= total:
+        return
+    yield from _left_out(parts)
+    yield from _forbidden(parts)
+    yield from _shorter_length(parts, settings)
+    yield from _never_begun(parts, settings)
+    yield from _few_checkpoints(settings, total)
+    yield from _long_warmup(parts.schedule)
+    log_every_steps = settings.log_every_steps
+    first = min((step // log_every_steps + 1) * log_every_steps, total)
+    yield f"compiling the update for {_shapes(parts.batches.buckets)}; step {first} is shown next"
+
+
+def _left_out(parts: Assembly) -> Iterator[str]:
+    """Yields notices of training pairs that are not used."""
+    pairs, too_long = len(parts.task.split("train")), parts.batches.dropped
+    if parts.unusable:
+        yield (
+            f"notice: left out {parts.unusable:,} pairs of the training text with an empty side or "
+            f"one of more than {MAX_LINE_CHARACTERS:,} characters"
+        )
+    if too_long:
+        yield (
+            f"notice: left out {too_long:,} of {pairs:,} training pairs with more tokens than "
+            "config.data.max_source_length or max_target_length"
+        )
+
+
+def _forbidden(parts: Assembly) -> Iterator[str]:
+    """Yields notices of training targets that no search could find, and of room made for them."""
+    search, (sources, targets) = parts.search, parts.lengths
+    fields = (
+        f"min_length_ratio ({search.min_length_ratio:g})",
+        f"max_length_factor ({search.max_length_factor:g}) and max_length_constant "
+        f"({search.max_length_constant})",
+    )
+    advice = ("choose less, 0 for no limit", "by default they follow the training targets")
+    counts = forbidden(search, sources, targets)
+    for field, count, long, text in zip(fields, counts, ("short", "long"), advice, strict=True):
+        if is_unusual(count, len(targets)):
+            yield (
+                f"notice: {count:,} of {len(targets):,} training targets are too {long} for "
+                f"config.search.{field}, so that outputs like them are never found; {text}"
+            )
+    if Longest.of(search) == parts.limits[FORWARD] != DEFAULT:
+        yield f"notice: as training targets are, outputs may be long: config.search.{fields[1]}"
+
+
+def _shorter_length(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
+    """Yields a notice where one of two lengths has no effect."""
+    lengths = settings.lengths(parts.batches.batches_per_epoch)
+    shorter, longer = (choose(lengths, key=lengths.__getitem__) for choose in (min, max))
+    if lengths[shorter] < lengths[longer]:
+        yield (
+            f"notice: training ends with config.training.{shorter}, after {lengths[shorter]:,} "
+            f"steps; its {longer} would be {lengths[longer]:,}"
+        )
+
+
+def _never_begun(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
+    """Yields notices of what is to begin after the end, as on little data."""
+    begins = {
+        f"objectives.{name}.schedule": term.schedule.start_steps
+        for name, term in parts.objective.terms.items()
+    }
+    for group, start in {**begins, "training.freezing": settings.freezing.start_steps}.items():
+        if start >= parts.total_steps:
+            yield (
+                f"notice: config.{group}.start_steps is {start:,}, but training ends after "
+                f"{parts.total_steps:,} steps, so that it never begins"
+            )
+
+
+def _few_checkpoints(settings: TrainingConfig, total: int) -> Iterator[str]:
+    """Yields a notice where fewer checkpoints are saved than are to be averaged."""
+    every = settings.checkpoint_every_steps
+    saved = math.ceil(total / every) if every else 1
+    if isinstance(settings.averaging, CheckpointAverage) and saved < settings.averaging.count:
+        yield (
+            f"notice: config.training.averaging.count is {settings.averaging.count}, but "
+            f"checkpoint_every_steps ({every:,}) saves {saved:,} in {total:,} steps, which are "
+            "averaged"
+        )
+
+
+def _long_warmup(schedule: Schedule) -> Iterator[str]:
+    """Yields a notice where the learning rate rises for most of a training, as on little data."""
+    rise, total = schedule.warmup_steps, schedule.clock.total_steps
+    if 2 * rise > total:
+        in_epochs = getattr(schedule.config, "warmup_epochs", 0.0) > 0.0
+        field = f"config.schedule.{'warmup_epochs' if in_epochs else 'warmup_steps'}"
+        yield (
+            f"notice: the learning rate rises for {rise:,} of {total:,} steps; with so little "
+            f"data, lower {field} to a tenth of the steps and train longer "
+            "(config.training.num_epochs)"
+        )
+
+
+def _shapes(buckets: Sequence[Bucket]) -> str:
+    ordered = sorted(buckets, key=lambda bucket: (bucket.target_length, bucket.source_length))
+    first, last = (
+        f"{bucket.rows} x {bucket.source_length} x {bucket.target_length}"
+        for bucket in (ordered[0], ordered[-1])
+    )
+    number = f"{len(ordered)} batch shapes, {first} to {last}"
+    if len(ordered) == 1:
+        number = f"1 batch shape, {first}"
+    return f"{number} (examples x source x target tokens)"

@@ -1,0 +1,91 @@
+"""Validation while a model trains: losses on known targets, and scores of what is decoded."""
+
+import itertools
+from collections.abc import Sequence
+
+from attention_jax.data.tasks import Task, is_lowercase
+from attention_jax.decoding.output_text import OutputWriter
+from attention_jax.decoding.scoring import score_outputs
+from attention_jax.decoding.searcher import Searcher
+from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
+from attention_jax.devices import Strategy
+from attention_jax.errors import ConfigError
+from attention_jax.objectives import Objective
+from attention_jax.runs.config import ExperimentConfig
+from attention_jax.runs.divergence import said_of
+from attention_jax.types import Model, Params
+from attention_jax.updates.state import TrainState
+
+
+class Validation:
+    """The validation split, measured again and again."""
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        task: Task,
+        model: Model,
+        objective: Objective,
+        strategy: Strategy,
+        shardings: TrainState,
+    ):
+        """Takes the whole split for the loss and a fixed sample of it for decoding.
+
+        Args:
+          config: Its `evaluation.num_validation_examples` are decoded, as `search` says.
+          task: Its `validation` split is used.
+          model: The network.
+          objective: The loss.
+          strategy: How it is computed.
+          shardings: Placement of the training state.
+        """
+        split = task.split("validation")
+        size = config.evaluation.num_validation_examples
+        if size and not getattr(model, "reads_source", True):
+            raise ConfigError(
+                "config.evaluation.num_validation_examples: expected 0 for a model that reads no "
+                f"source, found {size}"
+            )
+        self._task = task
+        self._data_config = config.data
+        self._batches = batches_of_process(split, config, strategy)
+        self._measure = TeacherForcing(model, objective, strategy, shardings)
+        self._sample = split.sample(size) if size > 0 else split if size < 0 else None
+        self._decode = Searcher(model, config.search, seed=config.seed)
+        self._text_of = OutputWriter(
+            config.search, task.source_vocabulary, task.target_vocabulary,
+            objective.alignment_shift, is_lowercase(config.data),
+        )  # fmt: skip
+
+    def __call__(self, params: Params) -> dict[str, float]:
+        """Returns the loss and its like, and error rates or BLEU where examples are decoded.
+
+        Raises:
+          DivergenceError: If losses or outputs are not finite.
+        """
+        with said_of("validation"):
+            metrics = self._measure(params, self._batches)
+            if self._sample is None:
+                return metrics
+            hypotheses = self._decode(params, self._sample, self._data_config)
+        return {**metrics, **self._scores(self._text_of.best(hypotheses, self._sample.sources))}
+
+    def check(self, params: Params) -> None:
+        """Measures the first batch alone, before parameters are saved as good ones.
+
+        Raises:
+          DivergenceError: If its loss is not finite.
+        """
+        with said_of("validation"):
+            self._measure(params, itertools.islice(self._batches, 1))
+
+    def metric_names(self, params: Params) -> list[str]:
+        """Returns the names of what is measured, given the shapes of the parameters."""
+        names = self._measure.names(params, self._batches)
+        if self._sample is not None:
+            names += self._scores(self._sample.targets)
+        return names
+
+    def _scores(self, outputs: Sequence[str]) -> dict[str, float]:
+        scores = score_outputs(self._task.kind, self._sample, outputs)
+        return {name: value for name, value in scores.items() if not isinstance(value, str)}

@@ -1,0 +1,105 @@
+"""Which words of the training text belong together: found once, then kept in the run directory."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from attention_jax.data.config import AlignmentConfig, TranslationConfig
+from attention_jax.data.corpora import load_corpus, training_lines
+from attention_jax.data.lines import read_lines
+from attention_jax.data.tasks import Task
+from attention_jax.errors import DataError
+from attention_jax.evaluation.alignment import to_pharaoh
+from attention_jax.evaluation.pharaoh import may_count_from_one, parse_lines
+from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.spaced_words import spaced_words
+
+Sentences = Sequence[Sequence[str]]
+WordLinks = list[tuple[int, int]]
+
+
+def word_links(
+    task: Task,
+    data_config: TranslationConfig,
+    words: tuple[Sentences, Sentences],
+    directory: RunDirectory,
+    report: Callable[[str], None],
+) -> list[WordLinks]:
+    """Returns the (source, target) words that belong together in every training pair.
+
+    The first process of a run looks for them once and writes them to the run directory, before the
+    others ask. There all processes read them, then and whenever the run is continued: some aligners
+    draw samples, and a file may have changed since.
+
+    Args:
+      task: What is trained on.
+      data_config: Its config; the method of its `alignment` is not `none`.
+      words: The words of the sources and of the targets.
+      directory: The run.
+      report: Called with lines that say how far an aligner is, or that the words of a file seem to
+        be counted from 1 where the config says 0.
+
+    Raises:
+      DataError: If a file of links, or the run's own, does not fit the text.
+      UserError: If the aligner fails.
+    """
+    if directory.writes and not directory.links.exists():
+        if data_config.alignment.method == "file":
+            found = _from_file(task, data_config, report)
+        else:
+            found = _aligned(data_config.alignment, words, report)
+        directory.write_lines(directory.links, map(to_pharaoh, found))
+    lengths = [(len(source), len(target)) for source, target in zip(*words, strict=True)]
+    try:
+        marked = parse_lines(read_lines(directory.links), str(directory.links), lengths=lengths)
+    except DataError as error:
+        raise DataError(
+            f"{error} (the links of the text that this run was begun with; without the file they "
+            "are found anew)"
+        ) from None
+    return [sorted(links.possible) for links in marked]
+
+
+def _aligned(
+    config: AlignmentConfig, words: tuple[Sentences, Sentences], report: Callable[[str], None]
+) -> list[WordLinks]:
+    from attention_jax.data.alignment.cache import align_once
+
+    forward, reverse = align_once(*words, method=config.method, report=report)
+    return [
+        sorted(symmetrize(*pair, config.symmetrization))
+        for pair in zip(forward, reverse, strict=True)
+    ]
+
+
+def _from_file(
+    task: Task, data_config: TranslationConfig, report: Callable[[str], None]
+) -> list[WordLinks]:
+    """Reads the lines of a file; those of pairs that are left out of training are checked too."""
+    path, base = Path(data_config.alignment.file), data_config.alignment.base
+    lines, text = read_lines(path), training_lines(data_config)
+    numbers = task.split("train").numbers
+    if text is None:
+        total, what = task.num_training_pairs, "training pair of the data set"
+    else:
+        total, what = len(text.pairs), f"line of {text.path}"
+        numbers = [text.numbers[number] for number in numbers]
+    if len(lines) != total:
+        raise DataError(f"{path}: expected {total} lines, one for each {what}, found {len(lines)}")
+    pairs = _all_pairs(data_config) if text is None else text.pairs
+    lengths = [(len(spaced_words(source)), len(spaced_words(target))) for source, target in pairs]
+    links = parse_lines(lines, str(path), base=base, lengths=lengths)
+    if not any(pair.possible for pair in links):
+        raise DataError(f"{path}: expected links, found none in {total} lines")
+    if base == 0 and may_count_from_one(links):
+        report(f"{path}: no link names word 0: counted from 1? --config.data.alignment.base=1")
+    return [sorted(links[number].possible) for number in numbers]
+
+
+def _all_pairs(data_config: TranslationConfig) -> list[tuple[str, str]]:
+    """Returns the training pairs of a data set, of which the config may leave some out."""
+    return [
+        (source, target)
+        for source, targets in load_corpus(data_config)["train"]
+        for target in targets
+    ]

@@ -1,0 +1,105 @@
+"""How good the aligners are that supervise attention: their own error rate on the test pairs."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attention_jax.commands import cli
+from attention_jax.data.alignment.aligners import align
+from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.text.words import words_of_text
+from attention_jax.errors import UserError
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.pharaoh import MarkedLinks
+from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.files import write_json
+from attention_jax.runs.run_directory import writing
+from experiments import coverage_vs_supervised as experiment
+from experiments.kit import attention_record, program
+from experiments.kit.grid import Run
+
+USAGE = """
+Measures the aligners that supervise attention on the test pairs that have gold links.
+
+usage: python -m experiments.aligner_error_rates [--full] [--out=docs/results]
+
+Writes coverage_vs_supervised/teachers.json below --out, which the experiment's page shows; with
+--full that of the full size. Needs ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm
+and 4,000 pairs, minutes for all.
+"""
+Words = Sequence[Sequence[str]]
+
+
+def main() -> None:
+    """Measures every teacher in every condition."""
+    grid = program.chosen_grid(
+        experiment.make_grid, experiment.make_full_grid, full=cli.value("full")
+    )
+    out = Path(cli.value("out") or "docs/results")
+    path = out / grid.name / experiment.TEACHERS
+    found = {}
+    for run in grid.runs(Path("runs"), out):
+        if run.seed == grid.seeds[0] and "_ce_" in run.cell:
+            found[run.cell.replace("_ce", "")] = _measured(run)
+            print(run.cell, found[run.cell.replace("_ce", "")], flush=True)
+    if not found:
+        raise UserError(f"{grid.name}: expected cells with a teacher, found none")
+    with writing(path):
+        write_json(path, found)
+
+
+def teacher_scores(
+    method: str,
+    train: tuple[Words, Words],
+    test: tuple[Words, Words],
+    golds: Mapping[int, MarkedLinks],
+) -> dict[str, float]:
+    """Aligns training and test pairs together and scores the links of the test pairs.
+
+    Args:
+      method: An aligner.
+      train: Sources and targets of the training pairs, as words.
+      test: Those of the test pairs.
+      golds: Gold links of some test pairs, by their number.
+
+    Returns:
+      AER in percent: `forward`, where a target word has at most one link, as attention has where
+      the most attended word counts; `reverse`; `symmetrized`, by grow-diag-final-and, which is
+      what attention is taught.
+    """
+    sides = [[*first, *second] for first, second in zip(train, test, strict=True)]
+    forward, reverse = (links[len(train[0]) :] for links in align(*sides, method))
+    joined = [
+        symmetrize(*pair, experiment.SYMMETRIZATION)
+        for pair in zip(forward, reverse, strict=True)
+    ]
+    alignments = {"forward": forward, "reverse": reverse, "symmetrized": joined}
+    numbers = sorted(golds)
+    return {
+        name: count_links([links[n] for n in numbers], [golds[n] for n in numbers]).aer
+        for name, links in alignments.items()
+    }
+
+
+def _measured(run: Run) -> dict[str, float]:
+    config = from_config_dict(run.resolved())
+    with tempfile.TemporaryDirectory() as vocabularies:
+        task = build_task(config.data, Path(vocabularies))
+    train, test = task.split("train"), task.split("test")
+    gold = attention_record.gold_links(test, config.data)
+    if gold is None:
+        raise UserError("ATTENTION_JAX_DATA: expected a folder with multi30k/alignments, has none")
+    words = (gold.source_words, gold.target_words)
+    return teacher_scores(config.data.alignment.method, _words(train), words, gold.links)
+
+
+def _words(split: Split) -> tuple[Words, Words]:
+    sources, targets = (
+        [words_of_text(text) for text in side] for side in (split.sources, split.targets)
+    )
+    return sources, targets
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE, program.define_grid_flags)

@@ -1,0 +1,1 @@
+"""Benchmarks: speed, scaling and reliability, and a regression test of every number."""

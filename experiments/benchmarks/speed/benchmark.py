@@ -1,0 +1,238 @@
+"""From workloads to results: who takes part, whether they agree, and what is already measured."""
+
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attention_jax.errors import UserError
+from attention_jax.runs.provenance import command_line, commit, is_of_this_code, now
+from experiments.benchmarks.speed.harness import (
+    KEEP_MEMORY,
+    Conditions,
+    Contender,
+    Measurement,
+    measure,
+    paired_ratios,
+    summary,
+)
+from experiments.kit.machine import hardware
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT, TORCH, JOEYNMT = "project", "torch", "joeynmt"
+_MODULES = {PROJECT: "project_worker", TORCH: "torch_worker", JOEYNMT: "joeynmt_worker"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One contender of a workload.
+
+    Attributes:
+      name: How the table calls it.
+      framework: Whose worker it is: `project`, `torch` or `joeynmt`.
+      task: What the worker is asked to do.
+    """
+
+    name: str
+    framework: str
+    task: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """Contenders that do the same work.
+
+    Attributes:
+      name: Its key in the results.
+      title: What is computed, in words.
+      unit: The unit of work in which speeds are compared.
+      sides: The contenders; the first is compared with each of the others.
+      conditions: How often and how long each is measured.
+      tolerance: How far the sides' check values may differ, relative to their size.
+    """
+
+    name: str
+    title: str
+    unit: str
+    sides: Sequence[Side]
+    conditions: Conditions = Conditions()
+    tolerance: float = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What all workloads of a sitting share.
+
+    Attributes:
+      interpreters: The Python of each framework.
+      workdir: Where inputs and the workers' standard error are kept.
+      threads: Cores that a contender may use.
+      keep_memory: Whether freed memory stays with the contenders.
+    """
+
+    interpreters: Mapping[str, str]
+    workdir: Path
+    threads: int
+    keep_memory: bool = True
+
+    def environment(self) -> dict[str, str]:
+        """Returns the variables that all contenders get."""
+        threads = str(self.threads)
+        malloc = KEEP_MEMORY if self.keep_memory else {}
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "JAX_PLATFORMS": "cpu",
+            "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+            **malloc,
+        }
+
+    def contender(self, side: Side) -> Contender:
+        """Returns the process of a side."""
+        task = json.dumps({**side.task, "threads": self.threads})
+        module = f"experiments.benchmarks.speed.{_MODULES[side.framework]}"
+        return Contender(side.name, (self.interpreters[side.framework], "-m", module, task))
+
+    def prepare(self, task: Mapping[str, Any]) -> None:
+        """Lets the project's worker write inputs.
+
+        Raises:
+          UserError: If it cannot, with the last line that it said.
+        """
+        side = Side("inputs", PROJECT, task)
+        environment = {**os.environ, **self.environment()}
+        done = subprocess.run(
+            self.contender(side).command, env=environment, capture_output=True, text=True
+        )
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            raise UserError(f"inputs: could not be prepared: {lines[-1]}")
+
+
+def find_interpreters(torch_python: str, joeynmt_python: str) -> dict[str, str]:
+    """Returns the Python of each framework; by default that of PyTorch is this one.
+
+    Args:
+      torch_python: Path of a Python that has PyTorch, or empty.
+      joeynmt_python: Path of a Python that has JoeyNMT, or empty for the same.
+    """
+    torch_python = torch_python or os.environ.get("TORCH_PYTHON", "") or sys.executable
+    joeynmt_python = joeynmt_python or os.environ.get("JOEYNMT_PYTHON", "") or torch_python
+    for path in (torch_python, joeynmt_python):
+        if not os.access(path, os.X_OK):
+            raise UserError(f"interpreter: expected a Python, found none at {path}")
+    return {PROJECT: sys.executable, TORCH: torch_python, JOEYNMT: joeynmt_python}
+
+
+def run_workload(workload: Workload, setting: Setting, log: Callable = print) -> dict[str, Any]:
+    """Measures a workload.
+
+    Returns:
+      The result as JSON can hold it, with all that is needed to judge it.
+
+    Raises:
+      UserError: If the project itself fails, or a contender computes something else.
+    """
+    log(f"{workload.name}: {workload.title}")
+    measured, failures = measure(
+        [setting.contender(side) for side in workload.sides],
+        workload.conditions,
+        directory=setting.workdir / "logs" / workload.name,
+        environment=setting.environment(),
+        log=log,
+    )
+    first = workload.sides[0].name
+    if first not in measured:
+        raise UserError(f"{workload.name}: {first} failed: {failures[first]}")
+    agreement = check_agreement(workload, measured)
+    return {
+        "title": workload.title,
+        "unit": workload.unit,
+        "description": describe(workload, setting),
+        "command": command_without_paths(command_line()),
+        "commit": commit(),
+        "time": now(),
+        "hardware": hardware(),
+        "agreement": agreement,
+        "contenders": {
+            name: _result(each, measured[first], workload.unit) for name, each in measured.items()
+        },
+        "failures": failures,
+    }
+
+
+def check_agreement(workload: Workload, measured: Mapping[str, Measurement]) -> dict[str, float]:
+    """Compares what the sides computed from the same inputs and the same weights.
+
+    Returns:
+      The largest relative difference of each side from the first, where both told.
+
+    Raises:
+      UserError: If one differs by more than the workload's tolerance.
+    """
+    first, *others = [side.name for side in workload.sides if side.name in measured]
+    expected = measured[first].ready.get("check")
+    differences = {}
+    for name in others:
+        found = measured[name].ready.get("check")
+        if expected is None or found is None:
+            continue
+        values = np.asarray(found), np.asarray(expected)
+        differences[name] = float(np.max(np.abs(values[0] - values[1]) / np.abs(values[1])))
+        if not differences[name] <= workload.tolerance:
+            raise UserError(
+                f"{workload.name}: expected {name} to compute what {first} does, found a relative "
+                f"difference of {differences[name]:.2g}"
+            )
+    return differences
+
+
+def describe(workload: Workload, setting: Setting) -> dict[str, Any]:
+    """Returns everything that decides what is measured, but for the code and the machine."""
+    sides = [dataclasses.asdict(side) for side in workload.sides]
+    return {
+        "sides": json.loads(json.dumps(sides).replace(str(setting.workdir), "WORKDIR")),
+        "conditions": dataclasses.asdict(workload.conditions),
+        "threads": setting.threads,
+        "keep_memory": setting.keep_memory,
+    }
+
+
+def is_current(result: Mapping[str, Any] | None, workload: Workload, setting: Setting) -> bool:
+    """Tells whether a result is whole, and of this code, these settings and this machine."""
+    return result is not None and (
+        not result["failures"]
+        and result["description"] == describe(workload, setting)
+        and is_of_this_code(result["commit"])
+        and result["hardware"] == hardware()
+    )
+
+
+def command_without_paths(command: str) -> str:
+    """Leaves out the options that only say where things are on this machine."""
+    local = ("--torch_python", "--joeynmt_python", "--workdir", "--out")
+    words = shlex.split(command)
+    return shlex.join(word for word in words if word.partition("=")[0] not in local)
+
+
+def _result(measured: Measurement, reference: Measurement, unit: str) -> dict[str, Any]:
+    ready = {name: value for name, value in measured.ready.items() if name != "check"}
+    return {
+        **ready,
+        "milliseconds": summary([1e3 * seconds for seconds in measured.seconds]),
+        "rates": {name: summary(measured.rates(name)) for name in measured.ready["units"]},
+        "first_against_it": summary(paired_ratios(reference, measured, unit)),
+        "peak_rss_mib": measured.peak_rss_mib,
+        "other_load": max(measured.other_load),
+        "repetitions": measured.repetitions,
+        "set_up_seconds": measured.set_up_seconds,
+        "seconds": measured.seconds,
+    }

@@ -1,0 +1,94 @@
+"""Measures beam search beside PyTorch, torch.compile and JoeyNMT; see `USAGE`."""
+
+import dataclasses
+from pathlib import Path
+
+from experiments.benchmarks.speed import program
+from experiments.benchmarks.speed.benchmark import JOEYNMT, PROJECT, TORCH, Setting, Side, Workload
+from experiments.benchmarks.speed.workloads import Sentences, Sizes, TransformerSizes
+
+USAGE = """
+Measures how fast beam search is, with 5 beams, sources of 25 tokens and outputs of as many: this
+project beside a PyTorch beam that keeps the decoder's state, eager and with its step under
+torch.compile, and JoeyNMT's. They take turns as in `experiments.benchmarks.speed.training`, and
+all but JoeyNMT must find hypotheses of the same probability. About five minutes.
+
+  python -m experiments.benchmarks.speed.decoding [--OPTION=VALUE ...]
+
+Workloads: beam_16 and beam_64 (sentences decoded together) of the recurrent model; transformer_16
+and transformer_64, beside PyTorch with cached keys and values; transformer_ending_16 and
+transformer_ending_64, where outputs may have 60 tokens (twice the source and 10, as searches have
+it by default) and end after 25 by themselves, as they do in use: a cache of the full length would
+be mostly empty.
+"""
+LENGTH = 25
+LONGEST = 2 * LENGTH + 10  # what searches allow by default for such a source
+WIDTH = 5
+END_BIAS = 15.0  # ends outputs as soon as they may end
+
+
+def make_workloads(setting: Setting) -> list[Workload]:
+    """Prepares inputs and returns what is measured."""
+    folder = setting.workdir / "inputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    title = "Beam search of a Transformer"
+    return [
+        *beams(setting, folder, Sizes(), "beam", "Beam search"),
+        *beams(setting, folder, TransformerSizes(), "transformer", title),
+        *beams(setting, folder, TransformerSizes(), "transformer_ending", title, LONGEST),
+    ]
+
+
+def beams(
+    setting: Setting,
+    folder: Path,
+    sizes: Sizes | TransformerSizes,
+    name: str,
+    title: str,
+    longest: int = LENGTH,
+) -> list[Workload]:
+    """Beam search of one model, for few and for many sentences at a time.
+
+    Args:
+      setting: Of the sitting.
+      folder: Where inputs are written.
+      sizes: Of the model.
+      name: Beginning of the workloads' names.
+      title: Beginning of their titles.
+      longest: The most tokens of an output; all have `LENGTH`.
+    """
+    parameters = folder / f"{name}.npz"
+    common = {
+        "kind": "beam",
+        "sizes": dataclasses.asdict(sizes),
+        "parameters": str(parameters),
+        "end_bias": END_BIAS if longest > LENGTH else 0.0,
+        "width": WIDTH,
+        "shortest": LENGTH,
+        "longest": longest,
+    }
+    setting.prepare({**common, "kind": "parameters", "path": str(parameters)})
+    with_joeynmt = isinstance(sizes, Sizes) and longest == LENGTH
+    room = f", of {longest} allowed" if longest > LENGTH else ""
+    workloads = []
+    for batch in (16, 64):
+        data = folder / f"beam_{batch}.npz"
+        Sentences.random(batch, LENGTH, LENGTH, sizes.vocabulary).save(data)
+        task = {**common, "data": str(data)}
+        workload = Workload(
+            name=f"{name}_{batch}",
+            title=f"{title}, {WIDTH} beams, {batch} sentences, {LENGTH} steps{room}",
+            unit="sentences",
+            sides=[
+                Side("attention_jax", PROJECT, task),
+                Side("PyTorch, eager", TORCH, {**task, "compiled": False}),
+                Side("torch.compile", TORCH, {**task, "compiled": True}),
+                *([Side("JoeyNMT", JOEYNMT, task)] if with_joeynmt else []),
+            ],
+        )
+        workloads.append(workload)
+    return workloads
+
+
+if __name__ == "__main__":
+    program.run("decoding", "Decoding speed", USAGE, make_workloads)

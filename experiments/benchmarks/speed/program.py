@@ -1,0 +1,100 @@
+"""What the measuring programs share: their flags, and measuring what is not measured yet."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from absl import flags
+
+from attention_jax.commands import cli
+from attention_jax.errors import UserError
+from experiments.benchmarks.speed import report
+from experiments.benchmarks.speed.benchmark import (
+    Setting,
+    Workload,
+    find_interpreters,
+    is_current,
+    run_workload,
+)
+
+_TORCH = flags.DEFINE_string("torch_python", "", "A Python that has PyTorch.")
+_JOEYNMT = flags.DEFINE_string("joeynmt_python", "", "A Python that has JoeyNMT.")
+_OUT = flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
+_WORKDIR = flags.DEFINE_string("workdir", "runs/speed", "Where inputs and logs are kept.")
+_THREADS = flags.DEFINE_integer("threads", 0, "Cores to use; 0 for all.", lower_bound=0)
+_KEEP_MEMORY = flags.DEFINE_bool("keep_memory", True, "Freed memory stays with a process.")
+_AGAIN = flags.DEFINE_bool("again", False, "Measure again what was measured.")
+_ONLY = flags.DEFINE_list("only", [], "Names of the workloads to measure; all if empty.")
+
+OPTIONS = """
+  --torch_python=PATH    a Python that has PyTorch (also TORCH_PYTHON; default: this one)
+  --joeynmt_python=PATH  a Python that has JoeyNMT (also JOEYNMT_PYTHON; default: PyTorch's)
+  --out=DIRECTORY        results as JSON and Markdown (docs/results/speed)
+  --workdir=DIRECTORY    inputs and the contenders' logs (runs/speed)
+  --threads=N            cores for every contender (all)
+  --nokeep_memory        let the contenders give freed memory back to the system
+  --only=NAME,NAME       measure these workloads only
+  --again                measure again what was already measured with the same code
+"""
+
+
+def run(
+    name: str, title: str, usage: str, make_workloads: Callable[[Setting], Sequence[Workload]]
+) -> None:
+    """Runs a measuring program.
+
+    Args:
+      name: Of the result files.
+      title: Of the page.
+      usage: What `--help` prints, before the options.
+      make_workloads: Prepares inputs and returns the workloads.
+    """
+
+    def main() -> None:
+        setting = _setting()
+        path = Path(_OUT.value) / f"{name}.json"
+        results = report.load(path)
+        workloads = _chosen(make_workloads(setting))
+        for workload in workloads:
+            if is_current(results.get(workload.name), workload, setting) and not _AGAIN.value:
+                print(f"{workload.name}: measured already; --again measures again")
+            else:
+                results[workload.name] = run_workload(workload, setting, _say)
+                report.save(path, title, results)
+            print(report.table(results[workload.name]), flush=True)
+        print(f"Written: {path} and {path.with_suffix('.md')}")
+
+    cli.run(main, f"{usage.strip()}\n{OPTIONS}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _setting() -> Setting:
+    available = _available_cores()
+    threads = _THREADS.value or len(available)
+    if threads > len(available):
+        raise UserError(f"--threads: expected at most {len(available)}, found {threads}")
+    if hasattr(os, "sched_setaffinity"):  # the contenders inherit it, whatever they read
+        os.sched_setaffinity(0, available[:threads])
+    return Setting(
+        interpreters=find_interpreters(_TORCH.value, _JOEYNMT.value),
+        workdir=Path(_WORKDIR.value).absolute(),
+        threads=threads,
+        keep_memory=_KEEP_MEMORY.value,
+    )
+
+
+def _chosen(workloads: Sequence[Workload]) -> list[Workload]:
+    known = [workload.name for workload in workloads]
+    for name in _ONLY.value:
+        if name not in known:
+            raise UserError(f"--only: expected some of {', '.join(known)}, found {name!r}")
+    return [each for each in workloads if not _ONLY.value or each.name in _ONLY.value]
+
+
+def _available_cores() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

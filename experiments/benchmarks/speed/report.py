@@ -1,0 +1,104 @@
+"""Results on disk: one JSON file for a program, and the Markdown page generated from it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.runs.provenance import short_commit
+
+_LEGEND = (
+    "Medians over rounds, in which the contenders take turns; memory of whole processes. The first "
+    "against another: how many times as long that one takes, the median and in brackets the range "
+    "of the rounds' own ratios. Other load: the most that other processes took meanwhile, in cores."
+)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Returns the results so far by workload, none if there is no file yet."""
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise RunDirectoryError(f"{path}: expected results as JSON, found something else") from None
+
+
+def save(path: Path, title: str, results: Mapping[str, Any]) -> None:
+    """Writes results as JSON and, beside it, their page; raises as `write`."""
+    write(path, results, page(title, results))
+
+
+def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
+    """Writes results as JSON and, beside it, as Markdown.
+
+    Raises:
+      RunDirectoryError: If the files cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        path.with_suffix(".md").write_text(markdown, encoding="utf-8")
+    except OSError as error:
+        raise RunDirectoryError(f"{path}: expected to write results, found {error}") from None
+
+
+def page(title: str, results: Mapping[str, Any]) -> str:
+    """Returns the Markdown page of a program."""
+    parts = [f"# {title}", "", _LEGEND, ""]
+    for result in results.values():
+        parts += [f"## {result['title']}", "", table(result), "", *_notes(result), ""]
+    return "\n".join(parts)
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Returns the table of a workload.
+
+    Speeds are medians over rounds; the ratio is the median, and in brackets the range, of the
+    rounds' own ratios.
+    """
+    contenders = result["contenders"]
+    first = next(iter(contenders))
+    units = [name for name in contenders[first]["rates"] if name != "calls"]
+    with_temporaries = any("temporaries_mib" in each for each in contenders.values())
+    headings = ["contender", "ms", *(f"{name}/s" for name in units), f"{first} against it"]
+    headings += ["temporaries MiB", "rise of memory MiB"] if with_temporaries else []
+    headings += ["peak memory MiB", "other load"]
+    lines = [_row(headings), _row(["---"] + ["---:"] * (len(headings) - 1))]
+    for name, each in contenders.items():
+        cells = [name, f"{each['milliseconds']['median']:.1f}"]
+        cells += [f"{each['rates'][unit]['median']:.0f}" for unit in units]
+        cells.append("1" if name == first else _with_range(each["first_against_it"]))
+        if with_temporaries:
+            temporaries = each.get("temporaries_mib")
+            cells.append("" if temporaries is None else f"{temporaries:.1f}")
+            cells.append(f"{each['rise_mib']:.0f}")
+        cells += [f"{each['peak_rss_mib']:.0f}", f"{each['other_load']:.2f}"]
+        lines.append(_row(cells))
+    for name, reason in result["failures"].items():
+        lines.append(_row([name, f"not measured: {reason}"] + [""] * (len(headings) - 2)))
+    return "\n".join(lines)
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    hardware, description = result["hardware"], result["description"]
+    versions = sorted({each["version"] for each in result["contenders"].values()})
+    memory = "kept by the processes" if description["keep_memory"] else "as the system has it"
+    lines = [
+        f"`{result['command']}` at {short_commit(result['commit'])}, {result['time']}; "
+        f"{', '.join(versions)}; {hardware['cpu']}, {description['threads']} threads, "
+        f"{description['conditions']['rounds']} rounds; freed memory {memory}."
+    ]
+    if result["agreement"]:
+        differences = ", ".join(f"{name} {by:.1e}" for name, by in result["agreement"].items())
+        lines += ["", f"Relative difference of what equal weights computed: {differences}."]
+    return lines
+
+
+def _with_range(values: Mapping[str, float]) -> str:
+    return f"{values['median']:.2f} ({values['min']:.2f}–{values['max']:.2f})"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

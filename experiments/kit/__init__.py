@@ -1,0 +1,1 @@
+"""The machinery of experiments: grids of runs, their records, and the tables made from them."""

@@ -1,0 +1,47 @@
+"""Arrays and lines of text that runs leave for their records: what is in a file, or one line."""
+
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.runs.files import write_text
+
+
+def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
+    """Reads all arrays of an `.npz` file by their names.
+
+    Args:
+      path: The file.
+      what: What it should hold, for the message.
+
+    Raises:
+      RunDirectoryError: If there is no such file, or it is damaged or something else.
+    """
+    try:
+        with np.load(io.BytesIO(path.read_bytes())) as file:  # it leaves a damaged file open
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise RunDirectoryError(f"{path}: expected {what}, {error}") from None
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Writes lines to a compressed file, `.gz`; the same bytes for the same lines."""
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Reads the lines of a compressed file.
+
+    Raises:
+      RunDirectoryError: If there is no such file, or it is damaged.
+    """
+    try:
+        return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise RunDirectoryError(f"{path}: expected lines of text, {error}") from None

@@ -1,0 +1,72 @@
+"""The sentences that systems translate most differently."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from attention_jax.evaluation.bleu import bleu_from_statistics
+from experiments.kit.arrays import read_lines
+from experiments.kit.grid import Run
+
+OUTPUTS = "outputs.test.txt.gz"
+TEXTS = "texts.test.txt.gz"  # a source and its reference in turn
+REFERENCE = "reference"
+
+
+def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
+    """Reads what runs on the same test set have read and written.
+
+    Returns:
+      The sources; and the outputs for them by the runs' names, the references as `REFERENCE`.
+
+    Raises:
+      RunDirectoryError: If one of them is not in the records.
+    """
+    lines = read_lines(runs[0].shared(TEXTS))
+    outputs = {run.name: run.lines(OUTPUTS) for run in runs}
+    return lines[::2], {REFERENCE: lines[1::2], **outputs}
+
+
+def most_different(counts: Mapping[str, np.ndarray], number: int) -> list[int]:
+    """Returns the sentences whose BLEU varies most from system to system, the first the most.
+
+    Args:
+      counts: For each system, what BLEU counts of each sentence.
+      number: How many sentences.
+    """
+    scores = np.stack([bleu_from_statistics(rows) for rows in counts.values()])
+    return np.argsort(-scores.std(axis=0), kind="stable")[:number].tolist()
+
+
+def page(
+    texts: Sequence[str],
+    outputs: Mapping[str, Sequence[str]],
+    counts: Mapping[str, np.ndarray],
+    labels: Mapping[str, str],
+    number: int = 20,
+) -> list[str]:
+    """Returns the lines of a page with the outputs of all systems for these sentences.
+
+    Args:
+      texts: Sources and references of all sentences, in turn.
+      outputs: The output for every sentence, of each system.
+      counts: For each system, what BLEU counts of each sentence.
+      labels: How the systems are called.
+      number: How many sentences.
+    """
+    lines = []
+    for place, index in enumerate(most_different(counts, number), start=1):
+        source, reference = texts[2 * index : 2 * index + 2]
+        lines += [f"### {place}. Sentence {index}", "", f"- source: {_plain(source)}",
+                  f"- reference: {_plain(reference)}", "",
+                  "| system | output | BLEU of the sentence |", "| --- | --- | ---: |"]  # fmt: skip
+        for system, its in outputs.items():
+            score = float(bleu_from_statistics(counts[system][index]))
+            lines.append(f"| {labels[system]} | {_plain(its[index])} | {score:.1f} |")
+        lines.append("")
+    return lines
+
+
+def _plain(text: str) -> str:
+    """Returns a text without the signs that Markdown reads as markup."""
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in text)

@@ -1,0 +1,63 @@
+"""BLEU by the length of the source, as a section of a page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attention_jax.evaluation.by_length import LengthBucket
+from attention_jax.plotting.by_length import bleu_by_length_curves
+from attention_jax.plotting.figure import save_figure
+from attention_jax.runs.files import replacing
+from experiments.kit import sentence_bleu, tables
+from experiments.kit.grid import Run
+from experiments.kit.sentence_bleu import SentenceBleu
+
+Curves = Mapping[str, Sequence[LengthBucket]]
+
+
+def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
+    """Returns the sentences of each run, of several splits as if they were one."""
+    return [
+        SentenceBleu.concatenated([sentence_bleu.of_run(run, split) for split in splits])
+        for run in runs
+    ]
+
+
+def draw(curves: Curves, title: str, path: Path) -> None:
+    """Draws the curves of several systems, each named by its key."""
+    with replacing(path) as temporary:
+        save_figure(bleu_by_length_curves(curves, f"BLEU by length, {title}"), temporary)
+
+
+def section(title: str, curves: Curves, plot: Path, caveat: str = "") -> list[str]:
+    """Returns a heading, the plot and the table of its numbers, line by line.
+
+    Args:
+      title: What the sentences are.
+      curves: The scores of each system.
+      plot: What is drawn of them.
+      caveat: What is to be known of the intervals.
+    """
+    labels = {
+        bucket.first: (bucket.label, bucket.sentences)
+        for buckets in curves.values()
+        for bucket in buckets
+    }
+    rows = []
+    for name, buckets in curves.items():
+        found = {bucket.first: bucket for bucket in buckets}
+        rows.append([name, *(
+            f"{found[first].bleu:.1f} ({found[first].low:.1f} to {found[first].high:.1f})"
+            if first in found else tables.NOTHING
+            for first in sorted(labels)
+        )])  # fmt: skip
+    headings = [f"{labels[first][0]} words" for first in sorted(labels)]
+    numbers = ["sentences", *(f"{labels[first][1]:,}" for first in sorted(labels))]
+    return [
+        f"## BLEU by source length, {title}",
+        "",
+        f"![BLEU over source length]({plot})",
+        "",
+        " ".join(["Mean over seeds and 95 % interval.", *filter(None, [caveat])]),
+        "",
+        tables.table(["system", *headings], [numbers, *rows]),
+    ]

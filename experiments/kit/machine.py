@@ -1,0 +1,32 @@
+"""The machine that a measurement was made on, as records keep it and as pages name it."""
+
+import os
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+from attention_jax.runs.provenance import processor, usable_cpus
+
+_CPU = "cpu"  # what JAX calls any processor
+
+
+def hardware() -> dict[str, Any]:
+    """Describes the machine."""
+    return {
+        "cpu": processor(),
+        "cores": usable_cpus() or 0,
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
+
+
+def named(hardware: Mapping[str, Any], device: str = _CPU) -> str:
+    """Names a machine in a sentence.
+
+    Args:
+      hardware: What `hardware` returned there.
+      device: The kind of JAX's device; an accelerator is named before the processor.
+    """
+    processor = f"{hardware['cpu']}, {hardware['cores']} cores"
+    return processor if device == _CPU else f"{device} beside {processor}"

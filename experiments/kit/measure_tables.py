@@ -1,0 +1,129 @@
+"""Tables of variants by measures: means over seeds and what differs from a base."""
+
+from collections.abc import Mapping, Sequence
+
+from experiments.kit import seeds, tables
+from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
+
+# Of each variant, the measures of each seed.
+Found = Mapping[str, Sequence[Mapping[str, SentenceMeasure]]]
+SURE, LIKELY = 0.01, 0.05
+LEGEND = (
+    f"Mean ± standard deviation over seeds. Against the first row: * p < {LIKELY}, "
+    f"** p < {SURE}, two-sided paired bootstrap of {seeds.RESAMPLES:,} draws over sentences and "
+    "over seeds, each pair of systems by itself: of so many tests some show a star by chance, and "
+    "from two or three seeds p is only approximate. A system of a single seed is tested over "
+    "sentences only: its stars say nothing of the chance in training."
+)
+LEGEND_OF_DIFFERENCES = (
+    "Mean ± standard deviation over seeds. Intervals and p of differences: two-sided paired "
+    f"bootstrap of {seeds.RESAMPLES:,} draws over sentences and over seeds, each pair of systems "
+    "by itself: of so many tests some have p < 0.05 by chance, and from three seeds p is only "
+    "approximate, most of all where one of them is unlike the others."
+)
+
+
+def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -> str:
+    """Returns a table with a row for each variant and a column for each measure.
+
+    Args:
+      found: The measures of each seed of each variant; the first one is compared with.
+      labels: How the variants are called.
+      measures: Names of `MEASURES`; a variant without one of them has a gap.
+    """
+    base, *_ = found
+    rows = []
+    for name, runs in found.items():
+        cells = [_cell(runs, found[base], measure, name == base) for measure in measures]
+        rows.append([labels[name], str(len(runs)), *cells])
+    headings = [heading(measure) for measure in measures]
+    return tables.table(["system", "seeds", *headings], rows)
+
+
+def differences(
+    found: Found, labels: Mapping[str, str], measure: str, base: str | None = None
+) -> str:
+    """Returns a table of how far each variant is from the base in one measure.
+
+    Args:
+      found: The measures of each seed of each variant.
+      labels: How the variants are called.
+      measure: A name of `MEASURES`.
+      base: The variant to compare with; the first one if not given.
+    """
+    base = base or next(iter(found))
+    rows = []
+    for name, runs in found.items():
+        if name == base or not _all_have(measure, runs, found[base]):
+            continue
+        result = seeds.compare(_of(found[base], measure), _of(runs, measure))
+        p = tables.probability(result.p_value, seeds.RESAMPLES)
+        rows.append([
+            labels[name], f"{result.difference:+.2f}", tables.interval(result), p,
+            f"{result.wins} of {result.pairs}",
+        ])  # fmt: skip
+    headings = [f"{MEASURES[measure].label} against {labels[base]}", "difference",
+                "95 % interval", "p", "pairs of seeds higher"]  # fmt: skip
+    return tables.table(headings, rows)
+
+
+def contrasts(
+    found: Found,
+    title: str,
+    pairs: Mapping[str, tuple[str, str]],
+    measures: Sequence[str],
+) -> str:
+    """Returns a table of pairs of variants: how much higher the second one is in each measure.
+
+    Args:
+      found: The measures of each seed of each variant.
+      title: Over the names of the pairs.
+      pairs: By the name of its row, two variants; a pair one of which is missing is left out.
+      measures: Names of `MEASURES`; a pair one of which lacks it has gaps.
+    """
+    rows = []
+    for name, pair in pairs.items():
+        if not all(variant in found for variant in pair):
+            continue
+        first, second = (found[variant] for variant in pair)
+        cells: list[str] = []
+        for measure in measures:
+            if not _all_have(measure, first, second):
+                cells += [tables.NOTHING] * 3
+                continue
+            result = seeds.compare(_of(first, measure), _of(second, measure))
+            p = tables.probability(result.p_value, seeds.RESAMPLES)
+            cells += [f"{result.difference:+.2f}", tables.interval(result), p]
+        rows.append([name, *cells])
+    headings = [text for measure in measures
+                for text in (MEASURES[measure].label, "95 % interval", "p")]  # fmt: skip
+    return tables.table([title, *headings], rows)
+
+
+def _cell(
+    runs: Sequence[Mapping[str, SentenceMeasure]],
+    base: Sequence[Mapping[str, SentenceMeasure]],
+    measure: str,
+    is_base: bool,
+) -> str:
+    if not all(measure in run for run in runs):
+        return tables.NOTHING
+    text = tables.with_deviation(seeds.seed_mean(_of(runs, measure)))
+    if is_base or not _all_have(measure, base):
+        return text
+    p = seeds.compare(_of(base, measure), _of(runs, measure)).p_value
+    return text + (" **" if p < SURE else " *" if p < LIKELY else "")
+
+
+def heading(measure: str) -> str:
+    """Returns how a table or plot calls a measure, with an arrow to its better end."""
+    arrow = {"high": " ↑", "low": " ↓", "": ""}[MEASURES[measure].is_better]
+    return MEASURES[measure].label + arrow
+
+
+def _of(runs: Sequence[Mapping[str, SentenceMeasure]], measure: str) -> list[SentenceMeasure]:
+    return [run[measure] for run in runs]
+
+
+def _all_have(measure: str, *groups: Sequence[Mapping[str, SentenceMeasure]]) -> bool:
+    return all(measure in run for runs in groups for run in runs)

@@ -1,0 +1,162 @@
+"""What the programs that reproduce a table or figure share: their flags and their course."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from absl import flags
+
+from attention_jax.commands import cli
+from attention_jax.errors import UserError
+from attention_jax.runs.run_directory import writing
+from experiments.kit import archive
+from experiments.kit.grid import Grid, Run
+from experiments.kit.runner import run_all
+
+OPTIONS = """
+  --jobs=N          runs at a time, which share the cores (1)
+  --only=CELL,CELL  run these cells only
+  --list            show every run with its state and command, and stop
+  --forget=CELL,CELL  first remove the records of these cells, which then run again
+  --tables_only     make the tables of the records that there are
+  --smoke           a tiny grid on made-up data, in seconds; records and tables go below --runs
+  --runs=DIRECTORY  where runs train, and their logs (runs)
+  --out=DIRECTORY   records and tables (docs/results)
+
+A finished run has a record below --out and is not run again; one that was cut off continues.
+SIGTERM or Ctrl-C make the runs save and stop. Exit codes: 0, 1 if a run failed, 2 after a mistake,
+75 or 130 after SIGTERM or Ctrl-C.
+"""
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the flags of a program that runs a grid."""
+    flags.DEFINE_integer("jobs", 1, "Runs at a time.", lower_bound=1)
+    flags.DEFINE_list("only", [], "Names of the cells to run; all if empty.")
+    flags.DEFINE_list("forget", [], "Names of the cells whose records are removed.")
+    flags.DEFINE_bool("list", False, "Show the runs and stop.")
+    flags.DEFINE_bool("tables_only", False, "Run nothing.")
+    flags.DEFINE_bool("smoke", False, "A tiny grid.")
+    flags.DEFINE_string("runs", "runs", "Where runs train.")
+    return define_grid_flags(argv)
+
+
+def define_grid_flags(argv: list[str]) -> list[str]:
+    """Defines the flags of a program that only reads a grid: which one, and where its records are.
+
+    They are not defined where this module is imported, so that no program takes flags it ignores.
+    """
+    flags.DEFINE_bool("full", False, "The grid at its full size, where there is one.")
+    flags.DEFINE_string("out", None, "Where records and tables are written.")
+    return argv
+
+
+def run(
+    usage: str,
+    make_grid: Callable[[bool], Grid],
+    write_report: Callable[[Grid, Sequence[Run], Path], Sequence[Path]],
+    make_full_grid: Callable[[], Grid] | None = None,
+) -> None:
+    """Runs the program of an experiment.
+
+    Args:
+      usage: What `--help` prints, before the options.
+      make_grid: Returns the grid; its argument says whether it should be the tiny one.
+      write_report: Given the grid, its finished runs and a directory, writes tables and plots
+        there and returns their paths.
+      make_full_grid: Returns the grid of `--full`; None where the experiment has one size.
+    """
+
+    def main() -> int:
+        smoke, runs_root = cli.value("smoke"), Path(cli.value("runs"))
+        grid = chosen_grid(make_grid, make_full_grid, full=cli.value("full"), smoke=smoke)
+        usual = runs_root / "smoke_results" if smoke else "docs/results"
+        out = Path(cli.value("out") or usual)
+        runs = grid.runs(runs_root, out)
+        chosen = _chosen(runs, grid, "only")
+        forgotten = _chosen(runs, grid, "forget") if cli.value("forget") else []
+        for each in runs:
+            each.resolved()  # mistakes in any cell come before the first hour of training
+        if cli.value("list"):
+            _show(chosen)
+            return 0
+        forget(forgotten)
+        tables_only = cli.value("tables_only")
+        code = 0 if tables_only else run_all(chosen, cli.value("jobs"), _say)
+        finished = [each for each in runs if each.is_finished()]
+        for line in dict.fromkeys(filter(None, map(_note, finished))):
+            _say(line)
+        if finished:
+            with writing(out):
+                paths = write_report(grid, finished, out)
+            _say(f"Written: {', '.join(map(str, paths))}")
+        elif tables_only:
+            raise UserError(f"{runs[0].records}: expected a record, found none")
+        return code
+
+    cli.run(main, f"{usage.strip()}\n{OPTIONS}", define_flags)
+
+
+def chosen_grid(
+    make_grid: Callable[[bool], Grid],
+    make_full_grid: Callable[[], Grid] | None,
+    *,
+    full: bool,
+    smoke: bool = False,
+) -> Grid:
+    """Returns the grid that --full and --smoke ask for; the functions are those of `run`.
+
+    Raises:
+      UserError: If there is no such grid.
+    """
+    if not full:
+        return make_grid(smoke)
+    if make_full_grid is None:
+        raise UserError("--full: expected an experiment with a full size, found one without")
+    if smoke:
+        raise UserError("--full: expected it without --smoke, found both")
+    return make_full_grid()
+
+
+def forget(runs: Sequence[Run]) -> None:
+    """Removes the records of runs.
+
+    Raises:
+      RunDirectoryError: If they cannot be read or written.
+    """
+    keys = {(each.cell, each.seed) for each in runs if each.is_finished()}
+    if keys:
+        path = runs[0].records
+        with writing(path):
+            archive.update(
+                path, lambda known: {key: one for key, one in known.items() if key not in keys}
+            )
+
+
+def _chosen(runs: Sequence[Run], grid: Grid, flag: str) -> list[Run]:
+    """Returns the runs of the cells that a flag names; all if it names none."""
+    names = cli.value(flag)
+    for name in names:
+        if name not in grid.cells:
+            known = ", ".join(grid.cells)
+            raise UserError(f"--{flag}: expected some of {known}, found {name!r}")
+    return [each for each in runs if not names or each.cell in names]
+
+
+def _note(run: Run) -> str:
+    """Says that a cell has changed since its record was made; nothing if it has not."""
+    changes = run.changes()
+    if not changes:
+        return ""
+    return f"{run.cell}: recorded with {changes}; --forget={run.cell} would run it again"
+
+
+def _show(runs: Sequence[Run]) -> None:
+    for each in runs:
+        print(f"{each.name}: {each.status()}")
+        for arguments in each.arguments():
+            print(f"    {shlex.join(['python', *arguments])}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

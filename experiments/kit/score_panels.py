@@ -1,0 +1,54 @@
+"""The scores of a grid's systems, ready to be drawn as dots."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from attention_jax.plotting.score_dots import Score, Series
+from experiments.kit import seeds
+from experiments.kit.grid import Run
+from experiments.kit.measure_tables import Found, heading
+
+# Of a series, the cells by the names of their lines.
+Layout = Mapping[str, Mapping[str, str]]
+
+
+def score_panels(
+    layout: Layout, found: Found, runs: Sequence[Run], measures: Sequence[str]
+) -> dict[str, Series]:
+    """Returns the perplexity and these measures of all cells that have them.
+
+    Args:
+      layout: The lines and the series to draw.
+      found: The measures of each cell's runs.
+      runs: The runs, of which the perplexity is read.
+      measures: Of `sentence_measures.MEASURES`.
+
+    Returns:
+      Panels for `attention_jax.plotting.score_dots.score_dots`.
+    """
+    panels = {"perplexity ↓": _series(layout, {cell: _perplexity(runs, cell) for cell in found})}
+    for measure in measures:
+        scores = {
+            cell: _score(seeds.seed_mean([run[measure] for run in of_cell]))
+            for cell, of_cell in found.items()
+            if all(measure in run for run in of_cell)
+        }
+        panels[heading(measure)] = _series(layout, scores)
+    return {measure: series for measure, series in panels.items() if any(series.values())}
+
+
+def _series(layout: Layout, scores: Mapping[str, Score]) -> Series:
+    return {
+        label: {name: scores[cell] for name, cell in cells.items() if cell in scores}
+        for label, cells in layout.items()
+    }
+
+
+def _perplexity(runs: Sequence[Run], cell: str) -> Score:
+    values = [run.scores()["perplexity"] for run in runs if run.cell == cell]
+    return Score(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0)
+
+
+def _score(values: seeds.SeedMean) -> Score:
+    return Score(values.mean, 0.0 if np.isnan(values.deviation) else values.deviation)

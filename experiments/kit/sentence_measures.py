@@ -1,0 +1,109 @@
+"""What a translation model is measured by beyond BLEU, kept as counts of each sentence."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.evaluation.aer import error_rate
+from attention_jax.evaluation.bleu import bleu_from_statistics
+from attention_jax.evaluation.chrf import chrf_from_statistics
+from attention_jax.runs.files import replacing
+from experiments.kit.grid import Run
+
+FILE = "sentence_measures.npz"
+
+Sums = Float[np.ndarray, "*R F"]
+Scores = Float[np.ndarray, "*R"]
+
+
+def share(sums: Sums) -> Scores:
+    """Computes 100 a / b from sums of a and b."""
+    return 100 * sums[..., 0] / np.maximum(sums[..., 1], 1e-12)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A score.
+
+    Attributes:
+      label: How tables call it.
+      score: From sums of counts to the score.
+      is_better: `high`, `low`, or empty where neither is.
+    """
+
+    label: str
+    score: Callable[[Sums], Scores]
+    is_better: str
+
+
+MEASURES: Mapping[str, Measure] = {
+    "bleu": Measure("BLEU", bleu_from_statistics, "high"),
+    "chrf": Measure("chrF", chrf_from_statistics, "high"),
+    "aer": Measure("AER", error_rate, "low"),
+    "saer": Measure("SAER", error_rate, "low"),
+    "match": Measure("match", share, "high"),
+    "probability_mass": Measure("mass", share, "high"),
+    "match_before": Measure("match, row before", share, ""),
+    "match_after": Measure("match, row after", share, ""),
+    "repeated": Measure("repeated bigrams", share, "low"),
+    "excess": Measure("excess words", share, "low"),
+    "missing": Measure("missing words", share, "low"),
+    "dropped": Measure("dropped source words", share, "low"),
+    "unattended": Measure("fertility < 0.5", share, "low"),
+    "overattended": Measure("fertility > 1.5", share, "low"),
+    "deviation": Measure("coverage deviation", share, "low"),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SentenceMeasure:
+    """What each sentence adds to a measure; a `seeds.SentenceCounts`.
+
+    Attributes:
+      measure: The measure's name.
+      counts: Of each sentence, `N F`.
+    """
+
+    measure: str
+    counts: Float[np.ndarray, "N F"]
+
+    def score(self, sums: Sums) -> Scores:
+        """Computes the score from sums of counts."""
+        return MEASURES[self.measure].score(sums)
+
+
+def save(path: Path, counts: Mapping[str, Float[np.ndarray, "_ _"]]) -> None:
+    """Writes the counts of several measures to a file."""
+    with replacing(path) as temporary:
+        np.savez_compressed(
+            temporary, **{name: np.asarray(rows, np.float32) for name, rows in counts.items()}
+        )
+
+
+def of_run(run: Run) -> dict[str, SentenceMeasure]:
+    """Reads the measures of a finished run.
+
+    Raises:
+      RunDirectoryError: If its record has none.
+    """
+    return from_arrays(run.arrays(FILE), run.name)
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, SentenceMeasure]:
+    """Returns the measures that `save` has written.
+
+    Args:
+      arrays: Of the file.
+      where: The file, for the message.
+
+    Raises:
+      RunDirectoryError: If they are others.
+    """
+    unknown = sorted(arrays.keys() - MEASURES.keys())
+    if unknown:
+        raise RunDirectoryError(f"{where}: expected measures, found {', '.join(unknown)}")
+    return {name: SentenceMeasure(name, rows.astype(float)) for name, rows in arrays.items()}

@@ -1,0 +1,51 @@
+"""What the runs of a grid have logged while they trained, from their records."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.plotting.curves import Curve
+from experiments.kit.grid import Run
+
+
+def tokens_per_second(run: Run) -> float:
+    """Returns the median rate of a run in target tokens, from its record."""
+    return _median(run, "tokens_per_second")
+
+
+def sentences_per_second(run: Run) -> float:
+    """Returns the median rate of a run in sentence pairs, whatever it cuts them into."""
+    return _median(run, "steps_per_second") * run.record().config["data"]["batch_size"]
+
+
+def seconds_computed(run: Run) -> float:
+    """Returns how long a run computed, in all processes that worked on it."""
+    _, seconds = _curve(run, "seconds/compute", "train")
+    return float(np.sum(seconds))
+
+
+def mean_curve(runs: Sequence[Run], metric: str, split: str) -> Curve:
+    """Returns (steps, means over the runs) of a metric that all runs have logged alike.
+
+    Raises:
+      ValueError: If they have logged it at different steps.
+    """
+    curves = [_curve(run, metric, split) for run in runs]
+    steps = curves[0][0]
+    if any(not np.array_equal(steps, each) for each, _ in curves):
+        raise ValueError(f"{metric}: expected runs that logged it at the same steps")
+    return steps, np.mean([values for _, values in curves], axis=0)
+
+
+def _median(run: Run, metric: str) -> float:
+    _, values = _curve(run, metric, "train")
+    return float(np.median(values))
+
+
+def _curve(run: Run, metric: str, split: str) -> Curve:
+    found = run.record().curves.get(metric, {}).get(split)
+    if found is None:
+        raise RunDirectoryError(f"{run.name}: expected {metric!r} of the {split} split, found none")
+    steps, values = found
+    return np.array(steps), np.array(values)

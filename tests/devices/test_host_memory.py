@@ -1,0 +1,39 @@
+"""Keeping freed memory."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# Larger than any block that glibc would keep by itself.
+PROGRAM = """
+import ctypes, resource, sys
+from attention_jax.devices.host_memory import keep_freed_memory
+if sys.argv[1] == "keep":
+    assert keep_freed_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+size = 48 * 2**20
+def touch():
+    block = libc.malloc(ctypes.c_size_t(size))
+    ctypes.memset(block, 1, size)
+    libc.free(ctypes.c_void_p(block))
+touch()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    touch()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def count_new_pages(mode: str) -> int:
+    """Counts the pages that the kernel hands out while one block is taken and freed 20 times."""
+    command = [sys.executable, "-c", PROGRAM, mode]
+    return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
+def test_keep_freed_memory_takes_no_new_pages():
+    assert count_new_pages("keep") < 100
+    assert count_new_pages("leave") > 1000

@@ -1,0 +1,41 @@
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+
+from attention_jax.errors import UserError
+from attention_jax.evaluation.pharaoh import marked_links
+from experiments import aligner_error_rates as teachers
+from experiments import coverage_vs_supervised as experiment
+
+DICTIONARY = {"a": "ein", "dog": "Hund", "cat": "Katze", "runs": "rennt", "sits": "sitzt"}
+
+
+@pytest.fixture
+def pairs():
+    sources = [["a", noun, verb] for noun in ("dog", "cat") for verb in ("runs", "sits")]
+    return sources, [[DICTIONARY[word] for word in words] for words in sources]
+
+
+@pytest.mark.parametrize("method", ["ibm1", "hmm"])
+def test_teacher_scores_are_of_the_test_pairs(pairs, method):
+    train = tuple(side * 5 for side in pairs)
+    test = ([["a", "cat", "runs"], ["a", "dog", "sits"]], [["ein", "Katze", "rennt"], ["sitzt"]])
+    golds = {0: marked_links([(0, 0), (1, 1), (2, 2)])}
+    found = teachers.teacher_scores(method, train, test, golds)
+    assert found.keys() == {"forward", "reverse", "symmetrized"}
+    assert all(value == pytest.approx(0.0) for value in found.values())
+    wrong = {0: marked_links([(0, 2), (1, 0), (2, 1)])}
+    assert all(
+        value == pytest.approx(100.0)
+        for value in teachers.teacher_scores(method, train, test, wrong).values()
+    )
+
+
+def test_a_grid_without_teachers_is_refused(tmp_path, monkeypatch):
+    values = {"full": False, "out": str(tmp_path)}
+    monkeypatch.setattr(teachers, "cli", SimpleNamespace(value=values.get))
+    untaught = dataclasses.replace(experiment.make_grid(), cells={"29k_base": {}})
+    monkeypatch.setattr(experiment, "make_grid", lambda smoke: untaught)
+    with pytest.raises(UserError, match="expected cells with a teacher, found none"):
+        teachers.main()

@@ -1,0 +1,204 @@
+"""The config of an experiment: a line for every mistake, and JSON that reads back."""
+
+import dataclasses
+import importlib
+import json
+import pkgutil
+import re
+
+import pytest
+from ml_collections import ConfigDict
+
+import configs
+from attention_jax.configuration import plain
+from attention_jax.errors import ConfigError
+from attention_jax.runs.config import (
+    changed_fields,
+    from_config_dict,
+    may_change,
+    template,
+    to_plain,
+)
+from attention_jax.training.early_stopping import watched_fields
+
+
+def _values(**groups) -> ConfigDict:
+    values = {
+        "data": {"name": "smoke"},
+        "model": {"name": "rnn_seq2seq"},
+        "training": {"num_steps": 10},
+    }
+    return ConfigDict({**values, **groups})
+
+
+def test_from_config_dict_fills_in_defaults():
+    config = from_config_dict(_values())
+    assert config.optimizer.name == "adam" and config.schedule.name == "constant"
+    assert config.training.averaging.name == "none"
+    assert config.objectives["nll"].weight == 1.0
+
+
+def test_to_plain_reads_back_as_the_same_config():
+    config = from_config_dict(
+        _values(
+            training={"num_epochs": 2.5, "averaging": {"name": "ema", "decay": 0.9}},
+            evaluation={"splits": ("test",)},
+            objectives={"nll": {"label_smoothing": 0.1}},
+        )
+    )
+    assert from_config_dict(json.loads(json.dumps(to_plain(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"training": {}}, "config.training.num_steps: expected this or num_epochs to be set"),
+        ({"training": {"num_steps": 0}}, "config.training.num_steps: expected at least 1"),
+        ({"training": {"num_steps": 5, "patience": 1, "evaluate_every_steps": 0}}, "patience"),
+        (
+            {"training": {"num_steps": 5, "averaging": {"name": "checkpoints", "count": 5}}},
+            "config.training.keep_latest: expected at least averaging.count (5), found 2",
+        ),
+        (
+            {
+                "training": {
+                    "num_steps": 5,
+                    "patience": 3,
+                    "averaging": {"name": "checkpoints", "count": 2},
+                }
+            },
+            "config.training.patience: expected 0 where averaging.name is 'checkpoints'",
+        ),
+        ({"training": {"num_steps": 5, "mode": "low"}}, "expected one of 'min', 'max'"),
+        (
+            {"training": {"num_steps": 5, "writers": ("tensorbord",)}},
+            "writers[0]: expected one of 'mlflow', 'tensorboard', 'wandb', found 'tensorbord' "
+            "(did you mean 'tensorboard'?)",
+        ),
+        (
+            {"training": {"num_steps": 5, "writers": ("wandb", "wandb")}},
+            "config.training.writers: expected every one once, found ('wandb', 'wandb')",
+        ),
+        ({"evaluation": {"splits": ("dev",)}}, "splits[0]: expected one of train"),
+        ({"objectives": {}}, "config.objectives: expected at least one"),
+        ({"objectives": {"nl": {}}}, "did you mean 'nll'"),
+        ({"data": {"name": "smok"}}, "did you mean 'smoke'"),
+        ({"nonsense": 3}, "config.nonsense: no such field"),
+        *(
+            (
+                {"data": {"name": name}, "objectives": {"supervised_alignment": {}}},
+                "config.data.alignment.method: expected word alignments, which an objective needs, "
+                "found 'none'",
+            )
+            for name in ("multi30k", "cmudict")
+        ),
+        (
+            {"data": {"name": "multi30k", "alignment": {"method": "hmm"}}},
+            "config.data.alignment.method: expected 'none', for no objective needs word "
+            "alignments, found 'hmm'",
+        ),
+    ],
+)
+def test_from_config_dict_names_what_is_wrong(groups, words):
+    with pytest.raises(ConfigError) as error:
+        from_config_dict(_values(**groups))
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_total_steps_counts_updates_or_passes():
+    steps = from_config_dict(_values()).training
+    epochs = dataclasses.replace(steps, num_steps=None, num_epochs=2.5)
+    assert (steps.total_steps(7), epochs.total_steps(7)) == (10, 18)
+    assert dataclasses.replace(epochs, num_epochs=0.29).total_steps(100) == 29  # 28.999999999999996
+
+
+def test_template_has_every_field_and_changes_nothing():
+    values = _values(optimizer={"name": "sgd", "momentum": 0.5})
+    completed = template(values)
+    assert from_config_dict(completed) == from_config_dict(values)
+    assert set(completed.training.keys()) == set(plain(from_config_dict(values).training))
+    assert completed.get_type is not None and completed.training.get_type("num_epochs") is float
+
+
+def test_template_takes_another_name_and_drops_what_it_has_not():
+    values = _values(optimizer={"name": "adam", "learning_rate": 0.25, "beta1": 0.5})
+    config = from_config_dict(template(values, {"config.optimizer": "sgd"}))
+    assert config.optimizer.name == "sgd" and config.optimizer.learning_rate == 0.25
+
+
+def test_template_takes_the_name_of_a_part_that_a_config_leaves_out():
+    encoder = {"name": "self_attention", "feed_forward_dim": 8}
+    values = _values(model={"name": "encoder_decoder", "encoder": encoder})
+    assert from_config_dict(template(values)).model.encoder.self_attention is None
+    completed = template(values, {"config.model.encoder.self_attention": "multi_head"})
+    completed.model.encoder.self_attention.num_heads = 2
+    assert from_config_dict(completed).model.encoder.self_attention.num_heads == 2
+
+
+def test_changed_fields_lists_paths_with_both_values():
+    old = to_plain(from_config_dict(_values()))
+    new = to_plain(from_config_dict(_values(seed=3, training={"num_steps": 20})))
+    assert changed_fields(old, new) == {"seed": (0, 3), "training.num_steps": (10, 20)}
+    assert not changed_fields(old, old)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("training.num_steps", True),
+        ("search.beam_size", True),
+        ("evaluation.splits", True),
+        ("seed", False),
+        ("training.metric", False),
+        ("training.averaging.decay", False),
+        ("optimizer.learning_rate", False),
+        ("searching", False),
+    ],
+)
+def test_may_change_allows_what_no_update_depends_on(path, allowed):
+    assert may_change(path) == allowed
+
+
+@pytest.mark.parametrize(
+    ("metric", "path", "allowed"),
+    [
+        ("bleu", "search.beam_size", False),
+        ("bleu", "evaluation.num_validation_examples", False),
+        ("bleu", "data.bleu_tokenizer", False),
+        ("chrf", "data.bleu_tokenizer", True),
+        ("bleu", "evaluation.splits", True),
+        ("nll", "search.beam_size", True),
+        ("nll", "evaluation.num_validation_examples", True),
+    ],
+)
+def test_what_a_decoded_metric_measures_may_not_change(metric, path, allowed):
+    assert may_change(path, watched_fields(metric)) == allowed
+
+
+def test_a_plateau_needs_validations():
+    training = {"num_steps": 10, "evaluate_every_steps": 0}
+    values = _values(schedule={"name": "plateau"}, training=training)
+    message = "config.training.evaluate_every_steps: expected more than 0"
+    with pytest.raises(ConfigError, match=message):
+        from_config_dict(values)
+
+
+def _forms(name: str) -> list[str]:
+    """Lists what a file in `configs` accepts after the colon; it says so when it refuses."""
+    with pytest.raises(ValueError, match="after the colon") as refusal:
+        importlib.import_module(f"configs.{name}").get_config("?")
+    return re.search("expected one of (.*) after the colon", str(refusal.value))[1].split(", ")
+
+
+CONFIG_FILES = sorted({module.name for module in pkgutil.iter_modules(configs.__path__)})
+CONFIG_FILES.remove("common")
+
+
+@pytest.mark.parametrize("name", CONFIG_FILES)
+def test_every_form_of_every_config_file_is_a_config(name):
+    for argument in _forms(name):
+        values = importlib.import_module(f"configs.{name}").get_config(argument)
+        if values.data.name == "parallel":
+            values.data.train_source = values.data.train_target = "text"
+            assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
+        assert from_config_dict(template(values)) == from_config_dict(values), argument

@@ -1,0 +1,55 @@
+import os
+import subprocess
+
+import pytest
+
+from attention_jax.runs import provenance
+from attention_jax.runs.provenance import describe_run, short_commit, usable_cpus
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A source tree of its own with one commit."""
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "package" / "part" / "module.py"))
+    (tmp_path / "docs" / "results").mkdir(parents=True)
+    for name in ("code.py", "docs/results/page.md", "docs/page.md"):
+        (tmp_path / name).write_text("before")
+    person = ("-c", "user.name=n", "-c", "user.email=e@x.org", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q"), ("add", "."), (*person, "commit", "-qm", "all")):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True)
+    return tmp_path
+
+
+def test_results_that_are_being_written_leave_the_commit_unmarked(tree):
+    clean = provenance.commit()
+    assert len(clean) == 40 and provenance.is_of_this_code(clean)
+    (tree / "docs" / "results" / "page.md").write_text("after")
+    assert provenance.commit() == clean
+    (tree / "docs" / "page.md").write_text("after")
+    assert provenance.commit() == f"{clean}-modified"
+
+
+def test_nothing_is_known_to_be_of_modified_code(tree):
+    clean = provenance.commit()
+    (tree / "code.py").write_text("after")
+    assert not provenance.is_of_this_code(clean)
+    assert not provenance.is_of_this_code(provenance.commit())
+
+
+def test_a_short_commit_keeps_the_mark():
+    assert short_commit("fa5db86c12" + 30 * "0") == "fa5db86c12"
+    assert short_commit("fa5db86c12" + 30 * "0" + "-modified") == "fa5db86c12, modified"
+    assert short_commit(None) == "unknown"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
+def test_a_process_bound_to_one_core_says_one():
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        assert usable_cpus() == 1
+        hardware = describe_run(seed=0)["hardware"]
+        assert hardware["cpus"] == 1 and hardware["processor"]
+    finally:
+        os.sched_setaffinity(0, before)
+    assert usable_cpus() == len(before)
