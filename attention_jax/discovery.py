@@ -51,7 +51,10 @@ class Parts:
 
     def _files(self) -> set[str]:
         paths = self._paths()
-        counts = Counter(module.name for module in pkgutil.iter_modules(paths))
+        # One folder after the other: for all at once, `iter_modules` lists each name once.
+        counts = Counter(
+            module.name for path in paths for module in pkgutil.iter_modules([path])
+        )
         for name, count in counts.items():
             if count > 1:
                 places = [str(Path(path)) for path in paths if _holds(path, name)]

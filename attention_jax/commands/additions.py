@@ -49,7 +49,7 @@ def with_refinements(
     Raises:
       ConfigError: If there is no refinement of such a name, or it is set to something else.
     """
-    from attention_jax.layers.refinement import refinement_names
+    from attention_jax.layers.refinement import REFINEMENTS
 
     values, left = ConfigDict(values).unlock(), []
     for argument in argv:
@@ -61,7 +61,7 @@ def with_refinements(
         if name is None:
             raise ConfigError(
                 f"--config.{path}: expected NAME=true or NAME=false behind it, with one of "
-                f"{', '.join(refinement_names())}, found {quoted(text)}"
+                f"{', '.join(REFINEMENTS.names())}, found {quoted(text)}"
             )
         if text.lower() not in (*_ON, *_OFF):
             raise ConfigError(
@@ -132,18 +132,18 @@ def _add_refinement(values: ConfigDict, parts: Sequence[str]) -> ConfigDict | No
       The group that it was added to, or None: whoever checks the override will say why.
     """
     from attention_jax.configuration import plain
-    from attention_jax.layers.refinement import find_refinement, refinement_names
+    from attention_jax.layers.refinement import REFINEMENTS
 
     place = parts.index("refinements")
     group, name = _find(values, parts[:place]), parts[place + 1]
     if group is None:
         return None
-    if name not in refinement_names():
+    if name not in REFINEMENTS.names():
         where = "--config." + ".".join(parts[: place + 2])
-        raise ConfigError(unknown_name(where, name, refinement_names()))
+        raise ConfigError(unknown_name(where, name, REFINEMENTS.names()))
     present = group.get("refinements", ConfigDict())
     given = present.get(name, ConfigDict()).to_dict()
-    present[name] = ConfigDict({**plain(find_refinement(name).Config()), **given})
+    present[name] = ConfigDict({**plain(REFINEMENTS.config(name)()), **given})
     group.refinements = present
     return group
 

@@ -17,16 +17,16 @@ with `READS_KEYS = False` tells slots apart by their places alone, or not at all
 `TELLS_KEY_BIAS = True` what is added to all keys alike changes weights, as in additive scores.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from attention_jax.layers import mechanisms
+from attention_jax.discovery import Parts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.types import Array, Params
+
+MECHANISMS = Parts("attention_jax.layers.mechanisms")
 
 
 class HeadLayout(NamedTuple):
@@ -80,8 +80,8 @@ class MechanismParts(NamedTuple):
 
 
 def mechanism_names() -> list[str]:
-    """Lists the mechanisms: the modules of `layers/mechanisms`."""
-    return sorted(module.name for module in pkgutil.iter_modules(mechanisms.__path__))
+    """Lists the mechanisms: the modules of `layers/mechanisms`, and of extensions."""
+    return MECHANISMS.names()
 
 
 def find_mechanism(name: str) -> ModuleType:
@@ -90,9 +90,7 @@ def find_mechanism(name: str) -> ModuleType:
     Raises:
       KeyError: With the list of names, if there is none of that name.
     """
-    if name not in mechanism_names():
-        raise KeyError(mechanism_names())
-    return importlib.import_module(f"{mechanisms.__name__}.{name}")
+    return MECHANISMS.find(name)
 
 
 def find_config(name: str) -> type:

@@ -8,19 +8,18 @@ products are no longer blind to what is added to all keys alike.
 """
 
 import dataclasses
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 
-from attention_jax.configuration import typed, unknown_name
-from attention_jax.errors import ConfigError
-from attention_jax.layers import refinements
+from attention_jax.configuration import NamedConfigs, typed_group
+from attention_jax.discovery import Parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.types import Array
+
+REFINEMENTS = Parts("attention_jax.layers.refinements")
 
 
 class Head(NamedTuple):
@@ -53,41 +52,15 @@ class Head(NamedTuple):
         return gathered.reshape(self.num_heads, *array.shape)
 
 
-class Refinements(dict):
-    """Configs of refinements by their names; hashable, as configs are."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted((name, repr(config)) for name, config in self.items())))
-
-
-def refinement_names() -> list[str]:
-    """Lists the refinements: the modules of `layers/refinements`."""
-    return sorted(module.name for module in pkgutil.iter_modules(refinements.__path__))
-
-
-def find_refinement(name: str) -> ModuleType:
-    """Returns the module of a refinement."""
-    return importlib.import_module(f"{refinements.__name__}.{name}")
-
-
-def typed_refinements(values: Mapping[str, Any]) -> Refinements:
+def typed_refinements(values: Mapping[str, Any]) -> NamedConfigs:
     """Turns a mapping from names to fields into configs.
 
     Raises:
       ValueError: Naming what is wrong.
     """
-    configs = Refinements()
-    for name, fields in values.items():
-        where = f"refinements.{name}"
-        if name not in refinement_names():
-            raise ValueError(unknown_name(where, name, refinement_names()))
-        cls = find_refinement(name).Config
-        try:
-            configs[name] = fields if isinstance(fields, cls) else typed(cls, fields, where)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+    configs = typed_group(values, REFINEMENTS, "refinements")
     for name in configs:
-        for other in getattr(find_refinement(name), "EXCLUDES", ()):
+        for other in getattr(REFINEMENTS.find(name), "EXCLUDES", ()):
             if other in configs:
                 raise ValueError(f"refinements.{name}: expected no {other!r} beside it, found both")
     return configs
@@ -96,13 +69,13 @@ def typed_refinements(values: Mapping[str, Any]) -> Refinements:
 def positional_refinements(config: Any) -> list[str]:
     """Returns the names of those of a mechanism's refinements that compare positions."""
     names = getattr(config, "refinements", {})
-    return sorted(name for name in names if _is_positional(find_refinement(name)))
+    return sorted(name for name in names if _is_positional(REFINEMENTS.find(name)))
 
 
 def refinements_telling_key_bias() -> list[str]:
     """Lists the refinements beside which a bias of keys changes weights under any score."""
-    names = refinement_names()
-    return [name for name in names if getattr(find_refinement(name), "TELLS_KEY_BIAS", False)]
+    names = REFINEMENTS.names()
+    return [name for name in names if getattr(REFINEMENTS.find(name), "TELLS_KEY_BIAS", False)]
 
 
 def without_positions(config: Any) -> Any:
@@ -114,14 +87,14 @@ def without_positions(config: Any) -> Any:
     return config.without_refinements(positional) if positional else config
 
 
-def refine(configs: Refinements, parts: MechanismParts, head: Head) -> MechanismParts:
+def refine(configs: NamedConfigs, parts: MechanismParts, head: Head) -> MechanismParts:
     """Applies refinements in their order.
 
     Raises:
       ValueError: If one does not fit.
     """
-    for name in sorted(configs, key=lambda name: find_refinement(name).ORDER):
-        module = find_refinement(name)
+    for name in sorted(configs, key=lambda name: REFINEMENTS.find(name).ORDER):
+        module = REFINEMENTS.find(name)
         if _is_positional(module) and head.place == "cross":
             raise ValueError(
                 f"attention.refinements: expected a sequence that attends to itself for {name!r}, "

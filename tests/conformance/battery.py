@@ -11,7 +11,7 @@ import pytest
 
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.mechanism import find_config, mechanism_names
-from attention_jax.layers.refinement import refinement_names
+from attention_jax.layers.refinement import REFINEMENTS
 from attention_jax.types import AttentionOutput
 
 B, T, S, D, Dv = 3, 4, 5, 8, 6
@@ -20,7 +20,7 @@ SIZES = {"source_vocabulary_size": 7, "word_dim": 3, "place": "self"}
 _SMALL = 8
 _HALF_WIDTH = 2
 _VARIANTS = ((1, "softmax"), (1, "sparsemax"), (2, "entmax15"))
-REFINEMENTS = {
+REFINEMENT_FIELDS = {
     "alibi": [{}, {"steepness": 1.0}],
     "attention_sink": [{}, {"is_learned": False}],
     "qk_norm": [{}, {"norm": "l2"}],
@@ -102,14 +102,14 @@ def multi_head_configs() -> Iterator:
     yield small(score=small_config("local_m"))
     yield small(score=small_config("local_p"))
     yield small(score=small_config("local_p"), refinements={"attention_sink": {}})
-    for name in refinement_names():
-        for fields in REFINEMENTS[name]:
+    for name in REFINEMENTS.names():
+        for fields in REFINEMENT_FIELDS[name]:
             yield small(refinements={name: fields})
     yield small(
         num_heads=4,
         num_memory_heads=2,
         refinements={
-            name: choices[0] for name, choices in REFINEMENTS.items()
+            name: choices[0] for name, choices in REFINEMENT_FIELDS.items()
             if name != "rope"  # which cannot stand beside relative positions
         },
     )

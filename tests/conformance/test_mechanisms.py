@@ -14,7 +14,7 @@ from tests.conformance.battery import (
     CASES,
     LENGTHS,
     LONGER,
-    REFINEMENTS,
+    REFINEMENT_FIELDS,
     SIZES,
     B,
     D,
@@ -264,7 +264,7 @@ def alternatives(config):
         if field.name == "name":
             continue
         if field.name == "refinements":
-            others = [{name: choices[0]} for name, choices in REFINEMENTS.items()]
+            others = [{name: choices[0]} for name, choices in REFINEMENT_FIELDS.items()]
             others += [{"rope": {"base": 10.0}}, {"sliding_window": {"size": 3}}]
         elif field.name == "use_key_bias":
             continue  # refused here; see the test of it below

@@ -12,7 +12,7 @@ from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.mechanism import find_config, find_mechanism, mechanism_names
 from attention_jax.layers.mechanisms.multi_head import Config
-from attention_jax.layers.refinement import refinement_names, without_positions
+from attention_jax.layers.refinement import REFINEMENTS, without_positions
 from attention_jax.ops.attend import make_memory
 from tests.conformance.battery import small_score
 
@@ -174,7 +174,7 @@ def test_heads_are_those_of_the_equations(fields, place):
 
 def test_every_refinement_is_tried():
     tried = {name for fields in CASES.values() for name in fields.get("refinements", {})}
-    assert tried == set(refinement_names())
+    assert tried == set(REFINEMENTS.names())
 
 
 SCORES = [
