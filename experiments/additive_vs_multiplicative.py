@@ -283,7 +283,7 @@ def _with_score(mechanism: Mechanism, scores: Callable[..., Any]) -> Mechanism:
         return scores(query, memory.keys, params["vector"])
 
     spec = dataclasses.replace(parts.spec, score=score, fused=None)
-    parameters = {**parts.parameters, "vector": Parameter((depth,), "attention_vector")}
+    parameters = {**parts.parameters, "vector": Parameter.of("attention_vector", attention=depth)}
     parts = parts._replace(spec=spec, parameters=parameters, product_scale=None)
     return dataclasses.replace(mechanism, parts=parts)
 

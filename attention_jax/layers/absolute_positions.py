@@ -35,7 +35,7 @@ def position_parameters(positions: str, max_positions: int, depth: int) -> dict[
     """Returns the parameters: one row for each learned position."""
     if positions != "learned":
         return {}
-    return {"positions": Parameter((max_positions, depth), "embedding")}
+    return {"positions": Parameter.of("embedding", positions=max_positions, embed=depth)}
 
 
 def place(

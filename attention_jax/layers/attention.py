@@ -96,14 +96,10 @@ class Mechanism:
         """The parameters of all heads, with a leading head axis unless there is just one."""
         if not self._has_head_axis:
             return dict(self.parts.parameters)
-        shared = self.parts.memory_parameters
+        shared, size = self.parts.memory_parameters, self._num_memory_heads
+        of_memory = (size, "heads" if size == self.num_heads else "memory_heads")
         tree = {
-            name: parameter._replace(
-                shape=(
-                    self._num_memory_heads if name in shared else self.num_heads,
-                    *parameter.shape,
-                )
-            )
+            name: parameter.stacked(*(of_memory if name in shared else (self.num_heads, "heads")))
             for name, parameter in self.parts.parameters.items()
         }
         return {**tree, **(self.parts.heads.parameters if self.parts.heads else {})}

@@ -16,7 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import affine
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS
@@ -69,10 +69,7 @@ def bridge_parameters(
             final = encoder.finals[_source_layer(layer, num_layers, len(encoder.finals))]
             depth = final.depth if bridge == "backward" else final.width
         for entry in CELLS[cell].entries:
-            tree[f"layer_{layer}_{entry}"] = {
-                "kernel": Parameter((depth, hidden_dim)),
-                "bias": Parameter((hidden_dim,), "bias"),
-            }
+            tree[f"layer_{layer}_{entry}"] = affine(annotation=depth, hidden=hidden_dim)
     return tree
 
 

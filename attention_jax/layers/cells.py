@@ -8,10 +8,10 @@ def cell_parameters(name: str, input_dim: int, depth: int) -> dict[str, Paramete
     """Returns the parameters of a cell: its input kernel and what its step reads."""
     width = CELLS[name].num_gates * depth
     parameters = {
-        "input": Parameter((input_dim, width)),
-        "recurrent": Parameter((depth, width), "recurrent"),
-        "bias": Parameter((width,), "forget_bias" if name == "lstm" else "bias"),
+        "input": Parameter.of("kernel", input=input_dim, gates=width),
+        "recurrent": Parameter.of("recurrent", hidden=depth, gates=width),
+        "bias": Parameter.of("forget_bias" if name == "lstm" else "bias", gates=width),
     }
     if name == "gru":
-        parameters["candidate_bias"] = Parameter((depth,), "bias")
+        parameters["candidate_bias"] = Parameter.of("bias", hidden=depth)
     return parameters

@@ -21,10 +21,10 @@ def deep_parameters(
     """Returns the parameters of a deep output of depth `dim`."""
     width = 2 * dim if readout == "maxout" else dim
     return {
-        "state": Parameter((state_dim, width)),
-        "embedding": Parameter((embedding_dim, width)),
-        "context": Parameter((context_dim, width)),
-        "bias": Parameter((width,), "bias"),
+        "state": Parameter.of("kernel", hidden=state_dim, features=width),
+        "embedding": Parameter.of("kernel", embed=embedding_dim, features=width),
+        "context": Parameter.of("kernel", context=context_dim, features=width),
+        "bias": Parameter.of("bias", features=width),
     }
 
 

@@ -1,6 +1,7 @@
-"""Parameters by role: a layer says what a parameter is for, an initialisation says how it starts.
+"""Parameters by logical axes and role: what each dimension is, and what the whole is for.
 
-A role is one of
+An initialisation says how parameters of a role start, and rules say over which devices logical
+axes are split (`devices/rules.py`). A role is one of
 
   kernel            an input or output matrix
   recurrent         square matrices side by side, from a hidden state to its gates
@@ -15,12 +16,35 @@ A role is one of
   scale             ones, a gain
   bias              zeros, but for `uniform`
   forget_bias       the bias of an LSTM, whose forget gate may start open
+
+and a logical axis is, unless a part has one of its own, one of
+
+  vocab             entries of a vocabulary: embedded words, logits
+  source_vocab      source words in a table of a mechanism's own
+  embed             an embedded word, and what runs through a stack of self-attention
+  positions         positions, distances between two, or slots of a window
+  input             what a recurrent layer reads
+  hidden            a recurrent state, or a hidden layer
+  gates             gates of a cell, side by side
+  kernel            window of a convolution: its positions, each with all that stands there
+  feed_forward      hidden layer of a feed-forward sublayer
+  annotation        what an encoder ends with, or makes of a position
+  query, key, value what asks, what it is compared with, what is averaged
+  query_key         a query and a key, side by side
+  attention         hidden layer of a score
+  coverage          what is known of a slot's past
+  heads             heads; `memory_heads` where keys and values have fewer than queries,
+                    `mixed_heads` where heads read one another
+  head_dim          depth of a head's queries, keys or values
+  context           what attention has read
+  features          what a readout makes predictions of
+  prediction        what a predictor makes, such as mean and variance
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,11 +57,41 @@ from attention_jax.types import Array
 Initializer = Callable[[Array, tuple[int, ...]], Array]
 
 
-class Parameter(NamedTuple):
-    """A parameter's shape and role; the layers of this package declare trees of them."""
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A parameter before it is drawn; the layers of this package declare trees of them.
+
+    Attributes:
+      shape: Its dimensions.
+      axes: The logical axis of each dimension.
+      role: What it is for.
+    """
 
     shape: tuple[int, ...]
-    role: str = "kernel"
+    axes: tuple[str, ...]
+    role: str
+
+    def __post_init__(self) -> None:
+        """Refuses axes that are not those of the shape."""
+        if len(self.axes) != len(self.shape):
+            raise ValueError(
+                f"axes: expected one for each dimension of {self.shape}, found {self.axes}"
+            )
+
+    @classmethod
+    def of(cls, role: str, **sizes: int) -> "Parameter":
+        """Returns a parameter of a role, its axes named beside their sizes."""
+        return cls(tuple(sizes.values()), tuple(sizes), role)
+
+    def stacked(self, size: int, axis: str) -> "Parameter":
+        """Returns as many of it, on a leading axis."""
+        return Parameter((size, *self.shape), (axis, *self.axes), self.role)
+
+
+def affine(**sizes: int) -> dict[str, Parameter]:
+    """Returns the kernel and the bias of an affine map from its first axis to its second."""
+    kernel = Parameter.of("kernel", **sizes)
+    return {"kernel": kernel, "bias": Parameter(kernel.shape[1:], kernel.axes[1:], "bias")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +150,7 @@ class Initialization:
 
 def draw(tree: Any, rng: Array, initialization: Initialization) -> Any:
     """Returns arrays for a tree of `Parameter`, each from a key of its own."""
-    leaves, structure = jax.tree.flatten(tree, is_leaf=lambda node: isinstance(node, Parameter))
+    leaves, structure = jax.tree.flatten(tree)
     keys = jax.random.split(rng, max(len(leaves), 1))
     return structure.unflatten(
         initialization.initializer(leaf.role)(key, leaf.shape)
@@ -121,6 +175,11 @@ def declare(
                 name, lambda rng, node=node: draw(node, rng, initialization)
             )
     return arrays
+
+
+def logical_axes(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the axes of a tree of `Parameter`, without those that `declare` leaves out."""
+    return jax.tree.map(lambda parameter: parameter.axes, _without_empty(tree))
 
 
 def project(

@@ -130,8 +130,9 @@ def place_embeddings(
 # ---- Sublayers -----------------------------------------------------------------------------------
 def norm_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
     """Returns the parameters of one normalisation."""
-    tree = {"scale": Parameter((depth,), "scale")}
-    return tree if config.norm == "rms" else {**tree, "bias": Parameter((depth,), "bias")}
+    scale = Parameter.of("scale", embed=depth)
+    bias = Parameter.of("bias", embed=depth)
+    return {"scale": scale} if config.norm == "rms" else {"scale": scale, "bias": bias}
 
 
 def normalize(config: StackConfig, params: Params, vectors: Array) -> Array:
@@ -190,13 +191,13 @@ def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parame
     """Returns the parameters of the feed-forward sublayer."""
     width = config.feed_forward_dim
     tree = {
-        "hidden": Parameter((depth, width)),
-        "hidden_bias": Parameter((width,), "bias"),
-        "output": Parameter((width, depth)),
-        "output_bias": Parameter((depth,), "bias"),
+        "hidden": Parameter.of("kernel", embed=depth, feed_forward=width),
+        "hidden_bias": Parameter.of("bias", feed_forward=width),
+        "output": Parameter.of("kernel", feed_forward=width, embed=depth),
+        "output_bias": Parameter.of("bias", embed=depth),
     }
     if config.activation == "swiglu":
-        tree["gate"] = Parameter((depth, width))
+        tree["gate"] = Parameter.of("kernel", embed=depth, feed_forward=width)
     return tree
 
 

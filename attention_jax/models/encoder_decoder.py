@@ -5,6 +5,7 @@ of embeddings and keys before the loop, readout and logits after it.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -269,13 +270,14 @@ class EncoderDecoderModule(nn.Module):
     def _tables(self) -> dict[str, Parameter]:
         """Returns the embeddings and what the readout has, in the order in which it is drawn."""
         config, readout = self.config, dict(self.readout.parameters)
-        shape = (self.target_vocabulary_size, config.target_embedding_dim)
-        tables = {"target_embedding": Parameter(shape, "word_embedding")}
+        table = functools.partial(Parameter.of, "word_embedding")
+        size, depth = self.target_vocabulary_size, config.target_embedding_dim
+        tables = {"target_embedding": table(vocab=size, embed=depth)}
         if "output_bias" in readout:  # before the source's, so that seeds keep their meaning
             tables["output_bias"] = readout.pop("output_bias")
         if config.tie_embeddings != "all":
-            shape = (self.source_vocabulary_size, config.source_embedding_dim)
-            tables["source_embedding"] = Parameter(shape, "word_embedding")
+            size, depth = self.source_vocabulary_size, config.source_embedding_dim
+            tables["source_embedding"] = table(vocab=size, embed=depth)
         return {**tables, **readout}
 
     def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:

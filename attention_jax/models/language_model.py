@@ -170,9 +170,8 @@ class LanguageModelModule(nn.Module):
         """Declares embedding, decoder and readout."""
         config, size = self.config, self.vocabulary_size
         self.decoder = Decoder(self.writing, config.initialization)
-        shape = (size, config.embedding_dim)
         tables = {
-            "embedding": Parameter(shape, "word_embedding"),
+            "embedding": Parameter.of("word_embedding", vocab=size, embed=config.embedding_dim),
             **self.readout.parameters,
         }
         self.tables = declare(self, tables, config.initialization)

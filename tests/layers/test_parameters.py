@@ -10,7 +10,15 @@ from flax import linen as nn
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.mechanism import find_config, mechanism_names
-from attention_jax.layers.parameters import Initialization, Parameter, declare, draw, project
+from attention_jax.layers.parameters import (
+    Initialization,
+    Parameter,
+    affine,
+    declare,
+    draw,
+    logical_axes,
+    project,
+)
 
 ROLES = (
     "kernel",
@@ -132,11 +140,23 @@ def test_embedding_scale_is_of_word_embeddings_alone():
 
 
 def test_draw_gives_every_parameter_a_key_of_its_own():
-    tree = {"a": Parameter((3, 3)), "b": {"c": Parameter((3, 3))}}
+    square = Parameter.of("kernel", hidden=3, gates=3)
+    tree = {"a": square, "b": {"c": square}}
     drawn = draw(tree, jax.random.key(0), Initialization())
     assert not np.allclose(drawn["a"], drawn["b"]["c"])
     again = draw(tree, jax.random.key(0), Initialization())
     np.testing.assert_array_equal(drawn["a"], again["a"])
+
+
+def test_each_dimension_has_an_axis():
+    matrix = Parameter.of("kernel", input=2, hidden=3)
+    assert (matrix.shape, matrix.axes) == ((2, 3), ("input", "hidden"))
+    assert matrix.stacked(4, "heads") == Parameter.of("kernel", heads=4, input=2, hidden=3)
+    assert logical_axes({"a": affine(input=2, hidden=3), "b": {"c": Parameter.of("bias")}}) == {
+        "a": {"kernel": ("input", "hidden"), "bias": ("hidden",)}, "b": {"c": ()}
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="^axes: expected one for each dimension of .2, 3., found"):
+        Parameter((2, 3), ("input",), "kernel")
 
 
 class Holder(nn.Module):
@@ -144,8 +164,11 @@ class Holder(nn.Module):
     def __call__(self):
         tree = {
             "attention": {},
-            "cell": {"input": Parameter((0, 4)), "bias": Parameter((4,), "bias")},
-            "scalar": Parameter((2,)),
+            "cell": {
+                "input": Parameter.of("kernel", input=0, gates=4),
+                "bias": Parameter.of("bias", gates=4),
+            },
+            "scalar": Parameter.of("kernel", hidden=2),
         }
         return declare(self, tree, Initialization())
 

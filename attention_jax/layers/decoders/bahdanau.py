@@ -97,7 +97,8 @@ class BahdanauDecoder(RecurrentDecoder):
         config, embedding_dim = self.config, self.sizes.embedding_dim
         context_dim = self.mechanism.context_dim
         cell = cell_parameters(config.cell, embedding_dim, config.hidden_dim)
-        cell["context"] = Parameter((context_dim, cell["input"].shape[1]))
+        width = cell["input"].shape[1]
+        cell["context"] = Parameter.of("kernel", context=context_dim, gates=width)
         return {
             "attention": self.mechanism.parameters,
             "bridge": bridge_parameters(

@@ -126,7 +126,9 @@ class GnmtDecoder(RecurrentDecoder):
         for layer in range(config.num_layers):
             input_dim = depth if layer else self.sizes.embedding_dim
             weights = cell_parameters(config.cell, input_dim, depth)
-            weights["context"] = Parameter((self.mechanism.context_dim, weights["input"].shape[1]))
+            weights["context"] = Parameter.of(
+                "kernel", context=self.mechanism.context_dim, gates=weights["input"].shape[1]
+            )
             tree[f"layer_{layer}"] = weights
         return tree
 

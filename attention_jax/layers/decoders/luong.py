@@ -100,14 +100,15 @@ class LuongDecoder(RecurrentDecoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, depth = self.config, self.config.hidden_dim
+        context_dim, feature_dim = self.mechanism.context_dim, self.feature_dim
         tree = {
             "attention": self.mechanism.parameters,
             "bridge": bridge_parameters(
                 config.bridge, self.sizes.encoder, config.cell, depth, config.num_layers
             ),
             "combine": {
-                "context": Parameter((self.mechanism.context_dim, config.attentional_dim)),
-                "state": Parameter((depth, config.attentional_dim)),
+                "context": Parameter.of("kernel", context=context_dim, features=feature_dim),
+                "state": Parameter.of("kernel", hidden=depth, features=feature_dim),
             },
         }
         for layer in range(config.num_layers):
@@ -115,7 +116,7 @@ class LuongDecoder(RecurrentDecoder):
             tree[f"layer_{layer}"] = cell_parameters(config.cell, input_dim, depth)
         if config.input_feeding:
             width = tree["layer_0"]["input"].shape[1]
-            tree["layer_0"]["feed"] = Parameter((config.attentional_dim, width))
+            tree["layer_0"]["feed"] = Parameter.of("kernel", features=feature_dim, gates=width)
         return tree
 
     @property

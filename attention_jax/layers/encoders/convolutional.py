@@ -22,7 +22,7 @@ from attention_jax.layers.absolute_positions import (
     position_parameters,
 )
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
@@ -87,23 +87,20 @@ class ConvolutionalEncoder(SequenceEncoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, outer = self.config, self.input_dim
+        inner, width = config.hidden_dim, config.kernel_width
         return {
             **position_parameters(config.positions, config.max_positions, outer),
-            "key_input": _matrix(outer, config.hidden_dim),
+            "key_input": affine(embed=outer, hidden=inner),
             **{
-                f"key_layer_{layer}": _matrix(config.hidden_dim, config.hidden_dim, self._width)
+                f"key_layer_{layer}": affine(kernel=width * inner, hidden=inner)
                 for layer in range(config.key_layers)
             },
-            "key_output": _matrix(config.hidden_dim, outer),
+            "key_output": affine(hidden=inner, embed=outer),
             **{
-                f"value_layer_{layer}": _matrix(outer, outer, self._width)
+                f"value_layer_{layer}": affine(kernel=width * outer, embed=outer)
                 for layer in range(config.value_layers)
             },
         }
-
-    @property
-    def _width(self) -> int:
-        return self.config.kernel_width
 
     def encode(
         self,
@@ -125,10 +122,6 @@ class ConvolutionalEncoder(SequenceEncoder):
         for layer in range(config.value_layers):
             values = _layer(params[f"value_layer_{layer}"], values, mask)
         return Encoded(zero_padding(keys, mask), mask, values=zero_padding(values, mask))
-
-
-def _matrix(rows: int, columns: int, width: int = 1) -> dict[str, Parameter]:
-    return {"kernel": Parameter((width * rows, columns)), "bias": Parameter((columns,), "bias")}
 
 
 def _project(params: Params, values: Array) -> Array:

@@ -21,7 +21,7 @@ from attention_jax.layers.absolute_positions import (
 )
 from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve, gated_linear_unit
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
@@ -83,13 +83,13 @@ class GatedConvolutionalEncoder(SequenceEncoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, outer, inner = self.config, self.input_dim, self.config.hidden_dim
-        shapes = {"input": (outer, inner), "output": (inner, outer)}
-        for layer in range(config.num_layers):
-            shapes[f"layer_{layer}"] = (config.kernel_width * inner, 2 * inner)
-        tree = position_parameters(config.positions, config.max_positions, outer)
-        for name, shape in shapes.items():
-            tree[name] = {"kernel": Parameter(shape), "bias": Parameter(shape[1:], "bias")}
-        return tree
+        layer = affine(kernel=config.kernel_width * inner, gates=2 * inner)
+        return {
+            **position_parameters(config.positions, config.max_positions, outer),
+            "input": affine(embed=outer, hidden=inner),
+            "output": affine(hidden=inner, embed=outer),
+            **{f"layer_{number}": layer for number in range(config.num_layers)},
+        }
 
     def encode(
         self,

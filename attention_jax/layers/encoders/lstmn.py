@@ -81,14 +81,17 @@ class LstmnEncoder(SequenceEncoder):
         """The tree of parameters."""
         config, input_dim, tree = self.config, self.input_dim, {}
         hidden, attention = config.hidden_dim, config.attention_dim
+        of_state = Parameter.of("attention_kernel", hidden=hidden, attention=attention)
         for layer, final in enumerate(self.finals):
             for reading in final.readings:
                 tree[f"layer_{layer}_{reading}"] = {
                     **cell_parameters("lstm", input_dim, hidden),
-                    "query_kernel": Parameter((input_dim, attention), "attention_kernel"),
-                    "summary_kernel": Parameter((hidden, attention), "attention_kernel"),
-                    "key_kernel": Parameter((hidden, attention), "attention_kernel"),
-                    "vector": Parameter((attention,), "attention_vector"),
+                    "query_kernel": Parameter.of(
+                        "attention_kernel", input=input_dim, attention=attention
+                    ),
+                    "summary_kernel": of_state,
+                    "key_kernel": of_state,
+                    "vector": Parameter.of("attention_vector", attention=attention),
                 }
             input_dim = final.width
         return tree

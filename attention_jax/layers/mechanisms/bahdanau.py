@@ -38,10 +38,11 @@ class Config:
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds additive attention for queries and keys of the given depths."""
+    depth = config.attention_dim
     parameters = {
-        "query_kernel": Parameter((query_dim, config.attention_dim), "attention_kernel"),
-        "key_kernel": Parameter((key_dim, config.attention_dim), "attention_kernel"),
-        "vector": Parameter((config.attention_dim,), "attention_vector"),
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
     }
     spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], prepare=_prepare)
     return MechanismParts(spec, parameters, memory_parameters=frozenset({"key_kernel"}))

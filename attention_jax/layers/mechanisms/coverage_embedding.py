@@ -61,16 +61,18 @@ def build(
     is_gated = config.coverage_update == "gru"
     width = 3 * covered if is_gated else covered
     parameters = {
-        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
-        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "coverage_kernel": Parameter((covered, depth), "attention_kernel"),
-        "vector": Parameter((depth,), "attention_vector"),
-        "coverage_table": Parameter((source_vocabulary_size, covered), "embedding"),
-        "coverage_word": Parameter((word_dim, width), "attention_kernel"),
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "coverage_kernel": Parameter.of("attention_kernel", coverage=covered, attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
+        "coverage_table": Parameter.of(
+            "embedding", source_vocab=source_vocabulary_size, coverage=covered
+        ),
+        "coverage_word": Parameter.of("attention_kernel", embed=word_dim, gates=width),
     }
     if is_gated:
-        parameters["coverage_weight"] = Parameter((width,), "attention_vector")
-        parameters["coverage_recurrent"] = Parameter((covered, width), "recurrent")
+        parameters["coverage_weight"] = Parameter.of("attention_vector", gates=width)
+        parameters["coverage_recurrent"] = Parameter.of("recurrent", coverage=covered, gates=width)
     spec = AttentionSpec(
         _score,
         NORMALIZERS[config.normalizer],

@@ -40,11 +40,11 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     depth = config.attention_dim
     parameters = {
-        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
-        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "coverage_kernel": Parameter((1, depth), "coverage_kernel"),
-        "bias": Parameter((depth,), "bias"),
-        "vector": Parameter((depth,), "attention_vector"),
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "coverage_kernel": Parameter.of("coverage_kernel", coverage=1, attention=depth),
+        "bias": Parameter.of("bias", attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
     }
     spec = AttentionSpec(
         _score,

@@ -52,13 +52,13 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     has_fertility, depth = config.max_fertility > 0, config.attention_dim
     parameters = {
-        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
-        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "coverage_kernel": Parameter((1, depth), "coverage_kernel"),
-        "vector": Parameter((depth,), "attention_vector"),
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "coverage_kernel": Parameter.of("coverage_kernel", coverage=1, attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
     }
     if has_fertility:
-        parameters["fertility_vector"] = Parameter((key_dim,), "attention_vector")
+        parameters["fertility_vector"] = Parameter.of("attention_vector", key=key_dim)
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         aux = dict(memory.aux)

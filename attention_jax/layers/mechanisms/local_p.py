@@ -62,9 +62,10 @@ class Config:
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds local attention around its scoring mechanism."""
     inner = find_mechanism(config.score.name).build(config.score, query_dim, key_dim)
+    depth = config.prediction_dim
     parameters = {
-        "center_kernel": Parameter((query_dim, config.prediction_dim), "attention_kernel"),
-        "center_vector": Parameter((config.prediction_dim,), "attention_vector"),
+        "center_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "center_vector": Parameter.of("attention_vector", attention=depth),
         **inner.parameters,
     }
     is_code = config.variant == "code"

@@ -39,9 +39,12 @@ class Config:
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds concat attention for queries and keys of the given depths."""
+    depth = config.attention_dim
     parameters = {
-        "kernel": Parameter((query_dim + key_dim, config.attention_dim), "attention_kernel"),
-        "vector": Parameter((config.attention_dim,), "attention_vector"),
+        "kernel": Parameter.of(
+            "attention_kernel", query_key=query_dim + key_dim, attention=depth
+        ),
+        "vector": Parameter.of("attention_vector", attention=depth),
     }
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:

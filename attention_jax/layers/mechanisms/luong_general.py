@@ -35,7 +35,7 @@ class Config:
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds general attention for queries and keys of the given depths."""
-    parameters = {"kernel": Parameter((query_dim, key_dim), "attention_kernel")}
+    parameters = {"kernel": Parameter.of("attention_kernel", query=query_dim, key=key_dim)}
     spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], prepare=_prepare)
     return MechanismParts(spec, parameters, memory_parameters=frozenset({"kernel"}))
 

@@ -38,8 +38,8 @@ class Config:
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds location-based attention for queries of the given depth."""
-    parameters = {"kernel": Parameter((query_dim, config.max_positions), "attention_kernel")}
-    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), parameters)
+    kernel = Parameter.of("attention_kernel", query=query_dim, positions=config.max_positions)
+    return MechanismParts(AttentionSpec(_score, NORMALIZERS[config.normalizer]), {"kernel": kernel})
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:

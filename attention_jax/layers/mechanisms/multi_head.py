@@ -149,9 +149,13 @@ def build(
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         return inner.spec.prepare(params, before(params, memory, positions), positions)
 
-    joint = {"output_kernel": Parameter((config.num_heads, width, query_dim), "head_output")}
+    joint = {
+        "output_kernel": Parameter.of(
+            "head_output", heads=config.num_heads, head_dim=width, query=query_dim
+        )
+    }
     if config.use_bias:
-        joint["output_bias"] = Parameter((query_dim,), "bias")
+        joint["output_bias"] = Parameter.of("bias", query=query_dim)
     return parts._replace(
         spec=dataclasses.replace(parts.spec, prepare=prepare),
         context_dim=query_dim,
@@ -165,17 +169,17 @@ def _with_projections(
     """Adds the projections of queries, keys and values before the score."""
     query_dim, key_dim, value_dim = depths
     parameters = {
-        "query_projection": Parameter((query_dim, config.head_dim)),
-        "key_projection": Parameter((key_dim, config.head_dim)),
-        "value_projection": Parameter((value_dim, width)),
+        "query_projection": Parameter.of("kernel", query=query_dim, head_dim=config.head_dim),
+        "key_projection": Parameter.of("kernel", key=key_dim, head_dim=config.head_dim),
+        "value_projection": Parameter.of("kernel", value=value_dim, head_dim=width),
     }
     if config.use_bias:
         parameters |= {
-            "query_bias": Parameter((config.head_dim,), "bias"),
-            "value_bias": Parameter((width,), "bias"),
+            "query_bias": Parameter.of("bias", head_dim=config.head_dim),
+            "value_bias": Parameter.of("bias", head_dim=width),
         }
     if config.use_key_bias:
-        parameters["key_bias"] = Parameter((config.head_dim,), "bias")
+        parameters["key_bias"] = Parameter.of("bias", head_dim=config.head_dim)
 
     def project(params: Params, name: str, vectors: Array) -> Array:
         projected = multiply_rows(vectors, params[f"{name}_projection"])

@@ -45,14 +45,14 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     depth, covered = config.attention_dim, config.coverage_dim
     width = covered * (3 if config.cell == "gru" else 1)
     parameters = {
-        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
-        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "coverage_kernel": Parameter((covered, depth), "coverage_kernel"),
-        "vector": Parameter((depth,), "attention_vector"),
-        "coverage_recurrent": Parameter((covered, width), "recurrent"),
-        "coverage_weight": Parameter((width,), "attention_vector"),
-        "coverage_key": Parameter((key_dim, width), "attention_kernel"),
-        "coverage_query": Parameter((query_dim, width), "attention_kernel"),
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "coverage_kernel": Parameter.of("coverage_kernel", coverage=covered, attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
+        "coverage_recurrent": Parameter.of("recurrent", coverage=covered, gates=width),
+        "coverage_weight": Parameter.of("attention_vector", gates=width),
+        "coverage_key": Parameter.of("attention_kernel", key=key_dim, gates=width),
+        "coverage_query": Parameter.of("attention_kernel", query=query_dim, gates=width),
     }
     spec = AttentionSpec(
         _score,

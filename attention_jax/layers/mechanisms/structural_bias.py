@@ -75,14 +75,14 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     trackers = tuple((name, tracker) for name, tracker in tracked.items() if getattr(config, name))
     names = tuple(name for name, _ in trackers)
     parameters = {
-        "query_kernel": Parameter((query_dim, depth), "attention_kernel"),
-        "key_kernel": Parameter((key_dim, depth), "attention_kernel"),
-        "vector": Parameter((depth,), "attention_vector"),
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
     }
     if config.position:
-        parameters["position_kernel"] = Parameter((3, depth), "coverage_kernel")
+        parameters["position_kernel"] = _of_features(3, depth)
     for name in names:
-        parameters[f"{name}_kernel"] = Parameter((window, depth), "coverage_kernel")
+        parameters[f"{name}_kernel"] = _of_features(window, depth)
 
     # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -110,3 +110,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     )
     # Where a sequence attends to itself as it grows, S would tell how far it is to go.
     return MechanismParts(spec, parameters, reads_length=config.position)
+
+
+def _of_features(number: int, depth: int) -> Parameter:
+    return Parameter.of("coverage_kernel", positions=number, attention=depth)

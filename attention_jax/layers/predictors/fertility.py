@@ -51,11 +51,12 @@ class FertilityPredictor(Predictor):
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters of both layers."""
+        depth, hidden_dim = self.annotation_dim, self.hidden_dim
         return {
-            "hidden": Parameter((self.annotation_dim, self.hidden_dim)),
-            "hidden_bias": Parameter((self.hidden_dim,), "bias"),
-            "output": Parameter((self.hidden_dim, 2)),
-            "output_bias": Parameter((2,), "bias"),
+            "hidden": Parameter.of("kernel", annotation=depth, hidden=hidden_dim),
+            "hidden_bias": Parameter.of("bias", hidden=hidden_dim),
+            "output": Parameter.of("kernel", hidden=hidden_dim, prediction=2),
+            "output_bias": Parameter.of("bias", prediction=2),
         }
 
     def predict(self, params: Params, encoded: Encoded) -> Fertility:

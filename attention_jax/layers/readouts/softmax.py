@@ -52,12 +52,15 @@ class SoftmaxReadout(Readout):
     def parameters(self) -> Mapping[str, Parameter]:
         """Bias and matrix, or a projection onto the depth of a tied matrix."""
         sizes = self.sizes
-        tree = {"output_bias": Parameter((sizes.vocabulary_size,), "bias")}
+        tree = {"output_bias": Parameter.of("bias", vocab=sizes.vocabulary_size)}
         if not sizes.is_tied:
-            shape = (sizes.vocabulary_size, sizes.feature_dim)
-            tree["output"] = Parameter(shape, "embedding")
+            tree["output"] = Parameter.of(
+                "embedding", vocab=sizes.vocabulary_size, features=sizes.feature_dim
+            )
         elif sizes.feature_dim != sizes.embedding_dim:
-            tree["output_projection"] = Parameter((sizes.feature_dim, sizes.embedding_dim))
+            tree["output_projection"] = Parameter.of(
+                "kernel", features=sizes.feature_dim, embed=sizes.embedding_dim
+            )
         return tree
 
     def predict(self, params: Params, step: Step) -> SoftmaxPredictions:

@@ -53,7 +53,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         weights, aux = normalize(params, scores, mask, *rest, **call)
         return weights[..., :-1], aux
 
-    parameters = {"sink": Parameter((), "bias")} if config.is_learned else {}
+    parameters = {"sink": Parameter.of("bias")} if config.is_learned else {}
     return parts._replace(
         spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None),
         parameters={**parts.parameters, **parameters},

@@ -56,11 +56,11 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     spec, is_rms, factor = parts.spec, config.norm == "rms", 1.0
     if is_rms:
         parameters = {
-            "query_scale": Parameter((head.key_dim,), "scale"),
-            "key_scale": Parameter((head.key_dim,), "scale"),
+            "query_scale": Parameter.of("scale", head_dim=head.key_dim),
+            "key_scale": Parameter.of("scale", head_dim=head.key_dim),
         }
     else:
-        parameters = {"query_scale": Parameter((), "scale")}
+        parameters = {"query_scale": Parameter.of("scale")}
         scale = product_scale(parts, head, "'qk_norm' with norm 'l2'")
         factor = math.log2(config.length**2 - config.length) / scale
 

@@ -8,6 +8,7 @@ Distances are clipped to +- max_distance. The scale is the score's: 1 / sqrt(dep
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -43,9 +44,10 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """Adds the terms that depend on distances; raises `ValueError` without dot products."""
     reach, factor = config.max_distance, product_scale(parts, head, "'relative_positions'")
     size = 2 * reach + 1
-    tables = {"distance_keys": Parameter((size, head.key_dim), "embedding")}
+    table = functools.partial(Parameter.of, "embedding", positions=size)
+    tables = {"distance_keys": table(head_dim=head.key_dim)}
     if config.adds_values:
-        tables["distance_values"] = Parameter((size, head.value_dim), "embedding")
+        tables["distance_values"] = table(head_dim=head.value_dim)
 
     def bins(memory: Memory, positions: Array) -> Array:
         return jnp.clip(slot_offsets(memory, positions), -reach, reach) + reach

@@ -56,7 +56,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         others = jnp.tensordot(column.astype(array.dtype), head.gather(array), 1)
         return array + others
 
-    vector = Parameter((head.num_heads,), "mixing")
+    vector = Parameter.of("mixing", mixed_heads=head.num_heads)
     if config.mixes_scores:
         parts = change_score(
             parts,
