@@ -29,6 +29,34 @@ Batch = Mapping[str, Any]
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Call:
+    """Mode and random key of a call: handed down from the model to whatever drops or draws.
+
+    Attributes:
+      train: Whether dropout is on; static under jit.
+      rng: The key to draw from; None where nothing is drawn.
+    """
+
+    train: bool = dataclasses.field(default=False, metadata={"static": True})
+    rng: Leaf | None = None
+
+    def fold(self, number: int) -> "Call":
+        """Returns the call of one place among several, with a key of its own."""
+        if self.rng is None:
+            return self
+        return dataclasses.replace(self, rng=jax.random.fold_in(self.rng, number))
+
+    def split(self, number: int) -> Leaf | None:
+        """Returns the keys of several places, on a leading axis, or None."""
+        return None if self.rng is None else jax.random.split(self.rng, number)
+
+    def with_key(self, rng: Leaf | None) -> "Call":
+        """Returns the same mode with another key."""
+        return dataclasses.replace(self, rng=rng)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Memory:
     """What is attended to, built once for a source and never changed.
 
@@ -121,10 +149,8 @@ class Model(Protocol):
         """Returns freshly drawn parameters, a nested dict of float32 arrays."""
         ...
 
-    def apply(
-        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
-    ) -> ModelOutput:
-        """Runs the model on known targets; `rng` is needed where `train` turns on dropout."""
+    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
+        """Teacher forcing: runs the model on known targets."""
         ...
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ from attention_jax.commands import cli
 from attention_jax.configuration import typed
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, Parameter, draw
 from attention_jax.ops.scores import additive_scores
@@ -265,7 +266,7 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     mask = jnp.ones((BATCH, shape.slots), bool)
 
     def attend(params: Any, query: Any, keys: Any, values: Any) -> Any:
-        memory = mechanism.make_memory(params, keys, values, mask)
+        memory = mechanism.make_memory(params, sequence(keys, mask, values=values))
         return mechanism.attend(params, query, memory, is_fused=True)[0].context
 
     return attend, (params, query, keys, values)

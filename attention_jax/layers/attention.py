@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Bool, Float, Int
 
+from attention_jax.layers.encoder import Sources, sequence
 from attention_jax.layers.mechanism import MechanismParts, build_parts, find_mechanism
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.ops.attend import attend, init_state, make_memory, observe
-from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,13 +121,13 @@ class Mechanism:
     def make_memory(
         self,
         params: Params,
-        keys: Float[Array, "*B S Dk"],
-        values: Float[Array, "*B S Dv"],
-        mask: Bool[Array, "*B S"],
+        sources: Sources,
         positions: Int[Array, "S"] | None = None,
-        **aux: Array,
     ) -> Memory:
-        """Prepares a source: `*B S Dk`, `*B S Dv` and `*B S` become a memory."""
+        """Prepares the one source; `positions` are those of its slots, 0 .. S-1 if not given."""
+        (encoded,) = sources.values()
+        keys, values, mask = encoded.annotations, encoded.averaged, encoded.mask
+        aux = {"summary": encoded.summary, **encoded.aux} if encoded.finals else encoded.aux
         make = functools.partial(make_memory, self.parts.spec)
         if not self._has_head_axis:
             return make(params, keys, values, mask, positions, **aux)
@@ -196,8 +197,8 @@ class Mechanism:
         *,
         mask: Bool[Array, "*#B #T S"] | Bool[Array, "*#B #H #T S"] | None = None,
         bias: Float[Array, "*#B #T S"] | Float[Array, "*#B #H #T S"] | None = None,
-        rng: Array | None = None,
-        **call: Any,
+        call: Call = Call(),
+        **rest: Any,
     ) -> tuple[AttentionOutput, State]:
         """Answers queries `*B T Dq`; see `ops.attend.attend` for the keywords.
 
@@ -211,23 +212,22 @@ class Mechanism:
             for name, row in given.items()
             if row is not None and row.ndim > axis + 2
         }
-        call |= {name: row for name, row in given.items() if name not in by_head}
+        rest |= {name: row for name, row in given.items() if name not in by_head}
         if not self._has_head_axis:
-            call |= {name: row[0] for name, row in by_head.items()}
-            return attend(self.parts.spec, params, query, memory, state, rng=rng, **call)
+            rest |= {name: row[0] for name, row in by_head.items()}
+            return attend(self.parts.spec, params, query, memory, state, call=call, **rest)
         state = self.init_state(params, memory) if state is None else state
         heads, part = self.parts.heads, None
         if heads is None:
             part = self._split(query)
-        rngs = None if rng is None else jax.random.split(rng, self.num_heads)
 
         def one_head(shared: Params, own: Any, memory: Memory, state: State, part: Any) -> Any:
             own, rng, rows = own
             params, asked = {**shared, **own}, query if part is None else part
-            more = {**call, **rows, "rng": rng}
+            more = {**rest, **rows, "call": call.with_key(rng)}
             return attend(self.parts.spec, params, asked, memory, state, **more)
 
-        own = (self._of_queries(params), rngs, by_head)
+        own = (self._of_queries(params), call.split(self.num_heads), by_head)
         output, state = self._over_heads(one_head, params, own, memory, axis, state, part)
         context = jnp.moveaxis(output.context, axis, -2)
         if heads is None:
@@ -389,7 +389,7 @@ class Attention(nn.Module):
         observed: Mapping[str, Array] | None = None,
         query_mask: Bool[Array, "*#B #T S"] | Bool[Array, "*#B #H #T S"] | None = None,
         slot_positions: Int[Array, "S"] | None = None,
-        **call: Any,
+        **rest: Any,
     ) -> tuple[AttentionOutput, State]:
         """Attends from `query` (`*B T Dq`) over `values` (`*B S Dv`).
 
@@ -405,7 +405,7 @@ class Attention(nn.Module):
           query_mask: `*B T S` or `T S`, True where a query may read a slot; restricts `mask`
             further, such as to the past; `*B H T S` for each head.
           slot_positions: Index of every slot in its sequence; 0 .. S-1 if not given.
-          **call: `bias`, `positions` (of the queries), `rng`, `train` and `is_fused` of
+          **rest: `bias`, `positions` (of the queries), `call` and `is_fused` of
             `ops.attend.attend`.
 
         Returns:
@@ -423,9 +423,8 @@ class Attention(nn.Module):
                 "none"
             )
         params = declare(self, mechanism.parameters, self.initialization)
-        memory = mechanism.make_memory(
-            params, keys, values, mask, slot_positions, **(aux or {})
-        )
+        sources = sequence(keys, mask, values=values, aux=aux or {})
+        memory = mechanism.make_memory(params, sources, slot_positions)
         return mechanism.attend(
-            params, query, memory, state, observed=observed, mask=query_mask, **call
+            params, query, memory, state, observed=observed, mask=query_mask, **rest
         )

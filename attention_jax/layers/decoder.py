@@ -8,7 +8,7 @@ dataclass `Config` and `build(config, sizes, mechanism_config) -> SequenceDecode
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -19,12 +19,11 @@ from jax.typing import DTypeLike
 from attention_jax.configuration import setting
 from attention_jax.discovery import Parts
 from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.dropout import fold
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import Encoded, SequenceEncoder, Sources, first_source
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
-from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 DECODERS = Parts("attention_jax.layers.decoders")
 
@@ -39,14 +38,19 @@ class DecoderSizes(NamedTuple):
 
     Attributes:
       embedding_dim: Depth of an embedded target token.
-      encoder: What encodes the source; its final states may start the decoder. None where there
-        is no source.
+      encoders: What encodes each source, by its name; the final states of the first may start the
+        decoder. Empty where there is no source.
       vocabulary_size: How many source ids there are, or None where sources are not symbols.
     """
 
     embedding_dim: int
-    encoder: SequenceEncoder | None
+    encoders: Mapping[str, SequenceEncoder]
     vocabulary_size: int | None = None
+
+    @property
+    def encoder(self) -> SequenceEncoder | None:
+        """What encodes the first source; None where there is none."""
+        return next(iter(self.encoders.values()), None)
 
     def mechanism(
         self, config: Any, query_dim: int, alignment_head: int | None = None
@@ -108,15 +112,14 @@ class SequenceDecoder(abc.ABC):
 
     @abc.abstractmethod
     def start(
-        self, params: Params, encoded: Encoded, max_length: int, **aux: Array
+        self, params: Params, sources: Sources, max_length: int
     ) -> tuple[Any, State]:
-        """Prepares a source.
+        """Prepares the sources.
 
         Args:
           params: The decoder's parameters.
-          encoded: The encoded source.
+          sources: The encoded sources by name.
           max_length: How many tokens `step` may be asked for.
-          **aux: What the memory holds beside the source.
 
         Returns:
           (memory, state): what is attended to, and the state before the first token, with the
@@ -132,8 +135,7 @@ class SequenceDecoder(abc.ABC):
         embedded: Array,
         *,
         mask: Array | None = None,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> _Run:
         """Decodes with known targets.
 
@@ -143,8 +145,7 @@ class SequenceDecoder(abc.ABC):
           state: The state before the first token.
           embedded: `B T E`, the words before each target token, BOS first.
           mask: `B T`, True at real target tokens; the others are not observed.
-          rng: Key for dropout.
-          train: Whether dropout is on.
+          call: Mode and key.
 
         Returns:
           Features `B T F`, the attention if there is a source, and the state after the last step.
@@ -193,7 +194,13 @@ class RecurrentDecoder(SequenceDecoder):
 
     @abc.abstractmethod
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Any
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Any,
+        call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Consumes one token.
 
@@ -207,28 +214,21 @@ class RecurrentDecoder(SequenceDecoder):
         """Returns the features `*B F` of steps whose outputs are known."""
 
     def start(
-        self, params: Params, encoded: Encoded, max_length: int, **aux: Array
+        self, params: Params, sources: Sources, max_length: int
     ) -> tuple[Memory, State]:
-        """Prepares a source; a recurrent state is as large for any length."""
-        memory = self.memory(params, encoded, **aux)
-        state = self.first_state(params, encoded)
+        """Prepares the sources; a recurrent state is as large for any length."""
+        memory = self.memory(params, sources)
+        state = self.first_state(params, first_source(sources))
         attention = self.mechanism.init_state(params.get("attention", {}), memory)
         return memory, {**state, "attention": attention}
 
-    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
+    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws what is dropped inside the recurrence, constant through a sequence."""
         return None
 
-    def memory(self, params: Params, encoded: Encoded, **aux: Array) -> Memory:
-        """Prepares the source for attention; `aux` is what the memory holds beside it."""
-        return self.mechanism.make_memory(
-            params["attention"],
-            encoded.annotations,
-            encoded.averaged,
-            encoded.mask,
-            summary=encoded.summary,
-            **aux,
-        )
+    def memory(self, params: Params, sources: Sources) -> Memory:
+        """Prepares the sources for attention."""
+        return self.mechanism.make_memory(params["attention"], sources)
 
     def observe(
         self, params: Params, memory: Memory, state: State, word: Array, where: Array | None = None
@@ -242,20 +242,16 @@ class RecurrentDecoder(SequenceDecoder):
         return {**state, "attention": attention}
 
     def attend(
-        self, params: Params, query: Array, memory: Memory, state: State
+        self, params: Params, query: Array, memory: Memory, state: State, call: Call = Call()
     ) -> tuple[AttentionOutput, State]:
-        """Asks the memory with one query `*B Dq`, at the position that the state counts.
-
-        In training the state holds the step's key, from `recur`, under `attention_rng`.
-        """
+        """Asks the memory with one query `*B Dq`, at the position that the state counts."""
         output, attention_state = self.mechanism.attend(
             params["attention"],
             query[..., None, :],
             memory,
             state["attention"],
             positions=state["position"].reshape(-1)[:1],
-            rng=state.get("attention_rng"),
-            train="attention_rng" in state,
+            call=call,
         )
         axis = query.ndim - 1
         return jax.tree.map(lambda part: jnp.squeeze(part, axis), output), attention_state
@@ -268,17 +264,14 @@ class RecurrentDecoder(SequenceDecoder):
         embedded: Array,
         *,
         mask: Array | None = None,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> _Run:
         """Decodes with known targets, in a scan over their positions."""
-        dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
+        dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         # Time-major throughout, so that only the narrow ends are transposed.
         by_time = _swap(embedded)
         constants = (params, memory, dropout)
-        state, outputs = self.recur(
-            self.advance, constants, state, by_time, mask, rng=rng, train=train
-        )
+        state, outputs = self.recur(self.advance, constants, state, by_time, mask, call)
         features = self.readout(params, outputs, by_time)
         return _swap(features), jax.tree.map(_swap, outputs["attention"]), state
 
@@ -289,9 +282,7 @@ class RecurrentDecoder(SequenceDecoder):
         state: State,
         embedded: Array,
         mask: Array | None,
-        *,
-        rng: Array | None,
-        train: bool,
+        call: Call,
     ) -> tuple[State, dict[str, Any]]:
         """Scans a step over known targets, each time with the word before it observed.
 
@@ -301,8 +292,7 @@ class RecurrentDecoder(SequenceDecoder):
           state: The state before the first token.
           embedded: `T B E`.
           mask: `B T`, or None where all targets are real.
-          rng: Key for what the mechanism drops at each step.
-          train: Whether it does.
+          call: Mode and key; each step has a key of its own for what the mechanism drops or draws.
 
         Returns:
           (state, outputs), the latter with a leading time axis.
@@ -311,17 +301,13 @@ class RecurrentDecoder(SequenceDecoder):
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
             words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
 
-        rngs = None
-        if train and rng is not None:
-            rngs = jax.random.split(fold(rng, ATTENTION_KEY), embedded.shape[0])
+        rngs = call.fold(ATTENTION_KEY).split(embedded.shape[0]) if call.train else None
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
             projected, words, rng = inputs
             if words is not None:
                 state = self.observe(*constants[:2], state, *words)
-            if train:
-                state = {**state, "attention_rng": rng}
-            return advance(*constants, state, projected)
+            return advance(*constants, state, projected, call.with_key(rng))
 
         inputs = (self.inputs(constants[0], embedded), words, rngs)
         return deferred_scan(step, constants, state, inputs)
@@ -372,9 +358,9 @@ class Decoder(nn.Module):
         """Declares the parameters."""
         self.weights = declare(self, self.decoder.parameters, self.initialization)
 
-    def start(self, encoded: Encoded, max_length: int, **aux: Array) -> tuple[Any, State]:
-        """Prepares a source."""
-        return self.decoder.start(self.weights, encoded, max_length, **aux)
+    def start(self, sources: Sources, max_length: int) -> tuple[Any, State]:
+        """Prepares the sources."""
+        return self.decoder.start(self.weights, sources, max_length)
 
     def run(
         self,
@@ -383,12 +369,10 @@ class Decoder(nn.Module):
         embedded: Array,
         *,
         mask: Array,
-        rng: Array | None,
-        train: bool,
+        call: Call,
     ) -> _Run:
         """Decodes known targets."""
-        options = dict(mask=mask, rng=rng, train=train)
-        return self.decoder.run(self.weights, memory, state, embedded, **options)
+        return self.decoder.run(self.weights, memory, state, embedded, mask=mask, call=call)
 
     def remaining(self, memory: Any, state: State, word: Array, where: Array) -> Array | None:
         """Returns what is left to translate of each slot."""

@@ -7,30 +7,25 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from attention_jax.types import Array
+from attention_jax.types import Array, Call
 
 
 def dropout_factors(
-    rng: Array | None, rate: float, shape: tuple[int, ...], dtype: DTypeLike, train: bool
+    call: Call, rate: float, shape: tuple[int, ...], dtype: DTypeLike
 ) -> Array | None:
     """Draws factors, or returns None where nothing is dropped.
 
     Raises:
       ValueError: If factors are needed and there is no key.
     """
-    if not train or rate == 0.0:
+    if not call.train or rate == 0.0:
         return None
-    if rng is None:
+    if call.rng is None:
         raise ValueError("rng: expected a key, because dropout is on, found None")
-    kept = jax.random.bernoulli(rng, 1.0 - rate, shape)
+    kept = jax.random.bernoulli(call.rng, 1.0 - rate, shape)
     return jnp.where(kept, jnp.asarray(1.0 / (1.0 - rate), dtype), jnp.zeros((), dtype))
 
 
 def scale(values: Array, factors: Array | None) -> Array:
     """Multiplies by dropout factors, if there are any."""
     return values if factors is None else values * factors
-
-
-def fold(rng: Array | None, number: int) -> Array | None:
-    """Derives the key of one place among several; None stays None."""
-    return None if rng is None else jax.random.fold_in(rng, number)

@@ -8,6 +8,7 @@ mechanism, for encoders that attend.
 
 import abc
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from flax import linen as nn
 from attention_jax.discovery import Parts
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.masks import masked_mean
-from attention_jax.types import Array, Leaf, Params, State
+from attention_jax.types import Array, Call, Leaf, Params, State
 
 ENCODERS = Parts("attention_jax.layers.encoders")
 
@@ -40,12 +41,19 @@ class Encoded:
       finals: For each layer of a recurrent encoder, for each direction in which it reads, the
         final carry; empty where nothing recurs.
       values: `B S D`, what attention averages, or None where that is the annotations.
+      spans: `B S 2`, the first input position that each slot stands for, and the one after the
+        last; None where slot s stands for position s.
+      aux: What the memory holds beside these, an array `B S ...` each: the ids of its tokens.
+      outputs: What else was computed, for the model's outputs: weights of self-attention.
     """
 
     annotations: Leaf
     mask: Leaf
     finals: tuple[dict[str, State], ...] = ()
     values: Leaf | None = None
+    spans: Leaf | None = None
+    aux: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
+    outputs: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
     @property
     def averaged(self) -> Array:
@@ -65,6 +73,20 @@ class Encoded:
         # Forward first: tree transformations sort a dict's keys.
         readings = [reading for reading in READINGS["bidirectional"] if reading in finals]
         return jnp.concatenate([finals[reading][entry] for reading in readings], axis=-1)
+
+
+# What a decoder is given: the encoded sources by their names, in the order of the config.
+Sources = Mapping[str, Encoded]
+
+
+def first_source(sources: Sources) -> Encoded:
+    """Returns the source that a decoder's initial state is made from: the first one."""
+    return next(iter(sources.values()))
+
+
+def sequence(annotations: Array, mask: Array, **fields: Any) -> Sources:
+    """Returns one sequence as the only source, such as one that attends to itself."""
+    return {"source": Encoded(annotations, mask, **fields)}
 
 
 class FinalCarry(NamedTuple):
@@ -113,9 +135,7 @@ class SequenceEncoder(abc.ABC):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Reads embedded tokens `B S E`, of which those under `mask` (`B S`) are real.
 
@@ -123,8 +143,7 @@ class SequenceEncoder(abc.ABC):
           params: Its parameters.
           embedded: Embedded tokens; NaN at padding changes nothing.
           mask: True at real tokens.
-          rng: Key for dropout.
-          train: Whether dropout is on.
+          call: Mode and key.
 
         Returns:
           One annotation for each token.
@@ -147,7 +166,7 @@ class Encoder(nn.Module):
         self.weights = declare(self, self.encoder.parameters, self.initialization)
 
     def __call__(
-        self, embedded: Array, mask: Array, *, rng: Array | None = None, train: bool = False
+        self, embedded: Array, mask: Array, call: Call = Call()
     ) -> Encoded:
         """Reads embedded tokens; see `SequenceEncoder.encode`."""
-        return self.encoder.encode(self.weights, embedded, mask, rng=rng, train=train)
+        return self.encoder.encode(self.weights, embedded, mask, call)

@@ -16,13 +16,13 @@ from attention_jax.configuration import setting
 from attention_jax.layers import absolute_positions
 from attention_jax.layers.absolute_positions import POSITIONS, check_positions
 from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.mechanism import described, find_config, find_mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.normalization import layer_norm, rms_norm
 from attention_jax.ops.products import add_bias, multiply_rows
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 _MAX_POSITIONS = 256
 _ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "swiglu": jax.nn.silu}
@@ -157,8 +157,7 @@ def sublayer(
     norm: Params | None,
     stream: Array,
     function: Callable[[Array], tuple[Array, Any]],
-    rng: Array | None,
-    train: bool,
+    call: Call,
 ) -> tuple[Array, Any]:
     """Adds what a function makes of the stream to it.
 
@@ -168,8 +167,7 @@ def sublayer(
         not look at the stream.
       stream: `*B T D`.
       function: From the stream, normalised first with pre-norm, to (what is added, anything else).
-      rng: Key for dropout.
-      train: Whether dropout is on.
+      call: Mode and key.
 
     Returns:
       (stream, anything else).
@@ -177,14 +175,14 @@ def sublayer(
     is_post = config.norm_order == "post"
     is_pre = not is_post and norm is not None
     change, other = function(normalize(config, norm, stream) if is_pre else stream)
-    change = drop(change, config.dropout, rng, train)
+    change = drop(change, config.dropout, call)
     stream = stream + change
     return (normalize(config, norm, stream) if is_post else stream), other
 
 
-def drop(values: Array, rate: float, rng: Array | None, train: bool) -> Array:
+def drop(values: Array, rate: float, call: Call) -> Array:
     """Drops a share of the values."""
-    return scale(values, dropout_factors(rng, rate, values.shape, values.dtype, train))
+    return scale(values, dropout_factors(call, rate, values.shape, values.dtype))
 
 
 def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
@@ -201,9 +199,7 @@ def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parame
     return tree
 
 
-def feed_forward(
-    config: StackConfig, params: Params, vectors: Array, rng: Array | None, train: bool
-) -> Array:
+def feed_forward(config: StackConfig, params: Params, vectors: Array, call: Call) -> Array:
     """Transforms each position on its own.
 
     y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
@@ -213,5 +209,5 @@ def feed_forward(
     hidden = _ACTIVATIONS[config.activation](hidden)
     if "gate" in params:
         hidden = hidden * multiply_rows(vectors, params["gate"])
-    hidden = drop(hidden, config.hidden_dropout, fold(rng, 0), train)
+    hidden = drop(hidden, config.hidden_dropout, call.fold(0))
     return add_bias(multiply_rows(hidden, params["output"]), params["output_bias"])

@@ -10,9 +10,8 @@ import jax
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
-from attention_jax.layers.dropout import fold
 from attention_jax.models import encoder_decoder
-from attention_jax.types import Array, Batch, Model, ModelOutput, Params, swap_sides
+from attention_jax.types import Array, Batch, Call, Model, ModelOutput, Params, swap_sides
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,14 +73,10 @@ class Bidirectional:
             "reverse": self.reverse.init(reverse_rng),
         }
 
-    def apply(
-        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
-    ) -> ModelOutput:
+    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs both models on known targets; that of the reverse one is among the outputs."""
-        forward = self.forward.apply(params["forward"], batch, rng=fold(rng, 0), train=train)
-        reverse = self.reverse.apply(
-            params["reverse"], swap_sides(batch), rng=fold(rng, 1), train=train
-        )
+        forward = self.forward.apply(params["forward"], batch, call.fold(0))
+        reverse = self.reverse.apply(params["reverse"], swap_sides(batch), call.fold(1))
         return dataclasses.replace(forward, outputs={**forward.outputs, "reverse": reverse})
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:

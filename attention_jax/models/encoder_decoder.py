@@ -16,7 +16,7 @@ from flax import linen as nn
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.layers.predictor import build_predictors, typed_predictors
@@ -25,7 +25,7 @@ from attention_jax.layers.refinement import positional_refinements
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions
-from attention_jax.types import Array, AttentionOutput, Batch, ModelOutput, Params, SpecialIds
+from attention_jax.types import Array, AttentionOutput, Batch, Call, ModelOutput, Params, SpecialIds
 
 _TYINGS = ("none", "target", "all")
 
@@ -156,7 +156,9 @@ def build_decoder(
     config: Config, reading: encoder.SequenceEncoder, source_vocabulary_size: int
 ) -> decoder.SequenceDecoder:
     """Builds the decoder's pure functions."""
-    sizes = decoder.DecoderSizes(config.target_embedding_dim, reading, source_vocabulary_size)
+    sizes = decoder.DecoderSizes(
+        config.target_embedding_dim, {"source": reading}, source_vocabulary_size
+    )
     module = decoder.DECODERS.find(config.decoder.name)
     return module.build(config.decoder, sizes, config.attention)
 
@@ -213,13 +215,11 @@ class EncoderDecoder:
             "target": jnp.zeros((1, 2), jnp.int32),
             "target_mask": jnp.ones((1, 2), bool),
         }
-        return self.module.init(rng, batch, rng=None, train=False)["params"]
+        return self.module.init(rng, batch, Call())["params"]
 
-    def apply(
-        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
-    ) -> ModelOutput:
+    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs the model on known targets."""
-        return self._call(params, batch, rng=rng, train=train)
+        return self._call(params, batch, call)
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources, with a hypothesis axis of one."""
@@ -280,20 +280,18 @@ class EncoderDecoderModule(nn.Module):
             tables["source_embedding"] = table(vocab=size, embed=depth)
         return {**tables, **readout}
 
-    def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
+    def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Runs the model on known targets."""
-        encoded = self._encode(batch, rng=fold(rng, 0), train=train)
-        memory, state = self.decoder.start(encoded, 0, source_ids=batch["source"])
+        encoded = self._encode(batch, call.fold(0))
+        memory, state = self.decoder.start({"source": encoded}, 0)
         target, mask = batch["target"], batch["target_mask"]
-        embedded = self._embed_target(
-            shift_right(target, SpecialIds.BOS), rng=fold(rng, 1), train=train
-        )
+        embedded = self._embed_target(shift_right(target, SpecialIds.BOS), call.fold(1))
         features, attended, state = self.decoder.run(
-            memory, state, embedded, mask=mask, rng=fold(rng, 2), train=train
+            memory, state, embedded, mask=mask, call=call.fold(2)
         )
         rate = self.config.output_dropout
-        kept = dropout_factors(fold(rng, 3), rate, features.shape, features.dtype, train)
-        last = self._embed_target(target[:, -1], rng=fold(rng, 4), train=train)
+        kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
+        last = self._embed_target(target[:, -1], call.fold(4))
         outputs = {
             name: predictor.predict(self.predicting[name], encoded)
             for name, predictor in self.predictors.items()
@@ -308,31 +306,30 @@ class EncoderDecoderModule(nn.Module):
     def start(self, batch: Batch, max_length: int) -> Any:
         """Encodes the sources; returns (memory, source of the readout), and the first state."""
         encoded = self._encode(batch)
-        memory, state = self.decoder.start(encoded, max_length, source_ids=batch["source"])
+        memory, state = self.decoder.start({"source": encoded}, max_length)
         return (memory, self.readout.prepare(self.tables, encoded, batch)), state
 
-    def _encode(self, batch: Batch, *, rng: Array | None = None, train: bool = False) -> Encoded:
+    def _encode(self, batch: Batch, call: Call = Call()) -> Encoded:
         name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
         embedded = look_up(self.tables[name], batch["source"])
         kept = dropout_factors(
-            fold(rng, 0), self.config.embedding_dropout, embedded.shape, embedded.dtype, train
+            call.fold(0), self.config.embedding_dropout, embedded.shape, embedded.dtype
         )
-        return self.encoder(
-            scale(embedded, kept), batch["source_mask"], rng=fold(rng, 1), train=train
-        )
+        encoded = self.encoder(scale(embedded, kept), batch["source_mask"], call.fold(1))
+        return dataclasses.replace(encoded, aux={**encoded.aux, "source_ids": batch["source"]})
 
     def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Predictions, Array, Any]:
         """Feeds one token to every hypothesis."""
         memory, source = memory
-        embedded = self._embed_target(tokens, rng=None, train=False)
+        embedded = self._embed_target(tokens)
         features, attended, state = self.decoder.step(memory, state, embedded)
         return self._predict(features, attended, source), attended.weights, state
 
-    def _embed_target(self, tokens: Array, *, rng: Array | None, train: bool) -> Array:
+    def _embed_target(self, tokens: Array, call: Call = Call()) -> Array:
         tokens = self.readout.input_ids(tokens)
         embedded = look_up(self.tables["target_embedding"], tokens)
         rate = self.config.embedding_dropout
-        return scale(embedded, dropout_factors(rng, rate, embedded.shape, embedded.dtype, train))
+        return scale(embedded, dropout_factors(call, rate, embedded.shape, embedded.dtype))
 
     def _predict(
         self, features: Array, attended: AttentionOutput, source: Any

@@ -19,13 +19,13 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers import mechanism
 from attention_jax.layers.decoder import Decoder, DecoderSizes
 from attention_jax.layers.decoders import transformer
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.parameters import Initialization, Parameter, declare
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
-from attention_jax.types import Array, Batch, ModelOutput, Params, SpecialIds
+from attention_jax.types import Array, Batch, Call, ModelOutput, Params, SpecialIds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ def build(
     """Builds the model; raises `ConfigError` if parts of the config do not fit."""
     try:
         functions = transformer.build(
-            config.decoder, DecoderSizes(config.embedding_dim, None), config.attention
+            config.decoder, DecoderSizes(config.embedding_dim, {}), config.attention
         )
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
@@ -119,13 +119,11 @@ class LanguageModel:
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
         batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
-        return self.module.init(rng, batch, rng=None, train=False)["params"]
+        return self.module.init(rng, batch, Call())["params"]
 
-    def apply(
-        self, params: Params, batch: Batch, *, rng: Array | None = None, train: bool = False
-    ) -> ModelOutput:
+    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs the model on known texts."""
-        return self._call(params, batch, rng=rng, train=train)
+        return self._call(params, batch, call)
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Makes room for one text for each source, which is its beginning, and EOS."""
@@ -176,17 +174,17 @@ class LanguageModelModule(nn.Module):
         }
         self.tables = declare(self, tables, config.initialization)
 
-    def __call__(self, batch: Batch, *, rng: Array | None, train: bool) -> ModelOutput:
+    def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Runs the model on known texts."""
         target, mask = batch["target"], batch["target_mask"]
         inputs = self.readout.input_ids(shift_right(target, SpecialIds.BOS))
         embedded = look_up(self.tables["embedding"], inputs)
         state = self.start(target.shape[0], 0)
         features, _, _ = self.decoder.run(
-            (), state, embedded, mask=mask, rng=fold(rng, 0), train=train
+            (), state, embedded, mask=mask, call=call.fold(0)
         )
         rate = self.config.output_dropout
-        kept = dropout_factors(fold(rng, 1), rate, features.shape, features.dtype, train)
+        kept = dropout_factors(call.fold(1), rate, features.shape, features.dtype)
         return ModelOutput(self._predict(scale(features, kept)), None)
 
     def start(self, rows: int, max_length: int) -> Any:

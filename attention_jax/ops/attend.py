@@ -25,7 +25,7 @@ from attention_jax.ops.windows import (
     scatter_window,
     window_indices,
 )
-from attention_jax.types import AttentionOutput, Memory, Params, State
+from attention_jax.types import AttentionOutput, Call, Memory, Params, State
 
 ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
 Prepare = Callable[[Params, Memory, Array], Memory]
@@ -83,7 +83,7 @@ class AttentionSpec:
       prepare_query: (params, query, positions) -> query, done before anything else is; score,
         normalizer and trackers are given what it returns.
       average: (params, weights, memory, positions) -> context.
-      reweight: (params, weights, *, rng, train) -> what the values are averaged under, in place
+      reweight: (params, weights, call) -> what the values are averaged under, in place
         of the weights; None where that is the weights. The output's weights, and what trackers
         read, are those of the normalizer.
       fused: (query, memory, mask) -> context: a faster way to the same context that makes no
@@ -223,8 +223,7 @@ def attend(
     mask: Bool[Array, "*#B #T S"] | None = None,
     bias: Float[Array, "*#B #T S"] | None = None,
     positions: Int[Array, "T"] | None = None,
-    rng: Array | None = None,
-    train: bool = False,
+    call: Call = Call(),
     is_fused: bool = False,
 ) -> tuple[AttentionOutput, State]:
     """Answers queries: scores the memory, normalises, and averages the values.
@@ -245,9 +244,8 @@ def attend(
       mask: Further restricts the memory's own mask, such as to the past.
       bias: Added to the scores; minus infinity forbids a slot, as the mask does.
       positions: Index of every query in its sequence, consecutive; 0 .. T-1 if not given.
-      rng: Key for mechanisms that draw; of several queries answered one after the other, each
-        has one derived from it.
-      train: Whether the mechanism is being trained.
+      call: Mode and key; of several queries answered one after the other, each has a key derived
+        from it.
       is_fused: Whether the context is to come from the mechanism's fused path, where it has one
         that holds (`AttentionSpec`) and no bias is given. Weights and scores are as ever:
         computed apart from it, and not at all in a compiled function of which nothing depends on
@@ -268,16 +266,16 @@ def attend(
     if bias is not None:
         allowed = bias != -jnp.inf
         mask = allowed if mask is None else mask & allowed
-    call = dict(rng=rng, train=train, is_fused=is_fused)
+    how = dict(call=call, is_fused=is_fused)
     if spec.is_parallel:
-        return _answer(spec, params, query, memory, state, mask, bias, positions, **call), state
+        return _answer(spec, params, query, memory, state, mask, bias, positions, **how), state
     told = observed if spec.observes else None
     steps = (query, told, mask, bias)
     if num_queries == 1:
-        return _answer_next(spec, params, memory, state, steps, positions, **call)
+        return _answer_next(spec, params, memory, state, steps, positions, **how)
     if spec.observes and told is None:
         raise ValueError("observed: expected what comes between several queries, found none")
-    return _answer_in_turn(spec, params, memory, state, steps, positions, **call)
+    return _answer_in_turn(spec, params, memory, state, steps, positions, **how)
 
 
 def _check_rows(query: Array, memory: Memory, **rows: Array | None) -> None:
@@ -299,7 +297,7 @@ def _answer_next(
     state: State,
     steps: _Steps,
     positions: Array,
-    **call: Any,
+    **how: Any,
 ) -> tuple[AttentionOutput, State]:
     """Answers a single query, with what the one before it left behind.
 
@@ -310,13 +308,13 @@ def _answer_next(
       state: What the query finds.
       steps: (query, prepared; observed, mask, bias, as `attend` is given them).
       positions: Index of the query, `1`.
-      **call: Mode, see `attend`.
+      **how: Mode and key, see `attend`.
     """
     query, told, mask, bias = steps
     if told is not None:
         latest = {name: jnp.squeeze(part, -2) for name, part in told.items()}
         state = observe(spec, params, memory, state, latest)
-    output = _answer(spec, params, query, memory, state, mask, bias, positions, **call)
+    output = _answer(spec, params, query, memory, state, mask, bias, positions, **how)
     state = {
         name: tracker.update(params, state[name], query, output, memory)
         for name, tracker in spec.trackers
@@ -332,8 +330,8 @@ def _answer_in_turn(
     steps: _Steps,
     positions: Array,
     *,
-    rng: Array | None,
-    **call: Any,
+    call: Call,
+    **how: Any,
 ) -> tuple[AttentionOutput, State]:
     """Answers several queries, each with what the one before it left behind.
 
@@ -344,8 +342,8 @@ def _answer_in_turn(
       state: What the first query finds.
       steps: (queries, prepared; observed, mask, bias, as `attend` is given them).
       positions: Index of every query.
-      rng: Key from which those of the queries are derived.
-      **call: Mode, see `attend`.
+      call: Mode, and the key from which those of the queries are derived.
+      **how: See `attend`.
     """
     query = steps[0]
     num_queries, query_axis = query.shape[-2], query.ndim - 2
@@ -359,7 +357,7 @@ def _answer_in_turn(
         parts, position, rng = step
         parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
         output, state = _answer_next(
-            spec, params, memory, state, parts, position[None], rng=rng, **call
+            spec, params, memory, state, parts, position[None], call=call.with_key(rng), **how
         )
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
 
@@ -367,8 +365,7 @@ def _answer_in_turn(
         full = (*part.shape[:-2], num_queries, part.shape[-1])
         return jnp.moveaxis(jnp.broadcast_to(part, full), -2, 0)
 
-    rngs = None if rng is None else jax.random.split(rng, num_queries)
-    inputs = (jax.tree.map(by_query, steps), positions, rngs)
+    inputs = (jax.tree.map(by_query, steps), positions, call.split(num_queries))
     state, outputs = jax.lax.scan(one_query, state, inputs)
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
 
@@ -384,15 +381,13 @@ def _answer(
     positions: Array,
     *,
     is_fused: bool,
-    rng: Array | None,
-    train: bool,
+    call: Call,
 ) -> AttentionOutput:
-    call = dict(rng=rng, train=train)
     if spec.window is not None:
-        return _answer_in_window(spec, params, query, memory, mask, bias, positions, **call)
+        return _answer_in_window(spec, params, query, memory, mask, bias, positions, call)
     if spec.band is not None:
         return _answer_in_band(
-            spec, params, query, memory, mask, bias, positions, is_fused=is_fused, **call
+            spec, params, query, memory, mask, bias, positions, call=call, is_fused=is_fused
         )
     scores = for_sums(spec.score(params, query, memory, state, positions))
     scores = scores if bias is None else scores + bias
@@ -400,13 +395,13 @@ def _answer(
     reach = reach if mask is None else reach & mask
     allowed = jnp.broadcast_to(reach, scores.shape)
     weights, aux = spec.normalizer(
-        params, scores, allowed, query, memory, state, positions=positions, **call
+        params, scores, allowed, query, memory, state, positions=positions, call=call
     )
     is_reweighted = spec.reweight is not None
-    if is_fused and spec.fused is not None and bias is None and not (is_reweighted and train):
+    if is_fused and spec.fused is not None and bias is None and not (is_reweighted and call.train):
         context = spec.fused(query, memory, reach)
     else:
-        averaged = spec.reweight(params, weights, **call) if is_reweighted else weights
+        averaged = spec.reweight(params, weights, call) if is_reweighted else weights
         context = spec.average(params, averaged, memory, positions)
     return AttentionOutput(context, weights, scores, aux)
 
@@ -419,7 +414,7 @@ def _answer_in_window(
     mask: Array | None,
     bias: Array | None,
     positions: Array,
-    **call: Any,
+    call: Call,
 ) -> AttentionOutput:
     """Gives every query a small memory of its own, and attends to that."""
     size = memory.mask.shape[-1]
@@ -435,7 +430,7 @@ def _answer_in_window(
         None if bias is None else gather_from_rows(bias, index)[..., None, :],
         positions[:, None],
         is_fused=False,
-        **call,
+        call=call,
     )
     return AttentionOutput(
         output.context[..., 0, :],
@@ -453,7 +448,7 @@ def _answer_in_band(
     mask: Array | None,
     bias: Array | None,
     positions: Array,
-    **call: Any,
+    **how: Any,
 ) -> AttentionOutput:
     """Gives every block of queries a memory of its own, and attends to that within the band."""
     num_queries, num_slots = query.shape[-2], memory.mask.shape[-1]
@@ -461,7 +456,7 @@ def _answer_in_band(
     if not bands.has_blocks(memory, num_queries):
         near = bands.within_band(spec.band, positions, positions_of_slots(memory))
         mask = near if mask is None else near & mask
-        output = _answer(everywhere, params, query, memory, {}, mask, bias, positions, **call)
+        output = _answer(everywhere, params, query, memory, {}, mask, bias, positions, **how)
         return dataclasses.replace(output, scores=jnp.where(near, output.scores, 0.0))
     blocks = bands.in_blocks(spec.band, positions, num_slots)
     reach = bands.reach(spec.band, blocks)
@@ -474,6 +469,6 @@ def _answer_in_band(
         reach if mask is None else reach & bands.rows_of_blocks(mask, blocks, num_queries),
         None if bias is None else bands.rows_of_blocks(bias, blocks, num_queries),
         blocks.positions,
-        **call,
+        **how,
     )
     return bands.join(output, spec.band, blocks, num_queries, num_slots)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.summation import for_sums
-from attention_jax.types import Memory, Params, State
+from attention_jax.types import Call, Memory, Params, State
 
 LOWEST = float(np.finfo(np.float32).min)  # below what is allowed, finite lest differences be NaN
 _FAR_BELOW = -1e9  # of the best score, where sparse weights have long been zero
@@ -36,8 +36,7 @@ class Normalizer(Protocol):
         state: State,
         *,
         positions: Array,
-        rng: Array | None,
-        train: bool,
+        call: Call,
     ) -> tuple[Array, Mapping[str, Array]]:
         """Returns (weights, aux); `mask` has the shape of `scores`."""
         ...

@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.objectives import Objective, Pairs
-from attention_jax.types import Batch, Model, Params
+from attention_jax.types import Batch, Call, Model, Params
 from attention_jax.updates.averaging import Averaging, update_average
 from attention_jax.updates.freezing import Freezing
 from attention_jax.updates.gradient_exchange import GradientExchange
@@ -146,7 +146,7 @@ def _gradient(
     params = exchange.gather(state.params)
 
     def part_loss(params: Params, part: Batch, rng: Array) -> tuple[Array, Pairs]:
-        output = model.apply(params, part, rng=rng, train=True)
+        output = model.apply(params, part, Call(train=True, rng=rng))
         return objective(output, part, state.step, counts, state.carried)
 
     value_and_gradient = jax.value_and_grad(part_loss, has_aux=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import find_config, mechanism_names
 from attention_jax.layers.refinement import REFINEMENTS
 from attention_jax.types import AttentionOutput
@@ -115,6 +116,12 @@ def multi_head_configs() -> Iterator:
     )
 
 
+def sources_of(keys, values, mask, ids=None):
+    """Returns one source with the ids of its tokens."""
+    aux = {"source_ids": source_ids(mask) if ids is None else ids}
+    return sequence(keys, mask, values=values, aux=aux)
+
+
 def source_ids(mask):
     """Returns a word type for each slot, the same in all rows; two slots may share one."""
     return jnp.broadcast_to(jnp.arange(mask.shape[-1]) * 3 % 4, mask.shape)
@@ -161,7 +168,7 @@ class Case:
         }
 
     def memory(self, params, keys, values, mask):
-        return self.mechanism.make_memory(params, keys, values, mask, source_ids=source_ids(mask))
+        return self.mechanism.make_memory(params, sources_of(keys, values, mask))
 
     def attend(self, params, query, keys, values, mask, **call) -> AttentionOutput:
         memory, observed = self.memory(params, keys, values, mask), written_words(query)

@@ -26,6 +26,7 @@ from tests.conformance.battery import (
     reference,
     small_config,
     source_ids,
+    sources_of,
     written_words,
 )
 
@@ -47,7 +48,7 @@ def with_positions(case):
     def run(params, order, slots, queries):
         query, *source = inputs()
         keys, values, mask, ids = (part[:, order] for part in (*source, source_ids(source[-1])))
-        memory = case.mechanism.make_memory(params, keys, values, mask, slots, source_ids=ids)
+        memory = case.mechanism.make_memory(params, sources_of(keys, values, mask, ids), slots)
         observed = written_words(query)
         return case.mechanism.attend(
             params, query, memory, observed=observed, positions=queries
@@ -110,7 +111,7 @@ def test_a_part_of_a_sequence_is_attended_to_as_behind_a_mask(name, fields):
     @jax.jit
     def of_part(params):
         part = (array[:, 2:] for array in (keys, values, mask))
-        memory = case.mechanism.make_memory(params, *part, jnp.arange(2, S))
+        memory = case.mechanism.make_memory(params, sources_of(*part), jnp.arange(2, S))
         return case.mechanism.attend(params, query, memory)[0]
 
     found = of_part(case.params)
@@ -158,7 +159,7 @@ def test_biases_of_heads_for_every_number_of_rows_and_heads(name, heads, batch):
 
     @jax.jit
     def attend(params):
-        memory = case.mechanism.make_memory(params, keys, values, jnp.ones_like(mask))
+        memory = case.mechanism.make_memory(params, sources_of(keys, values, jnp.ones_like(mask)))
         attend = functools.partial(case.mechanism.attend, params, query, memory)
         return attend()[0], [attend(bias=jnp.asarray(given))[0] for given in biases]
 

@@ -10,6 +10,7 @@ import pytest
 
 from attention_jax.layers.attention import Attention, Mechanism
 from attention_jax.layers.mechanism import find_mechanism, mechanism_names
+from attention_jax.types import Call
 from tests.conformance.battery import (
     CASES,
     LENGTHS,
@@ -303,7 +304,7 @@ CHANGES = [
 def test_every_field_changes_something(config, changed):
     """Another value means another output, of parameters that are the same where both have them."""
     one, other = build_case(config), build_case(changed)
-    call = dict(rng=jax.random.key(0), train=True)
+    call = dict(call=Call(True, jax.random.key(0)))
     found = [
         jax.jit(functools.partial(case.attend, **call))(params, *inputs())
         for case, params in (

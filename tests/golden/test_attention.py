@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import find_config
 from attention_jax.ops.normalizers import entmax15, masked_softmax, sparsemax
 
@@ -35,7 +36,7 @@ def attend(name, params, query, keys, values=None, mask=None, *, summary=None, *
         key: parameter.shape for key, parameter in mechanism.parameters.items()
     }
     aux = {} if summary is None else {"summary": array(summary)[None]}
-    memory = mechanism.make_memory(params, keys, values, mask, **aux)
+    memory = mechanism.make_memory(params, sequence(keys, mask, values=values, aux=aux))
     output, _ = mechanism.attend(params, query, memory, **call)
     return jax.tree.map(lambda leaf: leaf[0], output)
 

@@ -50,7 +50,7 @@ def test_equal_tokens_without_positions_get_equal_scores():
         encoder = ENCODERS.find("concatenation").build(config, 6)
         weights = draw(encoder.parameters, jax.random.key(1), start)
         encoded = encoder.encode(weights, embedded, mask)
-        memory = mechanism.make_memory(params, encoded.annotations, encoded.averaged, mask)
+        memory = mechanism.make_memory(params, {"source": encoded})
         return mechanism.attend(params, query, memory)[0].scores[0, 0]
 
     same = scores("none")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import find_config
 
 B, T, S, DQ, DK, DV, DA = 2, 4, 5, 3, 4, 2, 6
@@ -140,9 +141,9 @@ class Case:
         f32 = lambda array: jnp.asarray(array, jnp.float32)  # noqa: E731
         mask = jnp.asarray(np.arange(S) < np.asarray(LENGTHS)[:, None])
         single = {key: f32(value) for key, value in params.items()}
-        memory = self.mechanism.make_memory(
-            single, f32(self.keys), f32(self.values), mask, source_ids=jnp.asarray(self.ids)
-        )
+        aux = {"source_ids": jnp.asarray(self.ids)}
+        sources = sequence(f32(self.keys), mask, values=f32(self.values), aux=aux)
+        memory = self.mechanism.make_memory(single, sources)
         observed = {"written_word": f32(self.words)}
         return self.mechanism.attend(single, f32(self.query), memory, observed=observed)[0]
 
@@ -218,7 +219,7 @@ def test_gradient_of_a_fertility_close_to_zero(logit, dtype, rtol):
 
     def second_scores(params):
         values, mask = jnp.ones((1, 2, 1), depth), jnp.ones((1, 2), bool)
-        memory = mechanism.make_memory(params, keys, values, mask)
+        memory = mechanism.make_memory(params, sequence(keys, mask, values=values))
         return mechanism.attend(params, query, memory)[0].scores[0, 1].sum().astype(jnp.float32)
 
     gradient = jax.grad(second_scores)(params)
@@ -244,7 +245,7 @@ def test_a_fertility_of_zero_covers_a_slot_at_once(logit):
     ones = jnp.ones((1, 3, 1))
 
     def total(params):
-        memory = mechanism.make_memory(params, ones, ones, jnp.ones((1, 3), bool))
+        memory = mechanism.make_memory(params, sequence(ones, jnp.ones((1, 3), bool)))
         return (mechanism.attend(params, ones, memory)[0].scores ** 2).sum()
 
     value, gradient = jax.value_and_grad(total)(params)

@@ -13,6 +13,7 @@ from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
 from attention_jax.layers.mechanism import find_config as find_mechanism_config
 from attention_jax.layers.parameters import Initialization, draw
+from attention_jax.types import Call
 
 B, T, S, E, D = 2, 3, 4, 4, 6
 LENGTHS = (4, 2)
@@ -83,7 +84,7 @@ class Case:
             depth = config.hidden_dim
         reading = EncoderConfig("recurrent", cell, depth, layers)
         self.encoder = build_encoder(reading, 3)
-        sizes = DecoderSizes(E, self.encoder)
+        sizes = DecoderSizes(E, {"source": self.encoder})
         self.decoder = DECODERS.find(config.name).build(config, sizes, mechanism)
         self.encoded = encoded_by(self.encoder)
         rng, initialization = np.random.default_rng(1), Initialization("uniform", scale=0.7)
@@ -91,7 +92,7 @@ class Case:
         self.params = draw(self.decoder.parameters, jax.random.key(6), initialization)
 
     def start(self, params, encoded):
-        return self.decoder.start(params, encoded, T)
+        return self.decoder.start(params, {"source": encoded}, T)
 
     def run(self, params, encoded, embedded, **options):
         memory, state = self.start(params, encoded)
@@ -112,7 +113,7 @@ class Case:
     @functools.cached_property
     def training_features(self):
         """Features with dropout on."""
-        run = functools.partial(self.run, rng=jax.random.key(0), train=True)
+        run = functools.partial(self.run, call=Call(True, jax.random.key(0)))
         return jax.jit(run)(self.params, self.encoded, self.embedded)[0]
 
     @functools.cached_property
@@ -351,7 +352,7 @@ def test_weights_are_dropped_in_training(config):
     case = Case(config, DROPPING)
     run = jax.jit(
         lambda seed: case.run(
-            case.params, case.encoded, case.embedded, rng=jax.random.key(seed), train=True
+            case.params, case.encoded, case.embedded, call=Call(True, jax.random.key(seed))
         )
     )
     plain = jax.jit(case.run)(case.params, case.encoded, case.embedded)
@@ -371,6 +372,6 @@ def test_other_weights_are_dropped_at_every_step():
     embedded = jnp.broadcast_to(case.embedded[:, :1], case.embedded.shape)
     run = functools.partial(jax.jit(case.run, static_argnames="train"), params, case.encoded)
     same, _ = run(embedded)
-    dropped, _ = run(embedded, rng=jax.random.key(0), train=True)
+    dropped, _ = run(embedded, call=Call(True, jax.random.key(0)))
     np.testing.assert_allclose(same[:, 0], same[:, 1], atol=1e-6)
     assert not np.allclose(dropped[:, 0], dropped[:, 1], atol=1e-3)

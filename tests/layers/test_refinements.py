@@ -10,10 +10,12 @@ import pytest
 
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.dropout import dropout_factors
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import find_config, find_mechanism, mechanism_names
 from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.layers.refinement import REFINEMENTS, without_positions
 from attention_jax.ops.attend import make_memory
+from attention_jax.types import Call
 from tests.conformance.battery import small_score
 
 B, T, D, H, DK, DV = 2, 5, 6, 4, 4, 3
@@ -161,7 +163,7 @@ def test_heads_are_those_of_the_equations(fields, place):
 
     @functools.partial(jax.jit, static_argnums=3)
     def found(params, x, allowed, is_fused):
-        memory = mechanism.make_memory(params, x, x, jnp.asarray(mask))
+        memory = mechanism.make_memory(params, sequence(x, jnp.asarray(mask)))
         output, _ = mechanism.attend(params, x, memory, mask=allowed, is_fused=is_fused)
         return output.context, output.weights
 
@@ -196,7 +198,7 @@ def test_a_sliding_window_is_a_mask_under_every_score(score, place):
     near = (np.abs(offset) < 2) | ((np.arange(T) < 1) & (offset < 2))
 
     def attended(mechanism, params, x, allowed):
-        memory = mechanism.make_memory(params, x, x, jnp.asarray(mask))
+        memory = mechanism.make_memory(params, sequence(x, jnp.asarray(mask)))
         output, _ = mechanism.attend(params, x, memory, mask=jnp.asarray(allowed))
         return output.context, output.weights
 
@@ -214,13 +216,15 @@ def test_dropout_and_mixing_change_contexts_and_no_weights(refinements):
     _, mechanism = built(dropout=0.5, refinements=refinements)
     params, x, mask, allowed = drawn(mechanism, "causal")
     single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), params)
-    memory = mechanism.make_memory(single, *[jnp.asarray(x, jnp.float32)] * 2, jnp.asarray(mask))
+    memory = mechanism.make_memory(
+        single, sequence(jnp.asarray(x, jnp.float32), jnp.asarray(mask))
+    )
     rng = jax.random.key(0)
 
     @functools.partial(jax.jit, static_argnums=0)
     def attend(train):
         query = jnp.asarray(x, jnp.float32)
-        call = dict(mask=jnp.asarray(allowed), rng=rng, train=train)
+        call = dict(mask=jnp.asarray(allowed), call=Call(train, rng))
         return mechanism.attend(single, query, memory, **call)[0]
 
     whole, dropped = attend(False), attend(True)
@@ -252,8 +256,9 @@ def test_dropout_forbids_the_fused_path_in_training_only():
     mechanism = dataclasses.replace(mechanism, parts=parts)
 
     def attend(params, x, mask, train):
-        memory, call = mechanism.make_memory(params, x, x, mask), dict(rng=jax.random.key(0))
-        return mechanism.attend(params, x, memory, train=train, is_fused=True, **call)[0]
+        memory = mechanism.make_memory(params, sequence(x, mask))
+        call = Call(train, jax.random.key(0))
+        return mechanism.attend(params, x, memory, call=call, is_fused=True)[0]
 
     params, x, mask, _ = drawn(mechanism, "self")
     for train in (True, False):
@@ -370,7 +375,7 @@ def compiled_costs(mechanism, length):
     }
 
     def total(params, x):
-        memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+        memory = mechanism.make_memory(params, sequence(x, jnp.ones((1, length), bool)))
         return jnp.sum(mechanism.attend(params, x, memory)[0].context)
 
     x = jax.ShapeDtypeStruct((1, length, D), jnp.float32)
@@ -433,7 +438,7 @@ def test_gradients_of_bfloat16_distances_over_many_slots_are_those_of_float32():
 
     @jax.grad
     def gradient(params, x):
-        memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+        memory = mechanism.make_memory(params, sequence(x, jnp.ones((1, length), bool)))
         return (mechanism.attend(params, x[:, :8], memory)[0].scores / length).sum()
 
     found = jax.jit(gradient)(*low)["distance_keys"]
@@ -453,7 +458,7 @@ def test_local_p_places_windows_of_bfloat16_as_of_float32():
 
     @jax.jit
     def center(params, x):
-        memory = mechanism.make_memory(params, x, x, jnp.ones((1, length), bool))
+        memory = mechanism.make_memory(params, sequence(x, jnp.ones((1, length), bool)))
         return mechanism.attend(params, x[:, :16], memory)[0].aux["center"]
 
     full = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), low)

@@ -11,7 +11,7 @@ from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
 from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
-from attention_jax.types import BidirectionalModel, Model, swap_sides
+from attention_jax.types import BidirectionalModel, Call, Model, swap_sides
 from tests.parameters import drawn
 
 B, S, T = 3, 5, 4
@@ -98,7 +98,7 @@ def test_models_start_apart_and_drop_apart():
     pairs = {**batch(), "target": batch()["source"], "target_mask": batch()["source_mask"]}
     apply = jax.jit(model.apply, static_argnames="train")
     for train in (False, True):
-        output = apply(twins, pairs, rng=jax.random.key(0), train=train)
+        output = apply(twins, pairs, Call(train, jax.random.key(0)))
         assert (
             np.abs(output.predictions.logits - output.outputs["reverse"].predictions.logits).max()
             > 1e-3

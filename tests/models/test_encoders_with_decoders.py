@@ -15,7 +15,7 @@ from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.search import search
 from attention_jax.search.config import SearchConfig
-from attention_jax.types import SpecialIds
+from attention_jax.types import Call, SpecialIds
 from tests.parameters import drawn
 from tests.quick import quick_jit
 from tests.sums import places_of, short_sums
@@ -173,7 +173,7 @@ def test_with_x64_everything_is_float64(encoder, decoder):
     lengths = given["source_mask"].sum(-1)
 
     def loss(params, rng):
-        return objective(model.apply(params, given, rng=rng, train=True), given)[0]
+        return objective(model.apply(params, given, Call(True, rng)), given)[0]
 
     def translate(params):
         memory, state = model.start(params, given, S)

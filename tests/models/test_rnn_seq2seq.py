@@ -16,6 +16,7 @@ from attention_jax.layers.mechanism import find_config
 from attention_jax.models import MODELS, build_model
 from attention_jax.models.rnn_seq2seq import Config
 from attention_jax.objectives import build_objective
+from attention_jax.types import Call
 from tests.parameters import drawn
 
 B, S, T, V = 3, 5, 4, 9
@@ -217,7 +218,7 @@ def test_every_field_is_changed():
 
 
 def training_logits(model, params):
-    apply = functools.partial(model.apply, rng=jax.random.key(0), train=True)
+    apply = functools.partial(model.apply, call=Call(True, jax.random.key(0)))
     return jax.jit(apply)(params, batch()).predictions.logits
 
 

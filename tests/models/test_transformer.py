@@ -15,6 +15,7 @@ from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import mechanism_names
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
+from attention_jax.types import Call
 from configs import vaswani2017
 from tests.parameters import carried_over, drawn
 from tests.quick import quick_jit
@@ -315,7 +316,7 @@ def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source()
     # Positions attend to one another without it.
     model, params = started(attention={"dropout": 0.5}, encoder=OWN, decoder=OWN)
     one = {**batch(), **{name: batch()[name][:, :1] for name in ("target", "target_mask")}}
-    train = quick_jit(lambda key: model.apply(params, one, rng=key, train=True).predictions.logits)
+    train = quick_jit(lambda key: model.apply(params, one, Call(True, key)).predictions.logits)
     first, second = train(jax.random.key(0)), train(jax.random.key(1))
     assert not np.allclose(first, second, atol=1e-3)
 
@@ -382,7 +383,7 @@ def test_the_last_learned_position_stands_for_all_later(part):
 
 def trained(model, params):
     """Logits and weights as a training sees them, dropout included."""
-    apply = quick_jit(functools.partial(model.apply, rng=jax.random.key(2), train=True))
+    apply = quick_jit(functools.partial(model.apply, call=Call(True, jax.random.key(2))))
     output = apply(params, batch())
     heads = output.attention.aux["head_weights"]
     return {
@@ -496,7 +497,7 @@ def test_any_mechanism_serves_anywhere_or_is_refused(place, mechanism):
         params = model.init(rng)
         memory, state = model.start(params, batch, T)
         logits = model.step(params, memory, state, batch["target"][:, :1])[0].logits
-        return model.apply(params, batch, rng=rng, train=True).predictions.logits, logits
+        return model.apply(params, batch, Call(True, rng)).predictions.logits, logits
 
     trained, searched = jax.eval_shape(everything, jax.random.key(0), batch())
     assert trained.shape == (B, T, V) and searched.shape[-1] == V

@@ -11,7 +11,7 @@ import pytest
 from attention_jax.ops.attend import AttentionSpec, Tracker, attend, init_state, make_memory
 from attention_jax.ops.scores import dot_scores
 from attention_jax.ops.windows import window_around
-from attention_jax.types import Memory
+from attention_jax.types import Call, Memory
 
 B, T, S, D = 2, 3, 5, 4
 
@@ -154,19 +154,20 @@ def test_trackers_follow_beams_over_a_shared_memory(numpy_rng):
 
 
 def test_random_normalizers_draw_by_position(numpy_rng):
-    def normalizer(params, scores, mask, query, memory, state, *, positions, rng, train):
-        draws = jax.vmap(lambda p: jax.random.uniform(jax.random.fold_in(rng, p), (S,)))(positions)
-        aux = {"train": jnp.full(scores.shape, train)}
+    def normalizer(params, scores, mask, query, memory, state, *, positions, call):
+        keys = jax.vmap(lambda position: call.fold(position).rng)(positions)
+        draws = jax.vmap(lambda key: jax.random.uniform(key, (S,)))(keys)
+        aux = {"train": jnp.full(scores.shape, call.train)}
         return jnp.broadcast_to(draws, scores.shape) * mask, aux
 
     query, keys, values, mask = draw(numpy_rng, B)
     spec, rng = AttentionSpec(score, normalizer), jax.random.key(1)
     memory = make_memory(spec, {}, keys, values, mask)
-    whole, _ = attend(spec, {}, query, memory, rng=rng, train=True)
+    whole, _ = attend(spec, {}, query, memory, call=Call(True, rng))
     assert bool(whole.aux["train"].all())
     for t in range(T):
         one, _ = attend(
-            spec, {}, query[:, t : t + 1], memory, positions=jnp.asarray([t]), rng=rng
+            spec, {}, query[:, t : t + 1], memory, positions=jnp.asarray([t]), call=Call(rng=rng)
         )
         np.testing.assert_array_equal(one.weights[:, 0], whole.weights[:, t])
         assert not bool(one.aux["train"].any())
@@ -175,8 +176,8 @@ def test_random_normalizers_draw_by_position(numpy_rng):
 def test_queries_answered_in_turn_draw_with_keys_of_their_own(numpy_rng):
     """As dropout of weights does, which a mechanism with trackers applies query by query."""
 
-    def drop(params, weights, *, rng, train):
-        return weights * jax.random.bernoulli(rng, 0.5, weights.shape)
+    def drop(params, weights, call):
+        return weights * jax.random.bernoulli(call.rng, 0.5, weights.shape)
 
     def read(params, weights, memory, positions):
         return weights  # so that the contexts show what is left of the weights
@@ -185,7 +186,7 @@ def test_queries_answered_in_turn_draw_with_keys_of_their_own(numpy_rng):
     spec = dataclasses.replace(TRACKING, reweight=drop, average=read)
     memory = make_memory(spec, {}, keys, values, jnp.ones((B, S), bool))
     output, _ = attend(
-        spec, {}, jnp.ones((B, 8, D)), memory, rng=jax.random.key(1), train=True
+        spec, {}, jnp.ones((B, 8, D)), memory, call=Call(True, jax.random.key(1))
     )
     patterns = {tuple(row) for row in np.asarray(output.context[0] > 0)}
     assert len(patterns) > 1

@@ -16,7 +16,7 @@ from attention_jax.ops.normalizers import (
     masked_softmax,
     sparsemax,
 )
-from attention_jax.types import Memory
+from attention_jax.types import Call, Memory
 from tests.derivatives import assert_derivatives_are_differences
 
 FUNCTIONS = {"softmax": masked_softmax, "sparsemax": sparsemax, "entmax15": entmax15}
@@ -154,7 +154,7 @@ def test_gaussian_window_multiplies_without_normalising_again(numpy_rng):
     mask = np.ones((2, 1, 5), bool)
     weights, _ = gaussian_window(NORMALIZERS["softmax"], 1.5)(
         {}, jnp.asarray(scores, jnp.float32), jnp.asarray(mask), jnp.zeros((2, 1, 1)), memory, {},
-        positions=jnp.arange(1), rng=None, train=False,
+        positions=jnp.arange(1), call=Call(),
     )  # fmt: skip
     factor = np.exp(-((slots - center[:, None]) ** 2) / (2 * 1.5**2))[:, None]
     np.testing.assert_allclose(weights, reference("softmax", scores, mask) * factor, rtol=1e-5)

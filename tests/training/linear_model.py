@@ -9,7 +9,7 @@ import numpy as np
 
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.ops.summation import for_sums
-from attention_jax.types import ModelOutput
+from attention_jax.types import Call, ModelOutput
 
 VOCABULARY = 6
 DEPTH = 3
@@ -35,15 +35,15 @@ class LinearModel:
         target = jax.random.normal(jax.random.fold_in(rng, 9), (VOCABULARY, DEPTH))
         return {"decoder": {"target": target, "bias": jnp.zeros(VOCABULARY)}, **params}
 
-    def apply(self, params, batch, *, rng=None, train=False):
+    def apply(self, params, batch, call=Call()):
         params = jax.tree.map(lambda leaf: leaf.astype(self.dtype), params)
         mask = jnp.asarray(batch["source_mask"])[..., None]
         source = (params["source"][batch["source"]] * mask).sum(1)
         source = source / jnp.maximum(mask.sum(1), 1).astype(self.dtype)
         last = jnp.pad(jnp.asarray(batch["target"])[:, :-1], ((0, 0), (1, 0)), constant_values=1)
         hidden = source[:, None] + params["decoder"]["target"][last]
-        if train and self.dropout:
-            keep = jax.random.bernoulli(rng, 1 - self.dropout, hidden.shape)
+        if call.train and self.dropout:
+            keep = jax.random.bernoulli(call.rng, 1 - self.dropout, hidden.shape)
             hidden = jnp.where(keep, hidden / (1 - self.dropout), 0)
         logits = hidden @ params["output"] + params["decoder"]["bias"]
         return ModelOutput(SoftmaxPredictions(for_sums(logits)), None)

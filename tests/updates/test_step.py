@@ -11,7 +11,7 @@ import pytest
 from attention_jax.devices import pad_rows
 from attention_jax.objectives import Objective, add_pairs, nll
 from attention_jax.ops.predictions import SoftmaxPredictions
-from attention_jax.types import ModelOutput
+from attention_jax.types import Call, ModelOutput
 from attention_jax.updates.averaging import MovingAverage, NoAveraging
 from attention_jax.updates.optimizers import SGD, Adam, build_optimizer
 from attention_jax.updates.schedules import Constant, Plateau, build_schedule
@@ -76,8 +76,8 @@ def assert_equal(tree, expected):
 class Exploding(LinearModel):
     """Adds nothing to the logits, but multiplies it by a column of the batch."""
 
-    def apply(self, params, batch, *, rng=None, train=False):
-        output = super().apply(params, batch, rng=rng, train=train)
+    def apply(self, params, batch, call=Call()):
+        output = super().apply(params, batch, call)
         bias = params["decoder"]["bias"]
         nothing = bias - jax.lax.stop_gradient(bias)
         logits = output.predictions.logits + batch["factor"][:, None, None] * nothing
@@ -120,7 +120,7 @@ def test_clipping_divides_by_the_batch_first():
         def init(self, rng):
             return {"w": jnp.zeros(2)}
 
-        def apply(self, params, batch, *, rng=None, train=False):
+        def apply(self, params, batch, call=Call()):
             return ModelOutput(SoftmaxPredictions(jnp.broadcast_to(params["w"], (128, 1, 2))), None)
 
     trainer = Trainer(

@@ -35,7 +35,7 @@ from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
-from attention_jax.types import Array, Memory, Params, State
+from attention_jax.types import Array, Call, Memory, Params, State
 
 PAPER = "Bahdanau, Cho and Bengio (2015), section 3.1, appendix A.1.2 and A.2.2"
 
@@ -122,10 +122,10 @@ class BahdanauDecoder(RecurrentDecoder):
             state["context"] = jnp.zeros((batch, context_dim), encoded.annotations.dtype)
         return state
 
-    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
+    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the hidden state's factors."""
         shape = (batch, self.config.hidden_dim)
-        return dropout_factors(rng, self.config.recurrent_dropout, shape, dtype, train)
+        return dropout_factors(call, self.config.recurrent_dropout, shape, dtype)
 
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the gates."""
@@ -133,13 +133,19 @@ class BahdanauDecoder(RecurrentDecoder):
         return cell.split(add_bias(embedded @ params["cell"]["input"], params["cell"]["bias"]))
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Gates,
+        call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Attends and updates, in the order of the variant."""
         if self.config.variant == "groundhog":
-            return self._advance_groundhog(params, memory, dropout, state, inputs)
+            return self._advance_groundhog(params, memory, dropout, state, inputs, call)
         previous = state["carry"]
-        attention, attention_state = self.attend(params, previous["hidden"], memory, state)
+        attention, attention_state = self.attend(params, previous["hidden"], memory, state, call)
         carry = self._update(params, previous, inputs, attention.context, dropout)
         read = carry if self.config.variant == "main_text" else previous
         outputs = {"attention": attention, "state": read["hidden"]}
@@ -147,12 +153,18 @@ class BahdanauDecoder(RecurrentDecoder):
         return new, outputs
 
     def _advance_groundhog(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Gates,
+        call: Call,
     ) -> tuple[State, dict[str, Any]]:
         is_first = (state["position"] == 0)[..., None]
         updated = self._update(params, state["carry"], inputs, state["context"], dropout)
         carry = {name: jnp.where(is_first, state["carry"][name], updated[name]) for name in updated}
-        attention, attention_state = self.attend(params, carry["hidden"], memory, state)
+        attention, attention_state = self.attend(params, carry["hidden"], memory, state, call)
         outputs = {"attention": attention, "state": carry["hidden"], "is_first": is_first}
         new = {
             "carry": carry,

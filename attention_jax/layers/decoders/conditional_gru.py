@@ -23,12 +23,12 @@ from attention_jax.layers.decoder import (
     start_position,
 )
 from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
-from attention_jax.layers.dropout import dropout_factors, fold
+from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import project
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
-from attention_jax.types import Array, Memory, Params, State
+from attention_jax.types import Array, Call, Memory, Params, State
 
 PAPER = "Sennrich et al. (2017), Nematus, section 2; Firat and Cho (2016), dl4mt-tutorial, cgru"
 _CELLS = ("gru", "gru_reset_before")
@@ -101,10 +101,10 @@ class ConditionalGru(RecurrentDecoder):
         )
         return {"carry": carry, "position": start_position(encoded.mask.shape[0])}
 
-    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
+    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the hidden state's factors, for each half-step."""
         shape, rate = (batch, self.config.hidden_dim), self.config.recurrent_dropout
-        return [dropout_factors(fold(rng, half), rate, shape, dtype, train) for half in (0, 1)]
+        return [dropout_factors(call.fold(half), rate, shape, dtype) for half in (0, 1)]
 
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the first half-step."""
@@ -112,13 +112,19 @@ class ConditionalGru(RecurrentDecoder):
         return cell.split(add_bias(embedded @ params["first"]["input"], params["first"]["bias"]))
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Gates,
+        call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Takes both half-steps."""
         cell = CELLS[self.config.cell]
         keep_first, keep_second = dropout or (None, None)
         half = cell.step(params["first"], state["carry"], inputs, keep_first)
-        attention, attention_state = self.attend(params, half["hidden"], memory, state)
+        attention, attention_state = self.attend(params, half["hidden"], memory, state, call)
         second = params["second"]
         gates = cell.split(
             add_bias(project(attention.context, second.get("input")), second["bias"])

@@ -35,14 +35,14 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import time_major
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
-from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 PAPER = "Wu et al. (2016), Google's neural machine translation system, section 3, eq. 4-6"
 
@@ -149,13 +149,13 @@ class GnmtDecoder(RecurrentDecoder):
             state["context"] = jnp.zeros(shape, encoded.annotations.dtype)
         return {**state, "position": start_position(batch)}
 
-    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
+    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the factors of each layer's input and hidden state."""
         config, shape = self.config, (batch, self.config.hidden_dim)
         rates = (config.dropout, config.recurrent_dropout)
         return [
             [
-                dropout_factors(fold(rng, 2 * layer + place), rate, shape, dtype, train)
+                dropout_factors(call.fold(2 * layer + place), rate, shape, dtype)
                 for place, rate in enumerate(rates if layer else (0.0, rates[1]))
             ]
             for layer in range(config.num_layers)
@@ -168,10 +168,16 @@ class GnmtDecoder(RecurrentDecoder):
         return CELLS[self.config.cell].split(inputs)
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Gates,
+        call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Attends and updates the bottom layer, then those above."""
-        new, outputs = self._ask(params, memory, dropout, state, inputs)
+        new, outputs = self._ask(params, memory, dropout, state, inputs, call)
         below, context = outputs["state"], outputs["attention"].context
         for layer, name in enumerate(self._upper, 1):
             keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
@@ -189,16 +195,14 @@ class GnmtDecoder(RecurrentDecoder):
         embedded: Array,
         *,
         mask: Array | None = None,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> tuple[Array, AttentionOutput, State]:
         """Decodes with known targets, layer by layer."""
-        dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
+        dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         asking = {name: part for name, part in state.items() if name not in self._upper}
         new, outputs = self.recur(
-            self._ask, (params, memory, dropout), asking, time_major(embedded), mask,
-            rng=rng, train=train,
-        )  # fmt: skip
+            self._ask, (params, memory, dropout), asking, time_major(embedded), mask, call
+        )
         below, attention = outputs["state"], outputs["attention"]
         for layer, name in enumerate(self._upper, 1):
             keep_input, keep_hidden = dropout[layer]
@@ -217,7 +221,13 @@ class GnmtDecoder(RecurrentDecoder):
         return [f"layer_{layer}" for layer in range(1, self.config.num_layers)]
 
     def _ask(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Gates,
+        call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Attends and updates the bottom layer, in the order of the variant."""
         keep = dropout[0][1] if dropout else None
@@ -225,11 +235,11 @@ class GnmtDecoder(RecurrentDecoder):
         if self.config.variant == "gnmt_v2":
             new["layer_0"] = self._tell(params, state, inputs, state["context"], keep)
             query = new["layer_0"]["hidden"]
-            attention, new["attention"] = self.attend(params, query, memory, state)
+            attention, new["attention"] = self.attend(params, query, memory, state, call)
             new["context"] = attention.context
         else:
             query = state["layer_0"]["hidden"]
-            attention, new["attention"] = self.attend(params, query, memory, state)
+            attention, new["attention"] = self.attend(params, query, memory, state, call)
             if self.config.variant == "gnmt":
                 nothing = jax.tree.map(jnp.zeros_like, attention), state["attention"]
                 found = attention, new["attention"]

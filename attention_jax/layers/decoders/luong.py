@@ -28,13 +28,13 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
-from attention_jax.layers.dropout import dropout_factors, fold, scale
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.dropout import dropout_factors, scale
+from attention_jax.layers.encoder import Encoded, Sources
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
-from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
 
@@ -123,15 +123,12 @@ class LuongDecoder(RecurrentDecoder):
     def _projects_values(self) -> bool:
         return self.mechanism.averages_values
 
-    def memory(self, params: Params, encoded: Encoded, **aux: Array) -> Memory:
-        """Prepares the source, with values already multiplied by W_c where that is the same."""
-        values, summary = encoded.averaged, encoded.summary
+    def memory(self, params: Params, sources: Sources) -> Memory:
+        """Prepares the sources, with values already multiplied by W_c where that is the same."""
         if self._projects_values:
             kernel = params["combine"]["context"]
-            values, summary = values @ kernel, summary @ kernel
-        return self.mechanism.make_memory(
-            params["attention"], encoded.annotations, values, encoded.mask, summary=summary, **aux
-        )
+            sources = {name: _multiplied(encoded, kernel) for name, encoded in sources.items()}
+        return super().memory(params, sources)
 
     def first_state(self, params: Params, encoded: Encoded) -> State:
         """Starts from the bridge, with zeros to feed."""
@@ -150,13 +147,13 @@ class LuongDecoder(RecurrentDecoder):
             state["attentional"] = jnp.zeros((batch, config.attentional_dim), dtype)
         return {**state, "position": start_position(batch)}
 
-    def dropout(self, rng: Array | None, batch: int, dtype: DTypeLike, train: bool) -> Any:
+    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the factors of each layer's input and hidden state."""
         config, shape = self.config, (batch, self.config.hidden_dim)
         rates = (config.dropout, config.recurrent_dropout)
         return [
             [
-                dropout_factors(fold(rng, 2 * layer + place), rate, shape, dtype, train)
+                dropout_factors(call.fold(2 * layer + place), rate, shape, dtype)
                 for place, rate in enumerate(rates)
             ]
             for layer in range(config.num_layers)
@@ -169,11 +166,17 @@ class LuongDecoder(RecurrentDecoder):
         return CELLS[self.config.cell].split(inputs)
 
     def advance(
-        self, params: Params, memory: Memory, dropout: Any, state: State, inputs: Gates
+        self,
+        params: Params,
+        memory: Memory,
+        dropout: Any,
+        state: State,
+        inputs: Gates,
+        call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Updates the layers, then attends."""
         new, query = self._update(params, dropout, state, inputs)
-        attention, new["attention"] = self.attend(params, query, memory, state)
+        attention, new["attention"] = self.attend(params, query, memory, state, call)
         outputs = {"attention": attention, "state": query}
         if self.config.input_feeding:
             outputs["attentional"] = self._combine(params, query, attention.context)
@@ -188,13 +191,12 @@ class LuongDecoder(RecurrentDecoder):
         embedded: Array,
         *,
         mask: Array | None = None,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> tuple[Array, AttentionOutput, State]:
         """Decodes known targets, with the attention after the recurrence where it can be."""
         if self.config.input_feeding or not self.mechanism.parts.spec.is_parallel:
-            return super().run(params, memory, state, embedded, mask=mask, rng=rng, train=train)
-        dropout = self.dropout(rng, embedded.shape[0], embedded.dtype, train)
+            return super().run(params, memory, state, embedded, mask=mask, call=call)
+        dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
 
         def step(constants: Any, state: State, inputs: Gates) -> tuple[State, Array]:
@@ -204,7 +206,7 @@ class LuongDecoder(RecurrentDecoder):
         layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
         queries = jnp.swapaxes(queries, 0, 1)
         attention, after = self.mechanism.attend(
-            params["attention"], queries, memory, rng=fold(rng, ATTENTION_KEY), train=train
+            params["attention"], queries, memory, call=call.fold(ATTENTION_KEY)
         )
         state = {**layers, "attention": after}
         return self._combine(params, queries, attention.context), attention, state
@@ -242,3 +244,9 @@ class LuongDecoder(RecurrentDecoder):
         if not self._projects_values:
             context = project(context, params["combine"].get("context"))
         return jnp.tanh(context + query @ params["combine"]["state"])
+
+
+def _multiplied(encoded: Encoded, kernel: Array) -> Encoded:
+    """Returns a source whose values, and their summary, are multiplied by a kernel."""
+    aux = {**encoded.aux, "summary": encoded.summary @ kernel}
+    return dataclasses.replace(encoded, values=encoded.averaged @ kernel, aux=aux)

@@ -21,12 +21,11 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
-from attention_jax.layers.dropout import fold
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.encoder import Sources, first_source, sequence
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.positions import at_indices
-from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 PAPER = "Vaswani et al. (2017), section 3.1"
 
@@ -132,17 +131,15 @@ class TransformerDecoder(SequenceDecoder):
         return {**tree, **transformer.final_norm_parameters(config, depth)}
 
     def start(
-        self, params: Params, encoded: Encoded, max_length: int, **aux: Array
+        self, params: Params, sources: Sources, max_length: int
     ) -> tuple[tuple[Memory, ...], State]:
-        """Projects the source for each layer, and makes room for the past."""
+        """Projects the sources for each layer, and makes room for the past."""
+        encoded = first_source(sources)
         batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
         memories, state = [], self.first_state(params, batch, max_length, dtype)
         for layer in self._layers:
             weights = params[layer].get("attention", {})
-            memory = self.mechanism.make_memory(
-                weights, encoded.annotations, encoded.averaged, encoded.mask,
-                summary=encoded.summary, **aux,
-            )  # fmt: skip
+            memory = self.mechanism.make_memory(weights, sources)
             memories.append(memory)
             state[layer]["attention"] = self.mechanism.init_state(weights, memory)
         return tuple(memories), state
@@ -158,7 +155,7 @@ class TransformerDecoder(SequenceDecoder):
         state: State = {"position": start_position(batch)}
         for layer in self._layers:
             weights = params[layer].get("self_attention", {})
-            state[layer] = {"past": self.past.make_memory(weights, blank, blank, mask)}
+            state[layer] = {"past": self.past.make_memory(weights, sequence(blank, mask))}
         return state
 
     def run(
@@ -169,8 +166,7 @@ class TransformerDecoder(SequenceDecoder):
         embedded: Array,
         *,
         mask: Array | None = None,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> tuple[Array, AttentionOutput | None, State]:
         """Decodes known targets, all positions at once."""
         length = embedded.shape[1]
@@ -178,16 +174,16 @@ class TransformerDecoder(SequenceDecoder):
         positions = jnp.arange(length)
         before = None if self.past.parts.is_causal else positions <= positions[:, None]
 
-        def attend_to_past(weights: Params, vectors: Array, past: Any, rng: Array | None) -> Any:
-            memory = self.past.make_memory(weights, vectors, vectors, mask)
+        def attend_to_past(weights: Params, vectors: Array, past: Any, call: Call) -> Any:
+            memory = self.past.make_memory(weights, sequence(vectors, mask))
             output, _ = self.past.attend(
-                weights, vectors, memory, mask=before, rng=rng, train=train, is_fused=True
+                weights, vectors, memory, mask=before, call=call, is_fused=True
             )
             return output.context, past
 
         embedded = zero_padding(embedded, mask)
         return self._decode(
-            params, memory, state, embedded, positions, attend_to_past, rng=rng, train=train
+            params, memory, state, embedded, positions, attend_to_past, call
         )
 
     def step(
@@ -196,9 +192,9 @@ class TransformerDecoder(SequenceDecoder):
         """Decodes one token `*B E`, given the keys and values of those before."""
         position = state["position"].reshape(-1)[:1]
 
-        def attend_to_past(weights: Params, vectors: Array, past: Any, rng: Any) -> Any:
+        def attend_to_past(weights: Params, vectors: Array, past: Any, call: Call) -> Any:
             here = jnp.ones((*vectors.shape[:-2], 1), bool)
-            new = self.past.make_memory(weights, vectors, vectors, here, position)
+            new = self.past.make_memory(weights, sequence(vectors, here), position)
             new = at_indices(new)  # as every token of the past is written at its own
             past = jax.tree.map(lambda room, entry: _write(room, entry, position[0]), past, new)
             output, _ = self.past.attend_row_by_row(
@@ -221,19 +217,17 @@ class TransformerDecoder(SequenceDecoder):
         embedded: Array,
         positions: Array,
         attend_to_past: Any,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> tuple[Array, AttentionOutput | None, State]:
         config = self.config
         stream = transformer.place_embeddings(config, params, embedded, positions)
-        stream = transformer.drop(stream, config.dropout, fold(rng, 0), train)
+        stream = transformer.drop(stream, config.dropout, call.fold(0))
         state, attended = {**state, "position": counted(state)}, []
         for number, layer in enumerate(self._layers):
-            weights, key = params[layer], fold(rng, number + 1)
+            weights, part = params[layer], call.fold(number + 1)
             source = memory[number] if memory else None
             stream, state[layer], output = self._layer(
-                weights, source, state[layer], stream, positions, attend_to_past, key, train
+                weights, source, state[layer], stream, positions, attend_to_past, part
             )
             attended.append(output)
         features = transformer.finish(config, params, stream)
@@ -247,42 +241,41 @@ class TransformerDecoder(SequenceDecoder):
         stream: Array,
         positions: Array,
         attend_to_past: Any,
-        rng: Array | None,
-        train: bool,
+        call: Call,
     ) -> tuple[Array, State, AttentionOutput | None]:
         """One layer: the past, the source if there is one, and each position on its own."""
         config = self.config
 
         def past(vectors: Array) -> tuple[Array, Any]:
             weights = params.get("self_attention", {})
-            return attend_to_past(weights, vectors, state["past"], fold(rng, 0))
+            return attend_to_past(weights, vectors, state["past"], call.fold(0))
 
         def source(vectors: Array) -> tuple[Array, Any]:
             weights, before = params.get("attention", {}), state["attention"]
-            if vectors.shape[-2] == 1 and not train:  # a step of a search
+            if vectors.shape[-2] == 1 and not call.train:  # a step of a search
                 output, after = self.mechanism.attend_row_by_row(
                     weights, vectors, memory, before, positions=positions
                 )
             else:
                 output, after = self.mechanism.attend(
                     weights, vectors, memory, before,
-                    positions=positions, rng=fold(rng, 1), train=train, is_fused=True,
+                    positions=positions, call=call.fold(1), is_fused=True,
                 )  # fmt: skip
             return output.context, (output, after)
 
         def alone(vectors: Array) -> tuple[Array, None]:
             weights = params["feed_forward"]
-            return transformer.feed_forward(config, weights, vectors, fold(rng, 2), train), None
+            return transformer.feed_forward(config, weights, vectors, call.fold(2)), None
 
-        def add(name: str, function: Any, stream: Array, key: Array | None) -> tuple[Array, Any]:
+        def add(name: str, function: Any, stream: Array, call: Call) -> tuple[Array, Any]:
             norm = params.get(f"{name}_norm")
-            return transformer.sublayer(config, norm, stream, function, key, train)
+            return transformer.sublayer(config, norm, stream, function, call)
 
         output, after = None, {}
-        stream, after["past"] = add("self", past, stream, fold(rng, 3))
+        stream, after["past"] = add("self", past, stream, call.fold(3))
         if memory is not None:
-            stream, (output, after["attention"]) = add("attention", source, stream, fold(rng, 4))
-        stream, _ = add("feed_forward", alone, stream, fold(rng, 5))
+            stream, (output, after["attention"]) = add("attention", source, stream, call.fold(4))
+        stream, _ = add("feed_forward", alone, stream, call.fold(5))
         return stream, after, output
 
     def _joined(self, attended: list[AttentionOutput]) -> AttentionOutput:

@@ -18,7 +18,7 @@ from attention_jax.layers.absolute_positions import (
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.ops.convolutions import average_window
 from attention_jax.ops.masks import zero_padding
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Gehring, Auli, Grangier and Dauphin (2017), A convolutional encoder model, section 3.1"
 
@@ -76,9 +76,7 @@ class AveragePoolingEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Adds positions and averages."""
         values = add_positions(self.config.positions, params, embedded, mask)

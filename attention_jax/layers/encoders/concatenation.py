@@ -18,7 +18,7 @@ from attention_jax.layers.absolute_positions import (
     position_parameters,
 )
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "None; the values of the pooling encoder of Gehring et al. (2017), section 3.1, alone"
 
@@ -70,9 +70,7 @@ class ConcatenationEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Adds positions."""
         return Encoded(add_positions(self.config.positions, params, embedded, mask), mask)

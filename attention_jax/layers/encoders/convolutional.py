@@ -26,7 +26,7 @@ from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Gehring, Auli, Grangier and Dauphin (2017), A convolutional encoder model, section 3.2"
 
@@ -107,9 +107,7 @@ class ConvolutionalEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Runs both stacks."""
         config = self.config

@@ -19,13 +19,13 @@ from attention_jax.layers.absolute_positions import (
     check_positions,
     position_parameters,
 )
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve, gated_linear_unit
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Gehring et al. (2017), Convolutional sequence to sequence learning, sections 3.1 to 3.4"
 
@@ -96,9 +96,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Runs the stack."""
         config = self.config
@@ -107,7 +105,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
         for layer in range(config.num_layers):
             weights = params[f"layer_{layer}"]
             factors = dropout_factors(
-                fold(rng, layer), config.dropout, hidden.shape, hidden.dtype, train
+                call.fold(layer), config.dropout, hidden.shape, hidden.dtype
             )
             product = convolve(scale(hidden, factors), weights["kernel"], weights["bias"], mask)
             hidden = (gated_linear_unit(product) + hidden) * math.sqrt(0.5)

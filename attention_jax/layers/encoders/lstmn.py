@@ -14,13 +14,13 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Cheng, Dong and Lapata (2016), section 3.1, eq. 5-10"
 
@@ -101,9 +101,7 @@ class LstmnEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config, finals = self.config, []
@@ -112,14 +110,14 @@ class LstmnEncoder(SequenceEncoder):
         for layer, final in enumerate(self.finals):
             if layer:
                 factors = dropout_factors(
-                    fold(rng, 3 * layer), config.dropout, layer_input.shape, dtype, train
+                    call.fold(3 * layer), config.dropout, layer_input.shape, dtype
                 )
                 layer_input = scale(layer_input, factors)
             outputs, carries = [], {}
             for side, reading in enumerate(final.readings):
                 weights = params[f"layer_{layer}_{reading}"]
                 keep = dropout_factors(
-                    fold(rng, 3 * layer + 1 + side), config.recurrent_dropout, shape, dtype, train
+                    call.fold(3 * layer + 1 + side), config.recurrent_dropout, shape, dtype
                 )
                 hidden, carries[reading] = run_lstmn(
                     weights,

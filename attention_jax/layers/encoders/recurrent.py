@@ -12,11 +12,11 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.dropout import dropout_factors, fold, scale
+from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, run_cell
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Bahdanau et al. (2015), section 3.2; Sutskever et al. (2014), section 2"
 
@@ -121,9 +121,7 @@ class RecurrentEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config = self.config
@@ -134,19 +132,16 @@ class RecurrentEncoder(SequenceEncoder):
             below = layer_input
             if layer:
                 rate = config.dropout
-                factors = dropout_factors(
-                    fold(rng, 3 * layer), rate, layer_input.shape, dtype, train
-                )
+                factors = dropout_factors(call.fold(3 * layer), rate, layer_input.shape, dtype)
                 layer_input = scale(layer_input, factors)
             outputs, carries = [], {}
             for side, reading in enumerate(config.readings(layer)):
                 weights = params[f"layer_{layer}_{reading}"]
                 keep = dropout_factors(
-                    fold(rng, 3 * layer + 1 + side),
+                    call.fold(3 * layer + 1 + side),
                     config.recurrent_dropout,
                     (batch, config.hidden_dim),
                     dtype,
-                    train,
                 )
                 # Projected time-major: the narrow input is transposed instead of the wide gates.
                 by_time = jnp.swapaxes(layer_input, 0, 1)

@@ -8,10 +8,9 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers import transformer
 from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.dropout import fold
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import Encoded, SequenceEncoder, sequence
 from attention_jax.ops.masks import zero_padding
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Vaswani et al. (2017), section 3.1"
 
@@ -66,9 +65,7 @@ class SelfAttentionEncoder(SequenceEncoder):
         params: Params,
         embedded: Array,
         mask: Array,
-        *,
-        rng: Array | None = None,
-        train: bool = False,
+        call: Call = Call(),
     ) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config = self.config
@@ -76,34 +73,29 @@ class SelfAttentionEncoder(SequenceEncoder):
         stream = transformer.place_embeddings(
             config, params, zero_padding(embedded, mask), positions
         )
-        stream = transformer.drop(stream, config.dropout, fold(rng, 0), train)
+        stream = transformer.drop(stream, config.dropout, call.fold(0))
         for layer in range(config.num_layers):
-            weights, key = params[f"layer_{layer}"], fold(rng, layer + 1)
-            stream = self._layer(weights, stream, mask, key, train)
+            stream = self._layer(params[f"layer_{layer}"], stream, mask, call.fold(layer + 1))
         return Encoded(zero_padding(transformer.finish(config, params, stream), mask), mask)
 
-    def _layer(
-        self, params: Params, stream: Array, mask: Array, rng: Array | None, train: bool
-    ) -> Array:
+    def _layer(self, params: Params, stream: Array, mask: Array, call: Call) -> Array:
         weights, mechanism = params.get("self_attention", {}), self.mechanism
 
         def attend(vectors: Array) -> tuple[Array, None]:
-            memory = mechanism.make_memory(weights, vectors, vectors, mask)
+            memory = mechanism.make_memory(weights, sequence(vectors, mask))
             output, _ = mechanism.attend(
-                weights, vectors, memory, rng=fold(rng, 0), train=train, is_fused=True
+                weights, vectors, memory, call=call.fold(0), is_fused=True
             )
             return output.context, None
 
         def transform(vectors: Array) -> tuple[Array, None]:
             weights = params["feed_forward"]
-            return transformer.feed_forward(
-                self.config, weights, vectors, fold(rng, 1), train
-            ), None
+            return transformer.feed_forward(self.config, weights, vectors, call.fold(1)), None
 
         stream, _ = transformer.sublayer(
-            self.config, params["self_norm"], stream, attend, fold(rng, 2), train
+            self.config, params["self_norm"], stream, attend, call.fold(2)
         )
         stream, _ = transformer.sublayer(
-            self.config, params["feed_forward_norm"], stream, transform, fold(rng, 3), train
+            self.config, params["feed_forward_norm"], stream, transform, call.fold(3)
         )
         return stream

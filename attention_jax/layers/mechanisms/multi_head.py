@@ -30,7 +30,7 @@ from attention_jax.layers.refinement import (
 )
 from attention_jax.ops.attend import keep_memory
 from attention_jax.ops.products import add_bias, multiply_rows
-from attention_jax.types import Array, Memory, Params
+from attention_jax.types import Array, Call, Memory, Params
 
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
 NEEDS = ("value_dim", "place")
@@ -208,10 +208,10 @@ def _with_dropout(parts: MechanismParts, rate: float) -> MechanismParts:
     """Drops weights on their way to the average; those that stay are not normalised again."""
     before = parts.spec.reweight
 
-    def reweight(params: Params, weights: Array, *, rng: Array | None, train: bool) -> Array:
+    def reweight(params: Params, weights: Array, call: Call) -> Array:
         if before is not None:
-            weights = before(params, weights, rng=rng, train=train)
-        return scale(weights, dropout_factors(rng, rate, weights.shape, weights.dtype, train))
+            weights = before(params, weights, call)
+        return scale(weights, dropout_factors(call, rate, weights.shape, weights.dtype))
 
     return parts._replace(spec=dataclasses.replace(parts.spec, reweight=reweight))
 

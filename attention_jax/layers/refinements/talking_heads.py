@@ -14,7 +14,7 @@ from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, change_score
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, Call, Params
 
 PAPER = "Shazeer et al. (2020), Talking-heads attention, section 4"
 ORDER = 70
@@ -66,7 +66,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     if not config.mixes_weights:
         return parts
 
-    def reweight(params: Params, weights: Array, *, rng: Array | None, train: bool) -> Array:
+    def reweight(params: Params, weights: Array, call: Call) -> Array:
         return mix(weights, params["mixed_weights"])
 
     return parts._replace(

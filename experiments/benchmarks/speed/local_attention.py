@@ -14,6 +14,7 @@ from absl import flags
 from attention_jax.commands import cli
 from attention_jax.configuration import typed
 from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
@@ -130,7 +131,7 @@ def compiled(name: str, length: int, queries: int) -> tuple[Any, tuple]:
         return jnp.tanh(query + output.context[:, 0]), None
 
     def loss(params: Any, keys: Any, start: Any) -> Any:
-        memory = mechanism.make_memory(params, keys, keys, mask)
+        memory = mechanism.make_memory(params, sequence(keys, mask))
         final, _ = deferred_scan(step, (params, memory), start, jnp.arange(queries))
         return jnp.sum(final**2)
 

@@ -14,6 +14,7 @@ from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Initialization, draw
+from attention_jax.types import Call
 from tests.quick import quick_jit
 
 B, T, S, E, D, LAYERS = 2, 3, 4, 4, 5, 4
@@ -25,7 +26,7 @@ ENCODER = EncoderConfig("recurrent", "lstm", D, LAYERS, bidirectional_layers=1, 
 def decoder_of(variant="paper", **fields):
     fields = {"num_layers": LAYERS, "residual": True, "bridge": "copy_backward", **fields}
     config = Config(hidden_dim=D, variant=variant, **fields)
-    sizes = DecoderSizes(E, build_encoder(ENCODER, 3))
+    sizes = DecoderSizes(E, {"source": build_encoder(ENCODER, 3)})
     return build(config, sizes, find_config("bahdanau")(attention_dim=6))
 
 
@@ -53,7 +54,7 @@ def run(variant):
 
     @quick_jit
     def decode(params, encoded, embedded):
-        memory, state = decoder.start(params, encoded, T)
+        memory, state = decoder.start(params, {"source": encoded}, T)
         features, attention, _ = decoder.run(params, memory, state, embedded)
         return features, attention.weights
 
@@ -147,7 +148,7 @@ def test_only_the_bottom_layer_recurs_with_the_attention():
     params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
 
     def features(params, encoded, embedded):
-        memory, state = decoder.start(params, encoded, T)
+        memory, state = decoder.start(params, {"source": encoded}, T)
         return decoder.run(params, memory, state, embedded)[0]
 
     traced = jax.make_jaxpr(features)(params, encoded(), inputs()[2])
@@ -185,10 +186,10 @@ def test_layer_by_layer_drops_what_step_by_step_does(variant):
 
     @quick_jit
     def decode(params, encoded, embedded):
-        memory, state = decoder.start(params, encoded, T)
+        memory, state = decoder.start(params, {"source": encoded}, T)
         arguments = (params, memory, state, embedded)
-        by_layer = decoder.run(*arguments, rng=rng, train=True)
-        by_step = super(GnmtDecoder, decoder).run(*arguments, rng=rng, train=True)
+        by_layer = decoder.run(*arguments, call=Call(True, rng))
+        by_step = super(GnmtDecoder, decoder).run(*arguments, call=Call(True, rng))
         return by_layer, by_step, decoder.run(*arguments)[0]
 
     by_layer, by_step, whole = decode(params, encoded(), inputs()[2])
@@ -209,13 +210,13 @@ def test_every_layer_drops_units_of_its_own():
 
 def test_a_step_that_is_told_nothing_has_attended_to_nothing():
     config = Config(hidden_dim=D, num_layers=2, variant="gnmt")
-    sizes = DecoderSizes(E, build_encoder(ENCODER, 3))
+    sizes = DecoderSizes(E, {"source": build_encoder(ENCODER, 3)})
     decoder = build(config, sizes, find_config("linguistic_coverage")())
     params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
 
     @quick_jit
     def attended(params, encoded, embedded):
-        memory, state = decoder.start(params, encoded, T)
+        memory, state = decoder.start(params, {"source": encoded}, T)
         states = [state["attention"]]
         for step in range(2):
             inputs = decoder.inputs(params, embedded[:, step])

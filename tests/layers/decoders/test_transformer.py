@@ -21,7 +21,7 @@ def served():
     """Yields (name, decoder) for each case of the battery that serves, without a source."""
     for case in all_cases():
         with contextlib.suppress(ValueError):  # is refused
-            yield case.name, build(STACK, DecoderSizes(D, None), case.config)
+            yield case.name, build(STACK, DecoderSizes(D, {}), case.config)
 
 
 SERVED = dict(served())

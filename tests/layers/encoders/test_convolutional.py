@@ -8,6 +8,7 @@ import pytest
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.positions import sinusoidal_positions
+from attention_jax.types import Call
 from tests.quick import quick_jit
 
 S, LENGTH, D = 6, 5, 4
@@ -97,7 +98,7 @@ def test_gated_convolutional_drops_what_is_convolved_and_not_what_is_added():
 
     @quick_jit
     def keys(params):
-        dropped = encoder.encode(params, words, mask, rng=jax.random.key(3), train=True)
+        dropped = encoder.encode(params, words, mask, Call(True, jax.random.key(3)))
         return dropped.annotations, encoder.encode(params, words, mask).annotations
 
     dropped, whole = keys(params)

@@ -11,6 +11,7 @@ import pytest
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import find_config
 from attention_jax.layers.parameters import Parameter
+from attention_jax.types import Call
 from tests.parameters import carried_over
 from tests.quick import quick_jit
 
@@ -77,8 +78,8 @@ def parameters(config):
 
 
 @functools.cache
-def compiled(config, train=False):
-    return quick_jit(functools.partial(build(config).encode, train=train))
+def compiled(config):
+    return quick_jit(build(config).encode)
 
 
 @functools.cache
@@ -145,7 +146,7 @@ CHANGES = [
 
 
 def everything(config, params):
-    encoded = compiled(config, True)(params, *source(), rng=jax.random.key(0))
+    encoded = compiled(config)(params, *source(), Call(True, jax.random.key(0)))
     return encoded.annotations, encoded.averaged
 
 

@@ -8,6 +8,7 @@ from attention_jax.layers.dropout import dropout_factors, fold
 from attention_jax.layers.encoders.lstmn import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.lstmn import run_lstmn
+from attention_jax.types import Call
 from tests.quick import quick_jit
 
 B, S, E, D = 2, 5, 4, 6
@@ -25,7 +26,7 @@ def test_recurrent_dropout_drops_other_units_in_each_direction_and_the_same_at_a
 
     @quick_jit
     def read(params):
-        return encoder.encode(params, embedded, mask, rng=rng, train=True).annotations
+        return encoder.encode(params, embedded, mask, Call(True, rng)).annotations
 
     @quick_jit
     def read_each(params):

@@ -12,6 +12,7 @@ from attention_jax.layers.dropout import dropout_factors, fold
 from attention_jax.layers.encoders.recurrent import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.recurrent import CELLS, run_cell
+from attention_jax.types import Call
 
 B, S, E, D = 3, 5, 4, 6
 Encoder = functools.partial(Config, "recurrent")
@@ -36,8 +37,8 @@ def source():
 
 
 @functools.cache
-def compiled(config, train=False):
-    return jax.jit(functools.partial(build(config, E).encode, train=train))
+def compiled(config):
+    return jax.jit(build(config, E).encode)
 
 
 def assert_close(found, expected):
@@ -112,7 +113,7 @@ def test_residual_adds_a_layers_input_whole(dropout):
     config = Encoder("gru", D, 2, "forward", residual=True, dropout=dropout)
     params, (embedded, mask) = parameters_of(config), source()
     params["layer_1_forward"] = jax.tree.map(jnp.zeros_like, params["layer_1_forward"])
-    found = compiled(config, True)(params, embedded, mask, rng=jax.random.key(3))
+    found = compiled(config)(params, embedded, mask, Call(True, jax.random.key(3)))
     single = compiled(Encoder("gru", D, 1, "forward"))(
         {"layer_0_forward": params["layer_0_forward"]}, embedded, mask
     )
@@ -131,7 +132,7 @@ def test_bidirectional_layers_are_the_lowest():
 def test_recurrent_dropout_drops_the_same_units_at_all_steps():
     config = Encoder("gru", D, 1, "forward", recurrent_dropout=0.5)
     params, (embedded, mask), rng = parameters_of(config), source(), jax.random.key(3)
-    found = compiled(config, True)(params, embedded, mask, rng=rng)
+    found = compiled(config)(params, embedded, mask, Call(True, rng))
     weights = params["layer_0_forward"]
     projected = embedded @ weights["input"] + weights["bias"]
     keep = dropout_factors(fold(rng, 1), 0.5, (B, D), jnp.float32, True)
@@ -146,7 +147,7 @@ def test_dropout_needs_training_and_a_key(field):
     params, (embedded, mask) = parameters_of(config), source()
     plain = compiled(Encoder("gru", D, 2, "forward"))(params, embedded, mask)
     assert_close(compiled(config)(params, embedded, mask), plain)
-    runs = [compiled(config, True)(params, embedded, mask, rng=jax.random.key(k)) for k in (0, 1)]
+    runs = [compiled(config)(params, embedded, mask, Call(True, jax.random.key(k))) for k in (0, 1)]
     assert not np.allclose(runs[0].annotations, plain.annotations)
     assert not np.allclose(runs[0].annotations, runs[1].annotations)
     with pytest.raises(ValueError, match="rng: expected a key"):
