@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
-from attention_jax.layers.dropout import dropout_factors, fold, scale
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.layers.readouts.softmax import logits_of
 
@@ -33,20 +32,3 @@ def test_logits_are_float32_whatever_the_features(numpy_rng):
     logits = logits_of(*(jnp.asarray(array, jnp.bfloat16) for array in (features, table, bias)))
     assert logits.dtype == jnp.float32
     np.testing.assert_allclose(logits, features @ table.T + bias, atol=0.1)
-
-
-def test_dropout_factors_keep_the_mean():
-    factors = dropout_factors(jax.random.key(0), 0.2, (200, 200), jnp.bfloat16, True)
-    assert factors.dtype == jnp.bfloat16
-    factors = np.asarray(factors, float)
-    assert set(np.unique(factors)) == {0.0, 1.25}
-    assert factors.mean() == pytest.approx(1.0, abs=0.02)
-
-
-def test_dropout_is_off_without_training_or_rate():
-    assert dropout_factors(None, 0.5, (2,), jnp.float32, False) is None
-    assert dropout_factors(None, 0.0, (2,), jnp.float32, True) is None
-    values = jnp.ones(2)
-    assert scale(values, None) is values and fold(None, 1) is None
-    with pytest.raises(ValueError, match="rng: expected a key"):
-        dropout_factors(None, 0.5, (2,), jnp.float32, True)

@@ -12,6 +12,7 @@ from attention_jax.types import Call
 @pytest.mark.parametrize("rate", [0.2, 0.5])
 def test_what_is_kept_is_rescaled(rng, rate):
     factors = dropout_factors(Call(True, rng), rate, (100, 100), jnp.float32)
+    assert dropout_factors(Call(True, rng), rate, (2,), jnp.bfloat16).dtype == jnp.bfloat16
     np.testing.assert_allclose(np.unique(factors), [0, 1 / (1 - rate)], rtol=1e-6)
     assert float(factors.mean()) == pytest.approx(1.0, abs=0.03)  # three standard deviations
     np.testing.assert_array_equal(scale(jnp.full((100, 100), 3.0), factors), 3.0 * factors)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.dropout import dropout_factors, fold
+from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoders.lstmn import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.lstmn import run_lstmn
@@ -33,7 +33,7 @@ def test_recurrent_dropout_drops_other_units_in_each_direction_and_the_same_at_a
         found = []
         for number, reading in enumerate(("forward", "backward"), 1):
             weights = params[f"layer_0_{reading}"]
-            keep = dropout_factors(fold(rng, number), 0.5, (B, D), jnp.float32, True)
+            keep = dropout_factors(Call(True, rng).fold(number), 0.5, (B, D), jnp.float32)
             projected = embedded @ weights["input"] + weights["bias"]
             query = embedded @ weights["query_kernel"]
             is_reverse = reading == "backward"

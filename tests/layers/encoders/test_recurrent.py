@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.dropout import dropout_factors, fold
+from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoders.recurrent import Config, build
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.recurrent import CELLS, run_cell
@@ -135,7 +135,7 @@ def test_recurrent_dropout_drops_the_same_units_at_all_steps():
     found = compiled(config)(params, embedded, mask, Call(True, rng))
     weights = params["layer_0_forward"]
     projected = embedded @ weights["input"] + weights["bias"]
-    keep = dropout_factors(fold(rng, 1), 0.5, (B, D), jnp.float32, True)
+    keep = dropout_factors(Call(True, rng).fold(1), 0.5, (B, D), jnp.float32)
     expected, _ = run_cell(CELLS["gru"], weights, projected, mask, keep=keep)
     np.testing.assert_allclose(found.annotations, expected, rtol=1e-5, atol=1e-6)
     assert 0 < float((keep == 0).mean()) < 1 and set(np.unique(keep)) == {0.0, 2.0}
