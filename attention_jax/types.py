@@ -40,7 +40,7 @@ class Call:
     train: bool = dataclasses.field(default=False, metadata={"static": True})
     rng: Leaf | None = None
 
-    def fold(self, number: int) -> "Call":
+    def fold(self, number: int | Array) -> "Call":
         """Returns the call of one place among several, with a key of its own."""
         if self.rng is None:
             return self

@@ -225,10 +225,10 @@ def test_a_head_that_is_not_there_is_refused(mechanism, head, message):
 def test_recurrent_dropout_is_the_same_at_all_steps(name):
     """The recurrence of equal inputs is then the recurrence of one step function."""
     case = Case(small(name, recurrent_dropout=0.5))
-    factors = case.decoder.dropout(jax.random.key(0), B, jnp.float32, True)
+    factors = case.decoder.dropout(Call(True, jax.random.key(0)), B, jnp.float32)
     leaves = jax.tree.leaves(factors)
     assert leaves and all(leaf.shape == (B, D) for leaf in leaves)
-    assert jax.tree.leaves(case.decoder.dropout(jax.random.key(0), B, jnp.float32, False)) == []
+    assert jax.tree.leaves(case.decoder.dropout(Call(False, jax.random.key(0)), B, jnp.float32)) == []
 
 
 @pytest.mark.parametrize("name", RECURRENT)

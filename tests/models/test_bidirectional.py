@@ -96,7 +96,7 @@ def test_models_start_apart_and_drop_apart():
     assert not any(jax.tree.leaves(same))
     twins = {"forward": params["forward"], "reverse": params["forward"]}
     pairs = {**batch(), "target": batch()["source"], "target_mask": batch()["source_mask"]}
-    apply = jax.jit(model.apply, static_argnames="train")
+    apply = jax.jit(model.apply)
     for train in (False, True):
         output = apply(twins, pairs, Call(train, jax.random.key(0)))
         assert (

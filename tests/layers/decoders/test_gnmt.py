@@ -201,7 +201,7 @@ def test_layer_by_layer_drops_what_step_by_step_does(variant):
 def test_every_layer_drops_units_of_its_own():
     """The words are dropped before the decoder, and the hidden state of every layer."""
     decoder = decoder_of(dropout=0.5, recurrent_dropout=0.5)
-    (words, *factors), *upper = decoder.dropout(jax.random.key(0), 16, jnp.float32, True)
+    (words, *factors), *upper = decoder.dropout(Call(True, jax.random.key(0)), 16, jnp.float32)
     assert words is None and len(upper) == LAYERS - 1
     drawn = [np.asarray(each) for each in [*factors, *itertools.chain(*upper)]]
     assert [each.shape for each in drawn] == [(16, D)] * (2 * LAYERS - 1)

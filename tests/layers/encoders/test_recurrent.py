@@ -151,7 +151,7 @@ def test_dropout_needs_training_and_a_key(field):
     assert not np.allclose(runs[0].annotations, plain.annotations)
     assert not np.allclose(runs[0].annotations, runs[1].annotations)
     with pytest.raises(ValueError, match="rng: expected a key"):
-        compiled(config, True)(params, embedded, mask)
+        compiled(config)(params, embedded, mask, Call(True))
 
 
 @pytest.mark.parametrize(
