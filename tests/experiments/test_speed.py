@@ -304,9 +304,13 @@ def test_save_writes_both_files_and_load_reads_them_back(tmp_path):
 
 
 def test_command_without_paths_keeps_the_other_options():
-    command = "python -m experiments.speed.training --torch_python=/a/b --threads=2 --out=c"
-    kept = "python -m experiments.speed.training --threads=2"
+    program = "python -m experiments.benchmarks.speed.training"
+    command, kept = f"{program} --torch_python=/a/b --threads=2 --out=c", f"{program} --threads=2"
     assert benchmark.command_without_paths(command) == kept
+
+
+def test_contenders_import_the_project_from_the_root_of_the_clone():
+    assert (benchmark.ROOT / "attention_jax" / "__init__.py").is_file()
 
 
 def test_find_interpreters_rejects_a_path_without_python(tmp_path):

@@ -20,7 +20,7 @@ from experiments.benchmarks.reliability.sabotage import VARIABLE, Fault
 
 CONFIG = "experiments/benchmarks/reliability/tiny.py"
 STEPS = 60
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _LONGEST_SECONDS = 600
 HEARTBEAT_SECONDS = 10
 

@@ -25,7 +25,7 @@ from experiments.benchmarks.speed.harness import (
 )
 from experiments.kit.machine import hardware
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROJECT, TORCH, JOEYNMT = "project", "torch", "joeynmt"
 _MODULES = {PROJECT: "project_worker", TORCH: "torch_worker", JOEYNMT: "joeynmt_worker"}
 
