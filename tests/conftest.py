@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Before jax is imported, and inherited by the programs that tests start.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Tests compile far more than they compute. Without these, a training step takes three times as long
-# to compile as with them, and seven times if optimised. Parts of a program that are compiled side by
-# side take half as much again of a processor, and the workers leave none idle.
+# to compile as with them, and seven times if optimised. The parts of a program that are compiled
+# side by side take half as much again of a processor, and the workers leave none idle.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 if version("jaxlib").startswith("0.10."):  # later ones end at a flag that they no longer know
     os.environ.setdefault(
