@@ -149,6 +149,13 @@ class Model(Protocol):
         """Returns freshly drawn parameters, a nested dict of float32 arrays."""
         ...
 
+    def parameter_axes(self) -> Params:
+        """Returns the logical axes of every parameter, a `PartitionSpec` for each array of `init`.
+
+        `layers/parameters.py` lists them; sharding rules speak of them.
+        """
+        ...
+
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Teacher forcing: runs the model on known targets."""
         ...

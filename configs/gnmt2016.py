@@ -130,9 +130,10 @@ def _paper(config: ConfigDict) -> ConfigDict:
         "checkpoint_every_steps": 1_000,
     }
     config.search.beam_size = 8
-    # Rows, so that each device multiplies its units of a state by what it holds of the weights;
-    # columns over fsdp, which a rule that leaves it out would switch off.
-    config.sharding = {"rules": ((r"layer_\d+\w*/(input|recurrent|context)$", ("tensor", "fsdp")),)}
+    # Rows of a layer's matrices, so that each device multiplies its units of a state by what it
+    # holds of the weights.
+    rows = ("input", "hidden", "context")
+    config.sharding = {"rules": tuple((axis, "tensor") for axis in rows)}
     return config
 
 

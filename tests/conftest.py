@@ -107,7 +107,7 @@ def launch():
 @pytest.fixture(scope="session")
 def trained() -> Path:
     """The directory of a trained run; not to be changed."""
-    from tests.runs import smoke_run
+    from tests.smoke_runs import smoke_run
 
     directory, result = smoke_run()
     assert result.returncode == 0, result.stderr

@@ -1,16 +1,15 @@
 """How a training is spread over devices, as its config says it."""
 
 import dataclasses
-import re
+from typing import Any
 
 from attention_jax.configuration import setting
-from attention_jax.errors import quoted
 
 # The mesh's axes, in its order: neighbours along the last one exchange the most.
 AXES = ("data", "fsdp", "tensor")
 REST = -1
 
-Rule = tuple[str, tuple[str | None, ...]]
+Rule = tuple[str, Any]  # a logical axis, and an axis of the mesh or None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,10 +20,10 @@ class ShardingConfig:
     `fsdp` together. All strategies and meshes compute the same training, up to the order of
     summation, so a run may be continued with another one.
 
-    Parameters that no rule names are placed without one. A model's embeddings, output matrix and
-    output bias are split over `tensor` by entries of the vocabulary, where that divides them, and
-    nothing else is. Every parameter of at least 1024 numbers is
-    split over `fsdp` along the largest dimension that can be. An optimiser's moments and the
+    Without rules, a model's embeddings, output matrix and output bias are split over `tensor` by
+    entries of the vocabulary, where that divides them, and nothing else is: the rule
+    `("vocab", "tensor")`. Every parameter of at least 1024 numbers that no rule splits over `fsdp`
+    is split over it along the largest dimension that is left. An optimiser's moments and the
     moving average lie where their parameter does.
 
     Attributes:
@@ -35,9 +34,10 @@ class ShardingConfig:
         -1 for the rest.
       tensor: Devices along the axis that splits parameters and what is computed with them; -1 for
         the rest.
-      rules: Pairs of a regular expression and the axes, or None, by which a parameter's dimensions
-        are split if the expression is found in its path, such as `("output$", ("tensor", "fsdp"))`.
-        The first one that is found counts.
+      rules: Pairs of a logical axis (`layers/parameters.py` lists them) and the axis of the mesh
+        over which parameters are split along it where that divides them, such as
+        `(("heads", "tensor"), ("feed_forward", "tensor"))`; None for axes that stay whole. Where
+        two axes of a parameter are to be split over the same one, the first rule counts.
     """
 
     strategy: str = setting("jit", choices=("jit", "pmap", "shard_map"))
@@ -58,8 +58,12 @@ class ShardingConfig:
             )
         if self.strategy != "jit":
             self._check_that_nothing_is_split()
-        for index, (pattern, axes) in enumerate(self.rules):
-            _check_rule(f"rules[{index}]", pattern, axes)
+        for index, rule in enumerate(self.rules):
+            _check_rule(f"rules[{index}]", *rule)
+        logical = [rule[0] for rule in self.rules]
+        for index, name in enumerate(logical):
+            if name in logical[:index]:
+                raise ValueError(f"rules[{index}]: expected one rule for {name!r}, found two")
 
     def _check_that_nothing_is_split(self) -> None:
         for axis in AXES[1:]:
@@ -75,16 +79,11 @@ class ShardingConfig:
             )
 
 
-def _check_rule(where: str, pattern: str, axes: tuple[str | None, ...]) -> None:
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
+def _check_rule(where: str, logical: str, over: Any) -> None:
+    if over is not None and not isinstance(over, str):  # of old, a pattern of paths and mesh axes
         raise ValueError(
-            f"{where}: expected a regular expression, found {quoted(pattern)} ({error})"
-        ) from None
-    named = [axis for axis in axes if axis is not None]
-    for axis in named:
-        if axis not in AXES:
-            raise ValueError(f"{where}: expected axes of {', '.join(AXES)}, found {axis!r}")
-        if named.count(axis) > 1:
-            raise ValueError(f"{where}: expected an axis once for a parameter, found {axis} twice")
+            f"{where}: expected a logical axis and an axis of the mesh, such as "
+            f"('heads', 'tensor'), found ({logical!r}, {over!r})"
+        )
+    if over is not None and over not in AXES:
+        raise ValueError(f"{where}: expected an axis of {', '.join(AXES)}, found {over!r}")

@@ -15,6 +15,7 @@ from attention_jax.devices.batch_placement import local_shards, pad_rows, shard_
 from attention_jax.devices.config import Rule
 from attention_jax.devices.mesh import batch_sharding, replicated
 from attention_jax.devices.rules import exchange_constraints, state_shardings
+from attention_jax.types import Params
 from attention_jax.updates.gradient_exchange import GradientExchange
 from attention_jax.updates.state import TrainState
 from attention_jax.updates.step import EvalStep, TrainStep
@@ -38,9 +39,9 @@ class Jit:
     rules: tuple[Rule, ...] = ()
     name: ClassVar[str] = "jit"
 
-    def shardings(self, shapes: TrainState) -> TrainState:
-        """Places every leaf by the path of its parameter."""
-        return state_shardings(shapes, self.mesh, self.rules)
+    def shardings(self, shapes: TrainState, axes: Params) -> TrainState:
+        """Places every leaf by the logical axes of its parameter."""
+        return state_shardings(shapes, axes, self.mesh, self.rules)
 
     def exchange(self, shardings: TrainState) -> GradientExchange:
         """Fetches what is split over `fsdp`, if anything is."""

@@ -5,16 +5,26 @@ from collections.abc import Callable
 import jax
 
 from attention_jax.devices import Strategy
+from attention_jax.types import Params
 from attention_jax.updates.state import TrainState
 
 
 def placed_shapes(
-    start: Callable[[jax.Array], TrainState], strategy: Strategy
+    start: Callable[[jax.Array], TrainState], strategy: Strategy, axes: Params
 ) -> TrainState:
-    """Returns shape, type and placement of the state that `start` would return."""
+    """Returns shape, type and placement of the state that `start` would return.
+
+    Args:
+      start: From a key to a state.
+      strategy: What places it.
+      axes: The logical axes of its parameters, from `Model.parameter_axes`.
+
+    Raises:
+      ConfigError: If the strategy's rules do not fit the parameters.
+    """
     shapes = jax.eval_shape(start, jax.random.key(0))
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
         shapes,
-        strategy.shardings(shapes),
+        strategy.shardings(shapes, axes),
     )

@@ -15,8 +15,9 @@ from jax.sharding import Mesh, PartitionSpec
 
 from attention_jax.devices.batch_placement import local_shards, pad_rows
 from attention_jax.devices.config import Rule
-from attention_jax.devices.rules import state_shardings
+from attention_jax.devices.mesh import replicated
 from attention_jax.devices.shard_map import exchange_over
+from attention_jax.types import Params
 from attention_jax.updates.gradient_exchange import GradientExchange
 from attention_jax.updates.state import TrainState
 from attention_jax.updates.step import EvalStep, TrainStep
@@ -40,9 +41,9 @@ class Pmap:
     mesh: Mesh
     name: ClassVar[str] = "pmap"
 
-    def shardings(self, shapes: TrainState) -> TrainState:
+    def shardings(self, shapes: TrainState, axes: Params) -> TrainState:
         """Copies every leaf to every device."""
-        return state_shardings(shapes, self.mesh)
+        return jax.tree.map(lambda leaf: replicated(self.mesh), shapes)
 
     def exchange(self, shardings: TrainState) -> GradientExchange:
         """Adds up over all devices."""

@@ -1,7 +1,10 @@
-"""By which axes every array of a training is split, chosen by the path of its parameter."""
+"""Sharding rules: by which axes of the mesh every array of a training is split.
+
+Rules speak of logical axes, which stand beside a parameter's sizes (`layers/parameters.py` lists
+them), as those of T5X and Flax do; parts that a rule has never heard of are placed by it, too.
+"""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,31 +16,33 @@ from attention_jax.errors import ConfigError
 from attention_jax.types import Params
 from attention_jax.updates.state import TrainState
 
-# Of a model, or of those of both directions; layers have an `output` of their own.
-_TABLE = re.compile(r"^((forward|reverse)/)?(((source|target)_)?embedding|output|output_bias)$")
+DEFAULTS: tuple[Rule, ...] = (("vocab", "tensor"),)
 _SMALLEST = 1024  # numbers; fetching the parts of a smaller parameter takes longer than it saves
 
 Shapes = Mapping[str, tuple[int, ...]]
-Axes = tuple[str | None, ...]
+Axes = Mapping[str, tuple[str, ...]]
+MeshAxes = tuple[str | None, ...]
 
 
 def state_shardings(
-    shapes: TrainState, mesh: Mesh | AbstractMesh, rules: Sequence[Rule] = ()
+    shapes: TrainState, axes: Params, mesh: Mesh | AbstractMesh, rules: Sequence[Rule] = ()
 ) -> TrainState:
     """Returns the placement of every leaf of a state.
 
     Args:
       shapes: Its `jax.eval_shape`.
+      axes: The logical axes of its parameters, from `Model.parameter_axes`.
       mesh: The devices, or an abstract mesh in their place.
       rules: Of the config.
 
     Raises:
       ConfigError: If a rule says nothing or something impossible, or if an axis splits nothing.
     """
+    logical = {path_of(path): tuple(leaf) for path, leaf in jax.tree.leaves_with_path(axes)}
     parameters = {
         path_of(path): tuple(leaf.shape) for path, leaf in jax.tree.leaves_with_path(shapes.params)
     }
-    axes = parameter_axes(parameters, dict(mesh.shape), rules)
+    split = mesh_axes(parameters, logical, dict(mesh.shape), rules)
     longest_first = sorted(parameters, key=len, reverse=True)
 
     def place(path: Any, leaf: Any) -> NamedSharding:
@@ -45,48 +50,36 @@ def state_shardings(
         name = path_of(path)
         for parameter in longest_first:
             if name.endswith(f"/{parameter}") and tuple(leaf.shape) == parameters[parameter]:
-                return NamedSharding(mesh, PartitionSpec(*axes[parameter]))
+                return NamedSharding(mesh, PartitionSpec(*split[parameter]))
         return NamedSharding(mesh, PartitionSpec())
 
     return jax.tree.map_with_path(place, shapes)
 
 
-def parameter_axes(
-    shapes: Shapes, sizes: Mapping[str, int], rules: Sequence[Rule] = ()
-) -> dict[str, Axes]:
-    """Returns the axes by which the dimensions of every parameter are split.
+def mesh_axes(
+    shapes: Shapes, axes: Axes, sizes: Mapping[str, int], rules: Sequence[Rule] = ()
+) -> dict[str, MeshAxes]:
+    """Returns the axes of the mesh by which the dimensions of every parameter are split.
 
     Args:
       shapes: Of the parameters, by their paths.
+      axes: Their logical axes.
       sizes: Of the mesh's axes.
       rules: Of the config.
 
     Raises:
       ConfigError: As `state_shardings`.
     """
-    axes = {}
     for index, rule in enumerate(rules):
-        where = f"config.sharding.rules[{index}]"
-        left = [path for path in shapes if path not in axes]
-        found = [path for path in left if re.search(rule[0], path)]
-        if not found:
-            such = f", such as {left[0]}" if left else ", and all were named before"
-            raise ConfigError(
-                f"{where}: expected a pattern that is found in the path of a parameter that no "
-                f"rule before it names{such}, found {rule[0]!r}"
-            )
-        for path in found:
-            _check_fit(where, path, shapes[path], rule[1], sizes)
-            axes[path] = rule[1]
-    for path, shape in shapes.items():
-        axes.setdefault(path, _axes_without_rule(path, shape, sizes))
+        _check_rule(f"config.sharding.rules[{index}]", rule, shapes, axes, sizes, rules[:index])
+    split = {path: _split(shapes[path], axes[path], sizes, rules) for path in shapes}
     for axis in ("fsdp", "tensor"):
-        if sizes[axis] > 1 and not any(axis in each for each in axes.values()):
+        if sizes[axis] > 1 and not any(axis in each for each in split.values()):
             raise ConfigError(
                 f"config.sharding.{axis}: expected a size that divides a dimension of a parameter "
                 f"to be split over it, found {sizes[axis]}; see config.sharding.rules"
             )
-    return axes
+    return split
 
 
 def exchange_constraints(shardings: Params) -> tuple[Callable, Callable]:
@@ -112,37 +105,72 @@ def exchange_constraints(shardings: Params) -> tuple[Callable, Callable]:
 
 
 def path_of(path: Any) -> str:
-    """Names a leaf as rules do: `decoder/attention/vector`."""
+    """Names a leaf: `decoder/attention/vector`."""
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
-def _axes_without_rule(path: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Axes:
-    axes: list[str | None] = [None] * len(shape)
-    tensor, fsdp = sizes["tensor"], sizes["fsdp"]
-    if tensor > 1 and shape and _TABLE.search(path) and shape[0] % tensor == 0:
-        axes[0] = "tensor"
-    if fsdp > 1 and math.prod(shape) >= _SMALLEST:
+def _split(
+    shape: tuple[int, ...], axes: tuple[str, ...], sizes: Mapping[str, int], rules: Sequence[Rule]
+) -> MeshAxes:
+    """Splits one parameter: by rules, by defaults where there is no rule, then over `fsdp`."""
+    ruled, fsdp = dict(rules), sizes["fsdp"]
+    defaults = (rule for rule in DEFAULTS if rule[0] not in ruled)
+    split = _by_rules(shape, axes, sizes, (*rules, *defaults))
+    if fsdp > 1 and "fsdp" not in split and math.prod(shape) >= _SMALLEST:
         free = [
             dimension
             for dimension, size in enumerate(shape)
-            if axes[dimension] is None and size % fsdp == 0
+            if split[dimension] is None
+            and size % fsdp == 0
+            and ruled.get(axes[dimension], "") is not None
         ]
         if free:
-            axes[max(free, key=lambda dimension: shape[dimension])] = "fsdp"
-    return tuple(axes) if any(axes) else ()
+            split[max(free, key=lambda dimension: shape[dimension])] = "fsdp"
+    return tuple(split) if any(split) else ()
 
 
-def _check_fit(
-    where: str, path: str, shape: tuple[int, ...], axes: Axes, sizes: Mapping[str, int]
+def _by_rules(
+    shape: tuple[int, ...], axes: tuple[str, ...], sizes: Mapping[str, int], rules: Sequence[Rule]
+) -> list[str | None]:
+    """Splits one parameter where that divides it; an axis of the mesh goes to the first rule."""
+    split: list[str | None] = [None] * len(shape)
+    for logical, over in rules:
+        if logical not in axes or over is None or over in split or sizes[over] == 1:
+            continue
+        dimension = axes.index(logical)
+        if shape[dimension] % sizes[over] == 0:
+            split[dimension] = over
+    return split
+
+
+def _check_rule(
+    where: str,
+    rule: Rule,
+    shapes: Shapes,
+    axes: Axes,
+    sizes: Mapping[str, int],
+    before: Sequence[Rule],
 ) -> None:
-    words = f"{path} of shape {list(shape)}"
-    if len(axes) > len(shape):
+    """Raises `ConfigError` unless a rule splits a parameter, or says that an axis stays whole."""
+    logical, over = rule
+    found = {path: names.index(logical) for path, names in axes.items() if logical in names}
+    if not found:
+        known = sorted({name for names in axes.values() for name in names})
         raise ConfigError(
-            f"{where}: expected at most {len(shape)} axes for {words}, found {len(axes)}"
+            f"{where}: expected a logical axis of a parameter, one of {', '.join(known)}, "
+            f"found {logical!r}"
         )
-    for dimension, axis in enumerate(axes):
-        if axis is not None and shape[dimension] % sizes[axis]:
-            raise ConfigError(
-                f"{where}: expected {axis} ({sizes[axis]}) to divide dimension {dimension} of "
-                f"{words}, found {shape[dimension]}"
-            )
+    if over is None or sizes[over] == 1:
+        return
+    divisible = [path for path in found if shapes[path][found[path]] % sizes[over] == 0]
+    if not divisible:
+        path = next(iter(found))
+        raise ConfigError(
+            f"{where}: expected {over} ({sizes[over]}) to divide the axis {logical!r} of a "
+            f"parameter, found {shapes[path][found[path]]} in {path}"
+        )
+    if all(over in _by_rules(shapes[path], axes[path], sizes, before) for path in divisible):
+        raise ConfigError(
+            f"{where}: expected an axis of a parameter that no rule before it splits over "
+            f"{over!r}, found {logical!r}"
+        )

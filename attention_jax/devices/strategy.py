@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 from attention_jax.devices.config import AXES, ShardingConfig
 from attention_jax.devices.mesh import make_mesh
 from attention_jax.errors import ConfigError
+from attention_jax.types import Params
 from attention_jax.updates.gradient_exchange import GradientExchange
 from attention_jax.updates.state import TrainState
 from attention_jax.updates.step import EvalStep, TrainStep
@@ -34,8 +35,12 @@ class Strategy(Protocol):
     name: str
     mesh: Mesh
 
-    def shardings(self, shapes: TrainState) -> TrainState:
-        """Returns the placement of every leaf of a state, given its `jax.eval_shape`.
+    def shardings(self, shapes: TrainState, axes: Params) -> TrainState:
+        """Returns the placement of every leaf of a state.
+
+        Args:
+          shapes: Its `jax.eval_shape`.
+          axes: The logical axes of its parameters, from `Model.parameter_axes`.
 
         Raises:
           ConfigError: If the config's rules do not fit the parameters.

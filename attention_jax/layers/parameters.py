@@ -49,6 +49,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax.sharding import PartitionSpec
 from jaxtyping import Float
 
 from attention_jax.configuration import setting
@@ -179,7 +180,7 @@ def declare(
 
 def logical_axes(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the axes of a tree of `Parameter`, without those that `declare` leaves out."""
-    return jax.tree.map(lambda parameter: parameter.axes, _without_empty(tree))
+    return jax.tree.map(lambda parameter: PartitionSpec(*parameter.axes), _without_empty(tree))
 
 
 def project(

@@ -73,6 +73,11 @@ class Bidirectional:
             "reverse": self.reverse.init(reverse_rng),
         }
 
+    def parameter_axes(self) -> Params:
+        """Returns the logical axes of the parameters of both models."""
+        models = {"forward": self.forward, "reverse": self.reverse}
+        return {name: model.parameter_axes() for name, model in models.items()}
+
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs both models on known targets; that of the reverse one is among the outputs."""
         forward = self.forward.apply(params["forward"], batch, call.fold(0))

@@ -18,7 +18,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.parameters import Initialization, Parameter, declare
+from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.predictor import build_predictors, typed_predictors
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.layers.refinement import positional_refinements
@@ -217,6 +217,19 @@ class EncoderDecoder:
         }
         return self.module.init(rng, batch, Call())["params"]
 
+    def parameter_axes(self) -> Params:
+        """Returns the logical axes of every parameter."""
+        sizes = self.source_vocabulary_size, self.target_vocabulary_size
+        predictors = build_predictors(self.config.predictors, self.encoder.output_dim)
+        return logical_axes(
+            {
+                "encoder": self.encoder.parameters,
+                "decoder": self.decoder.parameters,
+                **_tables(self.config, self.readout, *sizes),
+                **{name: predictor.parameters for name, predictor in predictors.items()},
+            }
+        )
+
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs the model on known targets."""
         return self._call(params, batch, call)
@@ -262,23 +275,12 @@ class EncoderDecoderModule(nn.Module):
         config = self.config
         self.encoder = encoder.Encoder(self.reading, config.initialization)
         self.decoder = decoder.Decoder(self.writing, config.initialization)
-        self.tables = declare(self, self._tables(), config.initialization)
+        sizes = self.source_vocabulary_size, self.target_vocabulary_size
+        tables = _tables(config, self.readout, *sizes)
+        self.tables = declare(self, tables, config.initialization)
         self.predictors = build_predictors(config.predictors, self.reading.output_dim)
         trees = {name: predictor.parameters for name, predictor in self.predictors.items()}
         self.predicting = declare(self, trees, config.initialization)
-
-    def _tables(self) -> dict[str, Parameter]:
-        """Returns the embeddings and what the readout has, in the order in which it is drawn."""
-        config, readout = self.config, dict(self.readout.parameters)
-        table = functools.partial(Parameter.of, "word_embedding")
-        size, depth = self.target_vocabulary_size, config.target_embedding_dim
-        tables = {"target_embedding": table(vocab=size, embed=depth)}
-        if "output_bias" in readout:  # before the source's, so that seeds keep their meaning
-            tables["output_bias"] = readout.pop("output_bias")
-        if config.tie_embeddings != "all":
-            size, depth = self.source_vocabulary_size, config.source_embedding_dim
-            tables["source_embedding"] = table(vocab=size, embed=depth)
-        return {**tables, **readout}
 
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Runs the model on known targets."""
@@ -336,3 +338,18 @@ class EncoderDecoderModule(nn.Module):
     ) -> Predictions:
         step = Step(features, attended, self.tables["target_embedding"], source)
         return self.readout.predict(self.tables, step)
+
+
+def _tables(
+    config: Config, readout: Readout, source_vocabulary_size: int, target_vocabulary_size: int
+) -> dict[str, Parameter]:
+    """Returns the embeddings and what the readout has, in the order in which they are drawn."""
+    table, rest = functools.partial(Parameter.of, "word_embedding"), dict(readout.parameters)
+    depth = config.target_embedding_dim
+    tables = {"target_embedding": table(vocab=target_vocabulary_size, embed=depth)}
+    if "output_bias" in rest:  # before the source's, so that seeds keep their meaning
+        tables["output_bias"] = rest.pop("output_bias")
+    if config.tie_embeddings != "all":
+        depth = config.source_embedding_dim
+        tables["source_embedding"] = table(vocab=source_vocabulary_size, embed=depth)
+    return {**tables, **rest}

@@ -20,7 +20,7 @@ from attention_jax.layers import mechanism
 from attention_jax.layers.decoder import Decoder, DecoderSizes
 from attention_jax.layers.decoders import transformer
 from attention_jax.layers.dropout import dropout_factors, scale
-from attention_jax.layers.parameters import Initialization, Parameter, declare
+from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
@@ -121,6 +121,11 @@ class LanguageModel:
         batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
         return self.module.init(rng, batch, Call())["params"]
 
+    def parameter_axes(self) -> Params:
+        """Returns the logical axes of every parameter."""
+        tables = _tables(self.config, self.readout, self.vocabulary_size)
+        return logical_axes({"decoder": self.decoder.parameters, **tables})
+
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs the model on known texts."""
         return self._call(params, batch, call)
@@ -166,12 +171,9 @@ class LanguageModelModule(nn.Module):
 
     def setup(self) -> None:
         """Declares embedding, decoder and readout."""
-        config, size = self.config, self.vocabulary_size
+        config = self.config
         self.decoder = Decoder(self.writing, config.initialization)
-        tables = {
-            "embedding": Parameter.of("word_embedding", vocab=size, embed=config.embedding_dim),
-            **self.readout.parameters,
-        }
+        tables = _tables(config, self.readout, self.vocabulary_size)
         self.tables = declare(self, tables, config.initialization)
 
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
@@ -201,6 +203,12 @@ class LanguageModelModule(nn.Module):
     def _predict(self, features: Array) -> Predictions:
         step = Step(features, None, self.tables["embedding"])
         return self.readout.predict(self.tables, step)
+
+
+def _tables(config: Config, readout: Readout, vocabulary_size: int) -> dict[str, Parameter]:
+    """Returns the embedding, and what the readout has."""
+    embedding = Parameter.of("word_embedding", vocab=vocabulary_size, embed=config.embedding_dim)
+    return {"embedding": embedding, **readout.parameters}
 
 
 def _begin(

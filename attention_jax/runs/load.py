@@ -131,7 +131,8 @@ def load_run(
         max_gradient_ratio=config.training.max_gradient_ratio,
         carried=Objective(config.objectives).start(),
     )  # fmt: skip
-    like = placed_shapes(start, build_strategy_here(config.sharding))
+    axes = model.parameter_axes()
+    like = placed_shapes(start, build_strategy_here(config.sharding), axes)
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:
             chosen, params = best_params(checkpointer, like, config, directory)
@@ -142,7 +143,7 @@ def load_run(
         check_parameters(fetch(params))
     # Search needs all parameters on every device. What was saved beside them is not copied there.
     strategy = build_strategy(ShardingConfig())
-    shardings = strategy.shardings(like)
+    shardings = strategy.shardings(like, axes)
     params = jax.device_put(params, shardings.params)
     within = with_limits(config.search, recorded_limits(directory))
     config = dataclasses.replace(config, search=within)

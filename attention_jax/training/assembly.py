@@ -141,7 +141,7 @@ def assemble(
         start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio,
         carried=objective.start(),
     )
-    like = placed_shapes(fresh, strategy)
+    like = placed_shapes(fresh, strategy, model.parameter_axes())
     config.training.freezing.check(like.params)
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     start = jax.jit(fresh, out_shardings=shardings)

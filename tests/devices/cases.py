@@ -1,6 +1,6 @@
 """Trainings on eight devices and on one, by every strategy, and resumed from one on another.
 
-Runs in a process that has the devices; `tests/devices.py` starts it.
+Runs in a process that has the devices; `tests/simulated_devices.py` starts it.
 """
 
 import functools
@@ -64,11 +64,10 @@ NETWORKS = {
     },
 }  # fmt: skip
 RULES = {
-    "rnn_seq2seq": (("recurrent$", (None, "tensor")), ("output$", ("tensor", "fsdp"))),
-    "encoder_decoder": (  # heads, and feed-forward layers, over the axis `tensor`
-        ("(projection|output_kernel)$", ("tensor",)),
-        ("feed_forward/hidden$", ("fsdp", "tensor")),
-        ("feed_forward/output$", ("tensor", "fsdp")),
+    "rnn_seq2seq": (("gates", "tensor"), ("features", "fsdp"), ("hidden", None)),
+    "encoder_decoder": (
+        ("heads", "tensor"), ("memory_heads", "tensor"), ("feed_forward", "tensor"),
+        ("embed", "fsdp"),
     ),
 }
 LAYERS = "layers"  # each layer over all devices, as the config of `narrow_gnmt` lays them
@@ -138,7 +137,9 @@ class Trainer:
         network = network_of(model)
         self._objective = build_objective({"nll": {"label_smoothing": 0.1}})
         schedule = build_schedule(Constant(), 0.01, steps_per_epoch=1, total_steps=STEPS)
-        self.like = placed_shapes(start_of(model), self._strategy)
+        self.like = placed_shapes(
+            start_of(model), self._strategy, network_of(model).parameter_axes()
+        )
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.like)
         self.start = functools.partial(jax.device_put, drawn_state(model), shardings)
         exchange = self._strategy.exchange(shardings)
@@ -220,7 +221,7 @@ def held_of_config(location, vocabulary):
     strategy = build_strategy(typed(ShardingConfig, {"data": 1, "fsdp": -1}), jax.devices())
     state = jax.tree.map(
         lambda leaf: jax.device_put(np.zeros(leaf.shape, leaf.dtype), leaf.sharding),
-        placed_shapes(start, strategy),
+        placed_shapes(start, strategy, network.parameter_axes()),
     )
     return describe_held(strategy, state)
 

@@ -17,7 +17,7 @@ from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
 from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
-from tests.devices import call_on_devices
+from tests.simulated_devices import call_on_devices
 from tests.training.tiny import tiny_config
 
 NUM_STEPS = 4
@@ -105,7 +105,7 @@ def test_run_says_what_devices_hold_and_what_saving_costs(in_turns):
     ("sharding", "words"),
     [
         ({"data": 2}, "config.sharding: expected sizes that multiply to the number of devices (1)"),
-        ({"rules": [["tables", ["fsdp"]]]}, "config.sharding.rules[0]: expected a pattern that is"),
+        ({"rules": [["tables", "fsdp"]]}, "config.sharding.rules[0]: expected a logical axis of"),
     ],
 )
 def test_sharding_that_does_not_fit_is_refused_before_training(tmp_path, sharding, words):

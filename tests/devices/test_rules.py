@@ -1,4 +1,4 @@
-"""Rules place parameters by their paths, and all that belongs to a parameter beside it."""
+"""Rules place parameters by their logical axes, and all that belongs to a parameter beside it."""
 
 import functools
 
@@ -8,22 +8,23 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from attention_jax.configuration import plain, typed
 from attention_jax.devices.config import AXES, ShardingConfig
-from attention_jax.devices.rules import parameter_axes, path_of, state_shardings
+from attention_jax.devices.rules import mesh_axes, path_of, state_shardings
 from attention_jax.errors import ConfigError
+from attention_jax.layers.parameters import Parameter
 from attention_jax.updates.averaging import MovingAverage
 from attention_jax.updates.optimizers import Adam, build_optimizer
 from attention_jax.updates.state import start_state
 from tests.training.linear_model import LinearModel
 
-SHAPES = {
-    "decoder/cell/recurrent": (64, 192),
-    "decoder/cell/bias": (192,),
-    "decoder/readout/embedding": (8, 16),
-    "encoder/kernel": (48, 64),
-    "odd": (33, 35),
-    "output": (40, 64),
-    "output_bias": (40,),
-    "target_embedding": (40, 32),
+PARAMETERS = {
+    "decoder/cell/recurrent": Parameter.of("recurrent", hidden=64, gates=192),
+    "decoder/cell/bias": Parameter.of("bias", gates=192),
+    "decoder/readout/embedding": Parameter.of("kernel", embed=8, features=16),
+    "encoder/kernel": Parameter.of("kernel", annotation=48, hidden=64),
+    "odd": Parameter.of("kernel", input=33, context=35),
+    "output": Parameter.of("embedding", vocab=40, features=64),
+    "output_bias": Parameter.of("bias", vocab=40),
+    "target_embedding": Parameter.of("word_embedding", vocab=40, embed=32),
 }
 
 
@@ -32,11 +33,14 @@ def sizes(data=1, fsdp=1, tensor=1):
 
 
 def axes_of(rules=(), **mesh):
-    return parameter_axes(SHAPES, sizes(**mesh), rules)
+    shapes = {path: parameter.shape for path, parameter in PARAMETERS.items()}
+    axes = {path: parameter.axes for path, parameter in PARAMETERS.items()}
+    return mesh_axes(shapes, axes, sizes(**mesh), rules)
 
 
 def test_nothing_is_split_without_axes_to_split_it_over():
     assert set(axes_of(data=8).values()) == {()}
+    assert set(axes_of([("gates", "tensor")], data=8).values()) == {()}
 
 
 def test_fsdp_splits_the_largest_dimension_of_large_parameters():
@@ -52,7 +56,7 @@ def test_fsdp_splits_the_largest_dimension_of_large_parameters():
     }
 
 
-def test_tensor_splits_the_tables_of_vocabularies_and_fsdp_the_rest():
+def test_tensor_splits_vocabularies_and_fsdp_the_rest():
     found = axes_of(fsdp=2, tensor=4)
     assert found["output"] == found["target_embedding"] == ("tensor", "fsdp")
     assert found["output_bias"] == ("tensor",)
@@ -60,55 +64,52 @@ def test_tensor_splits_the_tables_of_vocabularies_and_fsdp_the_rest():
     assert found["decoder/cell/recurrent"] == (None, "fsdp")
 
 
-@pytest.mark.parametrize(
-    ("path", "is_table"),
-    [
-        ("embedding", True),
-        ("source_embedding", True),
-        ("forward/source_embedding", True),
-        ("forward/output", True),
-        ("reverse/target_embedding", True),
-        ("reverse/output", True),
-        ("reverse/output_bias", True),
-        ("output_projection", False),
-        ("decoder/layer_0/feed_forward/output", False),
-        ("reverse/encoder/layer_0/feed_forward/output_bias", False),
-        ("decoder/layer_0/attention/output_bias", False),
-    ],
-)
-def test_only_tables_of_vocabularies_are_split_over_tensor(path, is_table):
-    found = parameter_axes({"output": (40, 64), path: (40, 24)}, sizes(tensor=4))
-    assert found[path] == (("tensor", None) if is_table else ())
+def test_a_rule_splits_an_axis_of_every_parameter_that_has_it():
+    found = axes_of([("gates", "tensor"), ("features", "fsdp")], fsdp=2, tensor=4)
+    assert found["decoder/cell/recurrent"] == ("fsdp", "tensor")
+    assert found["decoder/cell/bias"] == ("tensor",)
+    assert found["decoder/readout/embedding"] == (None, "fsdp")  # however small
+    assert found["output"] == ("tensor", "fsdp") and found["encoder/kernel"] == (None, "fsdp")
 
 
-def test_rules_come_first_in_their_order():
-    rules = (("cell", (None,)), ("recurrent|output$", ("tensor", "fsdp")))
-    found = axes_of(rules, fsdp=2, tensor=4)
-    assert found["decoder/cell/recurrent"] == (None,)
-    assert found["output"] == ("tensor", "fsdp")
-    assert found["target_embedding"] == ("tensor", "fsdp")
+def test_the_first_rule_counts_where_two_split_a_parameter_over_the_same_axis():
+    rules = [("features", "tensor"), ("vocab", "tensor")]
+    assert axes_of(rules, tensor=4)["output"] == (None, "tensor")
+    assert axes_of(rules[::-1], tensor=4)["output"] == ("tensor", None)
+    assert axes_of(rules[:1], tensor=4)["output"] == (None, "tensor")  # before the default
+    assert axes_of(rules, tensor=4)["output_bias"] == ("tensor",)
+
+
+def test_an_axis_stays_whole_by_a_rule():
+    found = axes_of([("vocab", None), ("hidden", None), ("features", "tensor")], fsdp=2, tensor=4)
+    assert found["output_bias"] == () and found["output"] == (None, "tensor")
+    assert found["target_embedding"] == (None, "fsdp")
+    assert found["encoder/kernel"] == ("fsdp", None)
+
+
+def test_what_a_rule_does_not_divide_stays_whole():
+    found = axes_of([("features", "tensor")], tensor=32)
+    assert found["output"] == (None, "tensor") and found["decoder/readout/embedding"] == ()
 
 
 @pytest.mark.parametrize(
     ("rules", "mesh", "words"),
     [
         (
-            [("cells", ("tensor",))], {"tensor": 2},
-            "rules[0]: expected a pattern that is found in the path of a parameter that no rule "
-            "before it names, such as decoder/cell/recurrent, found 'cells'",
+            [("cells", "tensor")], {"tensor": 2},
+            "config.sharding.rules[0]: expected a logical axis of a parameter, one of annotation, "
+            "context, embed, features, gates, hidden, input, vocab, found 'cells'",
         ),
         (
-            [("cell", (None,)), ("cell/bias", ("fsdp",))], {"fsdp": 2},
-            "rules[1]: expected a pattern that is found in",
-        ),
-        ([("", (None,)), ("x", ())], {}, "and all were named before, found 'x'"),
-        (
-            [("odd", (None, "tensor"))], {"tensor": 2},
-            "expected tensor (2) to divide dimension 1 of odd of shape [33, 35], found 35",
+            [("vocab", None), ("context", "tensor")], {"tensor": 2},
+            "rules[1]: expected tensor (2) to divide the axis 'context' of a parameter, found 35 "
+            "in odd",
         ),
         (
-            [("cell", (None, "fsdp"))], {"fsdp": 2},
-            "rules[0]: expected at most 1 axes for decoder/cell/bias of shape [192], found 2",
+            [("gates", "fsdp"), ("hidden", "tensor"), ("annotation", "tensor")],
+            {"fsdp": 2, "tensor": 2},
+            "rules[2]: expected an axis of a parameter that no rule before it splits over "
+            "'tensor', found 'annotation'",
         ),
         ([], {"tensor": 3}, "config.sharding.tensor: expected a size that divides a dimension"),
         ([], {"fsdp": 13}, "config.sharding.fsdp: expected a size that divides a dimension"),
@@ -126,7 +127,8 @@ def test_moments_and_average_lie_where_their_parameter_does():
     )
     mesh = AbstractMesh((1, 1, 3), AXES, axis_types=(AxisType.Auto,) * 3)
     shapes = jax.eval_shape(start, jax.random.key(0))
-    shardings = state_shardings(shapes, mesh, [("^decoder/target", (None, "tensor"))])
+    axes = LinearModel().parameter_axes()
+    shardings = state_shardings(shapes, axes, mesh, [("hidden", "tensor")])
     split = {
         path_of(path): sharding.spec
         for path, sharding in jax.tree.leaves_with_path(shardings)
@@ -139,11 +141,12 @@ def test_moments_and_average_lie_where_their_parameter_does():
     assert split["optimizer/1/mu/decoder/target"] == PartitionSpec(None, "tensor")
     assert split["optimizer/1/mu/output"] == split["params/output"]
     assert split["params/output"] == PartitionSpec("tensor", None)
+    assert split["params/decoder/bias"] == PartitionSpec("tensor")  # entries of the vocabulary
 
 
 def test_config_reads_back_with_its_rules():
-    config = typed(ShardingConfig, {"tensor": 2, "rules": [["output$", ["tensor", None]]]})
-    assert config.rules == (("output$", ("tensor", None)),)
+    config = typed(ShardingConfig, {"tensor": 2, "rules": [["heads", "tensor"], ["vocab", None]]})
+    assert config.rules == (("heads", "tensor"), ("vocab", None))
     assert typed(ShardingConfig, plain(config)) == config
 
 
@@ -155,12 +158,19 @@ def test_config_reads_back_with_its_rules():
         ({"tensor": -2}, "config.tensor: expected at least -1, found -2"),
         ({"strategy": "pmap", "fsdp": 2}, "config.fsdp: expected 1 for strategy 'pmap'"),
         (
-            {"strategy": "shard_map", "rules": [["a", ["data"]]]},
+            {"strategy": "shard_map", "rules": [["heads", "data"]]},
             "config.rules: expected none for strategy 'shard_map'",
         ),
-        ({"rules": [["(", []]]}, "config.rules[0]: expected a regular expression, found '('"),
-        ({"rules": [["a", ["model"]]]}, "rules[0]: expected axes of data, fsdp, tensor, found 'mo"),
-        ({"rules": [["a", ["fsdp", "fsdp"]]]}, "rules[0]: expected an axis once"),
+        (
+            {"rules": [["output$", ["tensor", None]]]},
+            "config.rules[0]: expected a logical axis and an axis of the mesh, such as ('heads', "
+            "'tensor'), found ('output$', ['tensor', None])",
+        ),
+        ({"rules": [["heads", "model"]]}, "rules[0]: expected an axis of data, fsdp, tensor, foun"),
+        (
+            {"rules": [["heads", "fsdp"], ["vocab", None], ["heads", "tensor"]]},
+            "config.rules[2]: expected one rule for 'heads', found two",
+        ),
         ({"strategy": "jitt"}, "did you mean 'jit'"),
     ],
 )

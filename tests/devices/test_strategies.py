@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attention_jax.devices.memory_per_device import held_line
-from tests.devices import call_on_devices
 from tests.devices.cases import CASES, LAYERS, NETWORKS, PARTS, STEPS, changes
+from tests.simulated_devices import call_on_devices
 
 pytestmark = pytest.mark.early
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.runs import smoke_run
+from tests.smoke_runs import smoke_run
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def test_losses_are_those_of_one_process(runs):
 
 SHARDINGS = {
     "pmap": ["strategy=pmap"],
-    "fsdp": ["fsdp=2", "rules=(('output$', ('fsdp',)),)"],  # none is large enough without
+    "fsdp": ["fsdp=2", "rules=(('vocab', 'fsdp'),)"],  # none is large enough without
     "tensor": ["tensor=2"],
 }
 CONTINUED_BY_TWO = "pmap"  # what the others begin with two

@@ -16,7 +16,7 @@ from experiments.compare_runs import (
     named_directories,
 )
 from tests.experiments.measured import alignments, system, translations
-from tests.runs import smoke_run
+from tests.smoke_runs import smoke_run
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.devices.rules import parameter_axes, path_of
+from attention_jax.devices.rules import mesh_axes, path_of
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from configs import common
@@ -21,10 +21,14 @@ PIECES = 32_000
 FORMS = (*common.DATA_SETS, "paper")
 
 
-def shapes_of(argument, size):
+def model_of(argument, size):
     config = get_config(argument)
     model = typed(MODELS.config(config.model.name), config.model.to_dict(), "config.model")
-    return jax.eval_shape(build_model(model, size, size).init, jax.random.key(0))
+    return build_model(model, size, size)
+
+
+def shapes_of(argument, size):
+    return jax.eval_shape(model_of(argument, size).init, jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +113,9 @@ def test_paper_is_split_over_eight_devices_layer_by_layer(paper, fsdp, tensor):
     sizes = {"data": 1, "fsdp": fsdp, "tensor": tensor}
     rules = get_config("paper").sharding.rules
     shapes = {path_of(path): leaf.shape for path, leaf in jax.tree.leaves_with_path(paper)}
-    axes = parameter_axes(shapes, sizes, rules)
+    logical = model_of("paper", PIECES).parameter_axes()
+    logical = {path_of(path): tuple(leaf) for path, leaf in jax.tree.leaves_with_path(logical)}
+    axes = mesh_axes(shapes, logical, sizes, rules)
     parts = {path: math.prod(sizes[axis] for axis in axes[path] if axis) for path in shapes}
     held = {path: math.prod(shape) // parts[path] for path, shape in shapes.items()}
     assert sum(held.values()) < 0.14 * 280_858_880

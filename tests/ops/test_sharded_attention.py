@@ -20,7 +20,7 @@ from attention_jax.ops.scores import (
     scaled_dot_scores,
 )
 from attention_jax.ops.sharded_attention import attend_sharded
-from tests.devices import call_on_devices
+from tests.simulated_devices import call_on_devices
 
 B, T, S, D, DV = 3, 4, 32, 5, 6
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit

@@ -21,7 +21,7 @@ from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.search import SearchConfig
 from attention_jax.search.training_lengths import DEFAULT, Longest
 from attention_jax.training.assembly import assemble
-from tests.runs import smoke_run
+from tests.smoke_runs import smoke_run
 from tests.training.tiny import tiny_config
 
 LIMITS = {FORWARD: Longest(30.0, 10), REVERSE: Longest(2.0, 14)}

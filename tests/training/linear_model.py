@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec
 
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.ops.summation import for_sums
@@ -34,6 +35,14 @@ class LinearModel:
         }
         target = jax.random.normal(jax.random.fold_in(rng, 9), (VOCABULARY, DEPTH))
         return {"decoder": {"target": target, "bias": jnp.zeros(VOCABULARY)}, **params}
+
+    def parameter_axes(self):
+        axes = {"output": ("hidden", "vocab"), "source": ("words", "hidden")}
+        decoder = {"target": ("words", "hidden"), "bias": ("vocab",)}
+        return {
+            "decoder": {name: PartitionSpec(*names) for name, names in decoder.items()},
+            **{name: PartitionSpec(*names) for name, names in axes.items()},
+        }
 
     def apply(self, params, batch, call=Call()):
         params = jax.tree.map(lambda leaf: leaf.astype(self.dtype), params)

@@ -66,7 +66,7 @@ def untrained(config: ExperimentConfig, folder: Path) -> tuple[TrainedRun, Task]
     optimizer, strategy = build_optimizer(config.optimizer), build_strategy(config.sharding)
     averaging = config.training.averaging
     start = functools.partial(start_state, model, optimizer, averaging=averaging)
-    like = placed_shapes(start, strategy)
+    like = placed_shapes(start, strategy, model.parameter_axes())
     shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
     params = drawn(model, len(folder.name))
     run = TrainedRun(directory, config, *vocabularies, model, params, 0, strategy, shardings)

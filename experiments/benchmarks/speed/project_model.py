@@ -133,7 +133,7 @@ class Trainer:
         )
         state = start_state(model, optimizer, jax.random.key(0), averaging=averaging)
         state = dataclasses.replace(state, params=draw_parameters(model))
-        shardings = strategy.shardings(state)
+        shardings = strategy.shardings(state, model.parameter_axes())
         train_step = make_train_step(model, objective, optimizer, schedule, averaging=averaging)
         eval_step = make_eval_step(model, objective)
         return cls(

@@ -16,7 +16,7 @@ from experiments.kit import attention_record, disagreement, sentence_measures
 from experiments.kit.arrays import read_arrays, read_lines
 from experiments.kit.seeds import corpus_score
 from experiments.kit.sentence_measures import SentenceMeasure
-from tests.runs import smoke_run
+from tests.smoke_runs import smoke_run
 
 
 @pytest.fixture(scope="module")
