@@ -67,7 +67,7 @@ class AlignmentConfig:
         no alignments. A text is aligned once: what is found is kept beside the prepared data sets,
         for all runs.
       symmetrization: How an aligner's two directions are joined.
-      file: Links `0-0 2-1` between words split at white space of any kind, a line for each line
+      file: Links `0-0 2-1` between words split at spaces and tabs alone, a line for each line
         of the training text, of which those count whose pairs are trained on; for a data set that
         is no text of the user's, a line for each training pair.
       base: Number of a sentence's first word in the file.

@@ -24,7 +24,7 @@ def measured(request):
     return call_on_devices(8, function, request.param, request.param == RESUMED_MODEL)
 
 
-def assert_close(found, expected, tolerance=2e-6):  # sums of thousands, in another order
+def assert_close(found, expected, tolerance=1e-6):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
@@ -37,12 +37,12 @@ def assert_same_step(found, case):
 @pytest.mark.parametrize(("case", "parts"), CASES_IN_PARTS)
 def test_devices_compute_the_loss_and_gradient_of_one(measured, case, parts):
     found, expected = (measured[str(parts)][name] for name in (case, "one"))
-    for number in range(STEPS):
-        for name in ("loss", "norm", "gradient"):
-            assert_close(found["steps"][number][name], expected["steps"][number][name])
-    assert np.abs(expected["steps"][0]["gradient"]).max() > 0.01
     # Adam divides by the gradient's size, of which rounding errors are a larger part where it is
-    # small.
+    # small; the gradients of the second step are those of parameters that it has moved.
+    for number, tolerance in zip(range(STEPS), (1e-6, 2e-6), strict=True):
+        for name in ("loss", "norm", "gradient"):
+            assert_close(found["steps"][number][name], expected["steps"][number][name], tolerance)
+    assert np.abs(expected["steps"][0]["gradient"]).max() > 0.01
     for name in ("parameters", "average"):
         assert_close(found[name], expected[name], tolerance=2e-5)
 
