@@ -39,9 +39,13 @@ class Parts:
         """
         return sorted(name for name in self._files() if self._is_part(name))
 
+    def __contains__(self, name: object) -> bool:
+        """Tells whether there is a part of this name."""
+        return name in self._files() and self._is_part(name)
+
     def find(self, name: str) -> ModuleType:
         """Returns the module of a part; raises `KeyError` with the list of names if none."""
-        if name not in self._files() or not self._is_part(name):
+        if name not in self:
             raise KeyError(self.names())
         return self._module(name)
 

@@ -64,7 +64,7 @@ def run_experiment(
         elif directory.writes:
             print(f"This run is complete: {directory.path}")
         if directory.writes:
-            print(format_results(directory, config.evaluation.splits))
+            print(format_results(directory, config.task.shown, config.evaluation.splits))
 
 
 def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
@@ -77,7 +77,7 @@ def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
     if directory.writes:
         from attention_jax.analysis.pictures import draw_learning_curves
 
-        draw_learning_curves(directory)
+        draw_learning_curves(directory, config.task.metrics)
 
 
 def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
@@ -136,7 +136,8 @@ def _refused(
 def _watched(config: ExperimentConfig) -> tuple[str, ...]:
     """Lists what decides the metrics that a training goes by: for its best step, for its rate."""
     metrics = (config.training.metric, getattr(config.schedule, "metric", config.training.metric))
-    return tuple(field for metric in metrics for field in watched_fields(metric))
+    of_task = config.task.metrics
+    return tuple(field for metric in metrics for field in watched_fields(metric, of_task))
 
 
 def is_complete(directory: RunDirectory, config: ExperimentConfig) -> bool:

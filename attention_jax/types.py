@@ -128,21 +128,22 @@ class ModelOutput:
 class Model(Protocol):
     """What training and search ask of a model; every builder in `models` returns one.
 
-    A batch maps names to arrays: `source` int32 `B S`, `source_mask` bool `B S`, `target` int32
-    `B T` (ending in EOS, without BOS) and `target_mask` bool `B T`. Rows whose masks are all
-    False are padding rows. Searching needs only the first two. Where an objective needs them,
-    training batches also hold `links`, bool `B T S`, True where two tokens belong together.
-
-    One whose outputs do not depend on a source says so by `reads_source = False`; searching then
-    takes `source` for the beginnings of its outputs.
+    A batch maps names to arrays, those of the task's fields: `source` int32 `B S`, `source_mask`
+    bool `B S`, `target` int32 `B T` (ending in EOS, without BOS) and `target_mask` bool `B T`, of
+    most. Rows whose masks are all False are padding rows. Searching needs only what is known
+    before the output is. What an objective needs beside them is in training batches, such as
+    `links`, bool `B T S`, True where two tokens belong together.
 
     Attributes:
+      begins_from: The field of a batch that a search begins from, with a mask beside it: `source`,
+        or `prompt` where that is how outputs begin and nothing of their length is known.
       provides: What objectives, searches and pictures may ask of it, by key, each with the config
         field whose parameters an objective alone can teach, or None. The keys of its `outputs` are
         among them, and what its attention is good for: `alignment`, where weights say which source
         tokens were attended to; `last_word`, where attention for a word has read the one before.
     """
 
+    begins_from: str
     provides: Mapping[str, str | None]
 
     def init(self, rng: Array) -> Params:

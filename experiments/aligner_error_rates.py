@@ -6,7 +6,8 @@ from pathlib import Path
 
 from attention_jax.commands import cli
 from attention_jax.data.alignment.aligners import align
-from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.examples import Split
+from attention_jax.data.loading import build_task
 from attention_jax.data.text.words import words_of_text
 from attention_jax.errors import UserError
 from attention_jax.evaluation.aer import count_links

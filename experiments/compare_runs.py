@@ -13,7 +13,7 @@ from attention_jax.analysis.dropped_words import dropped_word_counts
 from attention_jax.analysis.gold_links import GoldFiles, GoldLinks
 from attention_jax.analysis.other_runs import OtherRun
 from attention_jax.commands import cli
-from attention_jax.data.tasks import Split, Texts
+from attention_jax.data.examples import Split, Texts
 from attention_jax.errors import UserError
 from attention_jax.runs.files import write_text
 from attention_jax.runs.run_directory import read_json

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from attention_jax.analysis.dropped_words import dropped_word_counts
 from attention_jax.commands import cli
-from attention_jax.data.tasks import Texts, build_task
+from attention_jax.data.examples import Texts
+from attention_jax.data.loading import build_task
 from attention_jax.errors import UserError
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import writing

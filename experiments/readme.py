@@ -8,6 +8,7 @@ from absl import flags
 from attention_jax.analysis.evaluate import format_results
 from attention_jax.analysis.pictures import draw_translations
 from attention_jax.commands import cli
+from attention_jax.data.tasks.pronounce import TASK
 from attention_jax.decoding.translate import Translator
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.provenance import short_commit
@@ -64,7 +65,7 @@ def draw_words(run: TrainedRun, path: Path) -> None:
 
 def printed(record: Path) -> str:
     """Returns what the run printed at its end, as it is to be seen in a clone."""
-    *lines, _ = format_results(RunDirectory(record, writes=False)).splitlines()
+    *lines, _ = format_results(RunDirectory(record, writes=False), TASK.shown).splitlines()
     return "\n".join([*lines, "Everything is in .../runs/quickstart"])
 
 

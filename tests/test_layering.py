@@ -30,6 +30,7 @@ LAYERS = {
     "attention_jax.search": 3,
     "attention_jax.evaluation": 3,
     "attention_jax.data": 3,
+    "attention_jax.data.tasks": 4,
     "attention_jax.updates": 4,
     "attention_jax.devices": 5,
     "attention_jax.runs": 5,

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_jax.configuration import plain
-from attention_jax.data.tasks import Split
-from attention_jax.decoding.scoring import sentence_statistics
+from attention_jax.data.examples import Split
 from attention_jax.evaluation.bootstrap import paired_difference
 from attention_jax.runs import provenance
 from attention_jax.runs.load import TrainedRun
@@ -14,12 +13,12 @@ RESAMPLES, SEED = 1000, 0
 
 
 def compare_outputs(
-    kind: str, split: Split, outputs: Sequence[str], others: Sequence[str]
+    run: TrainedRun, split: Split, outputs: Sequence[str], others: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Tests whether outputs are better or worse than others, by a paired bootstrap.
 
     Args:
-      kind: Of the task.
+      run: Whose outputs they are, for its task.
       split: The sources and references.
       outputs: One for each source.
       others: Those that they are compared with.
@@ -29,7 +28,10 @@ def compare_outputs(
       the others as `against`, `difference` (the first minus the second), `low` and `high`, the
       ends of its 95 % interval, and `p_value`.
     """
-    both = (sentence_statistics(kind, split, others), sentence_statistics(kind, split, outputs))
+    statistics, data_config = run.task.statistics, run.config.data
+    if statistics is None:
+        return {}
+    both = [statistics(split, texts, data_config) for texts in (others, outputs)]
     found = {}
     for name, (rows, score) in both[1].items():
         other_rows, _ = both[0][name]

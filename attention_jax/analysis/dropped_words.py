@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.data.alignment.aligners import MAX_WORDS, align
-from attention_jax.data.tasks import Texts
+from attention_jax.data.examples import Texts
 from attention_jax.data.text.words import words_of_text
 from attention_jax.evaluation.over_under import count_dropped, function_words
 from attention_jax.evaluation.symmetrization import symmetrize

@@ -5,16 +5,11 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from attention_jax.configuration import plain
-from attention_jax.data.tasks import Split, Task, is_lowercase
+from attention_jax.data.examples import Split
+from attention_jax.data.loading import TaskData
+from attention_jax.data.task import Scores
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.output_text import OutputWriter
-from attention_jax.decoding.scoring import (
-    Scores,
-    score_attention_of_outputs,
-    score_by_length,
-    score_outputs,
-    score_over_under,
-)
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.devices import processes
@@ -26,10 +21,8 @@ from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.progress import Counter
 from attention_jax.runs.run_directory import RunDirectory, read_json
 
-# The metrics that are worth a look, in the order in which they are shown.
-_SHOWN = ("per", "wer", "per_no_stress", "wer_no_stress", "bleu", "chrf", "length_ratio",
-          "dropped_words", "aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match",
-          "perplexity", "accuracy")  # fmt: skip
+# What is worth a look whatever the task, after its own metrics.
+_SHOWN = ("aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "perplexity", "accuracy")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,19 +48,19 @@ class Outputs:
 class Evaluation:
     """Evaluates the splits of a run's task and writes what it finds into its directory."""
 
-    def __init__(self, run: TrainedRun, task: Task):
+    def __init__(self, run: TrainedRun, task: TaskData):
         """Compiles nothing yet.
 
         Args:
           run: A trained run; its config says how to search.
-          task: The run's task.
+          task: The data of its task.
         """
         self._run = run
-        self._task = task
+        self._data = task
         self._decode = Searcher(run.model, run.config.search, seed=run.config.seed)
         self._text_of = OutputWriter(
             run.config.search, run.source_vocabulary, run.target_vocabulary,
-            run.alignment_shift, is_lowercase(run.config.data),
+            run.alignment_shift, run.config.data.lowercase,
         )  # fmt: skip
         self._measure = TeacherForcing(
             run.model, Objective(run.config.objectives), run.strategy, run.shardings
@@ -79,7 +72,7 @@ class Evaluation:
         Returns:
           The metrics.
         """
-        if not getattr(self._run.model, "reads_source", True):
+        if self._run.task.continues:
             return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
@@ -100,7 +93,7 @@ class Evaluation:
 
     def measure(self, name: str) -> dict[str, float]:
         """Measures a split with its known targets alone, and writes its metrics."""
-        batches = batches_of_process(self._task.split(name), self._run.config, self._run.strategy)
+        batches = batches_of_process(self._data.split(name), self._run.config, self._run.strategy)
         with said_of(f"{self._run.place}: {name}"):
             metrics = self._measure(self._run.params, batches)
         self._run.directory.add_results(name, {"step": self._run.step, **metrics})
@@ -109,7 +102,7 @@ class Evaluation:
 
     def decode(self, name: str) -> Outputs:
         """Searches the outputs of a split; writes nothing."""
-        run, split = self._run, self._task.split(name)
+        run, split = self._run, self._data.split(name)
         counter = Counter(f"decoding {name}", len(split))
         with said_of(f"{run.place}: {name}"), contextlib.closing(counter):
             found = self._decode(run.params, split, run.config.data, progress=counter.update)
@@ -132,17 +125,13 @@ class Evaluation:
         Raises:
           DivergenceError: If the loss is not finite; nothing is written then.
         """
-        run, split, kind = self._run, outputs.split, self._task.kind
+        run, split = self._run, outputs.split
         batches = batches_of_process(split, run.config, run.strategy)
         with said_of(f"{run.place}: {split.name}"):
             measured = self._measure(run.params, batches)
         if not processes.is_first():
             return measured
-        scores = score_outputs(kind, split, outputs.texts)
-        scores |= score_by_length(kind, split, outputs.texts)
-        scores |= score_over_under(kind, split, outputs.texts)
-        if self.is_aligning:
-            scores |= score_attention_of_outputs(kind, split, outputs.found)
+        scores = self._scores(outputs)
         self._write_outputs(outputs)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
         metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
@@ -155,6 +144,16 @@ class Evaluation:
 
             pictures.draw_attention(run, split, outputs.found)
         return metrics
+
+    def _scores(self, outputs: Outputs) -> Scores:
+        """Asks of outputs all that the task asks of them."""
+        task, split, data_config = self._run.task, outputs.split, self._run.config.data
+        scores: Scores = {}
+        for score in filter(None, (task.scores, task.details)):
+            scores |= score(split, outputs.texts, data_config)
+        if self.is_aligning and task.attention_scores is not None:
+            scores |= task.attention_scores(split, outputs.found, data_config)
+        return scores
 
     def _write_outputs(self, outputs: Outputs) -> None:
         run, directory, split = self._run, self._run.directory, outputs.split
@@ -185,18 +184,21 @@ class Evaluation:
         directory.add_to_group("evaluations", **{name: how})
 
 
-def format_results(directory: RunDirectory, splits: Collection[str] | None = None) -> str:
+def format_results(
+    directory: RunDirectory, shown: Sequence[str], splits: Collection[str] | None = None
+) -> str:
     """Returns the results of a run as a few lines for the screen.
 
     Args:
       directory: The run's.
+      shown: Names of the task's own that are shown.
       splits: Of which splits; all if None.
     """
     lines = []
     for split, metrics in (read_json(directory.results) or {}).items():
         if splits is not None and split.partition(".")[0] not in splits:
             continue
-        known = {name: metrics[name] for name in _SHOWN if metrics.get(name) is not None}
-        shown = [f"{name} {value:.2f}" for name, value in known.items()]
-        lines.append(f"{split:<11} {'  '.join(shown)}")
+        found = [name for name in (*shown, *_SHOWN) if metrics.get(name) is not None]
+        values = [f"{name} {metrics[name]:.2f}" for name in found]
+        lines.append(f"{split:<11} {'  '.join(values)}")
     return "\n".join([*lines, f"Everything is in {directory.path}"])

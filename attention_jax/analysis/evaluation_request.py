@@ -21,7 +21,8 @@ from attention_jax.analysis.heads import (
 )
 from attention_jax.analysis.other_runs import OtherRun
 from attention_jax.analysis.reverse import reverse_run, reverse_split_name, reverse_task
-from attention_jax.data.tasks import TRANSLATION, Split, Task
+from attention_jax.data.examples import Split
+from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import TrainedRun
@@ -55,7 +56,7 @@ class EvaluationRequest:
     dropped_words: bool = False
     heads: bool = False
 
-    def check(self, task: Task, default: Sequence[str]) -> list[Split]:
+    def check(self, task: TaskData, default: Sequence[str]) -> list[Split]:
         """Returns the splits, once the request is known to be possible.
 
         Args:
@@ -78,8 +79,9 @@ class EvaluationRequest:
             raise UserError(
                 f"--alignment_threshold: expected 0 to 1, found {self.alignment_threshold}"
             )
-        if self.dropped_words and task.kind != TRANSLATION:
-            raise UserError(f"--dropped_words: expected translations, found a task of {task.kind}")
+        if self.dropped_words and not task.task.finds_dropped_words:
+            label = task.task.label
+            raise UserError(f"--dropped_words: expected translations, found a task of {label}")
         return [task.split(name) for name in names]
 
 
@@ -88,7 +90,7 @@ FLAGS = tuple(field.name for field in dataclasses.fields(EvaluationRequest) if f
 
 def evaluate_as_asked(
     run: TrainedRun,
-    task: Task,
+    task: TaskData,
     request: EvaluationRequest,
     note: Callable[[str], None] = lambda line: None,
 ) -> list[str]:
@@ -108,7 +110,7 @@ def evaluate_as_asked(
       UserError: If something that is asked for does not fit the run.
     """
     splits = request.check(task, run.config.evaluation.splits)
-    if not getattr(run.model, "reads_source", True):
+    if run.task.continues:
         return _measured(run, task, splits, request)
     links = request.gold.read(splits, note)
     opponents = [OtherRun.load("--against", place, _moved(run)) for place in request.against]
@@ -136,16 +138,17 @@ def evaluate_as_asked(
         heads = _heads(run, split, gold) if request.heads else read_heads(run, split)
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
-            printed += _compare(run, opponents, task.kind, outputs, others)
+            printed += _compare(run, opponents, outputs, others)
         if evaluation.is_aligning:
             _view(run, outputs, gold, reverse, opponents, others, heads)
-    return [*printed, format_results(run.directory, [split.name for split in splits])]
+    names = [split.name for split in splits]
+    return [*printed, format_results(run.directory, run.task.shown, names)]
 
 
 def _measured(
-    run: TrainedRun, task: Task, splits: Sequence[Split], request: EvaluationRequest
+    run: TrainedRun, task: TaskData, splits: Sequence[Split], request: EvaluationRequest
 ) -> list[str]:
-    """Evaluates a model that reads no source: it has no outputs to compare or to draw."""
+    """Evaluates a language model: there are no outputs to compare or to draw."""
     for flag in ("against", "reverse", "dropped_words"):
         if getattr(request, flag):
             raise UserError(f"--{flag}: expected a model that reads a source, found none")
@@ -164,10 +167,10 @@ def _measured(
         evaluation.measure(split.name)
         if request.heads:
             _heads(run, split)
-    return [format_results(run.directory, [split.name for split in splits])]
+    return [format_results(run.directory, run.task.shown, [split.name for split in splits])]
 
 
-def _reverse(run: TrainedRun, task: Task, request: EvaluationRequest) -> OtherRun | None:
+def _reverse(run: TrainedRun, task: TaskData, request: EvaluationRequest) -> OtherRun | None:
     """Returns the run of the opposite direction: the one that is named, or the run's own half."""
     if request.reverse:
         return OtherRun.load("--reverse", request.reverse, _moved(run))
@@ -187,13 +190,12 @@ def _moved(run: TrainedRun) -> Moved:
 def _compare(
     run: TrainedRun,
     opponents: Sequence[OtherRun],
-    kind: str,
     outputs: Outputs,
     others: Sequence[Outputs],
 ) -> list[str]:
     split, lines, found = outputs.split, [], []
     for opponent, its in zip(opponents, others, strict=True):
-        metrics = compare_outputs(kind, split, outputs.texts, its.texts)
+        metrics = compare_outputs(run, split, outputs.texts, its.texts)
         found.append(describe_comparison(run, opponent.run, split, metrics))
         lines.append(format_comparison(opponent.place, split.name, metrics))
         lines += other_search(run, opponent.run)

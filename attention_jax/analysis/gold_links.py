@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from attention_jax.analysis.other_runs import OtherRun
+from attention_jax.data.examples import Split
 from attention_jax.data.lines import read_lines
-from attention_jax.data.tasks import Split
 from attention_jax.decoding.word_units import (
     SplitWords,
     WordAttention,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.analysis.head_names import layer_number, modules
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.layers.attention import Mechanism
 from attention_jax.objectives import Objective

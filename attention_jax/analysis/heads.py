@@ -11,7 +11,7 @@ from attention_jax.analysis.gold_links import GoldComparison
 from attention_jax.analysis.head_ablation import losses_without
 from attention_jax.analysis.head_names import cross_heads, head_name
 from attention_jax.analysis.self_attention import has_self_heads, self_attention
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.decoding.forced_decoding import forced_attention, has_heads
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
@@ -121,8 +121,7 @@ def read_heads(run: TrainedRun, split: Split) -> list[HeadReport]:
 
 
 def _has_cross_heads(run: TrainedRun, split: Split) -> bool:
-    reads_source = getattr(run.model, "reads_source", True)
-    return reads_source and "alignment" in run.model.provides and has_heads(run, split)
+    return "alignment" in run.model.provides and has_heads(run, split)
 
 
 def _cross_attention(

@@ -4,7 +4,8 @@ import dataclasses
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from attention_jax.data.tasks import Split, Task
+from attention_jax.data.examples import Split
+from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.runs.named_files import Moved
@@ -18,13 +19,13 @@ class OtherRun:
       flag: How the command line names it, for messages.
       place: Where it is, as the command line says it.
       run: The run, which is only read.
-      task: Its task.
+      task: The data of its task.
     """
 
     flag: str
     place: str
     run: TrainedRun
-    task: Task
+    task: TaskData
 
     @classmethod
     def load(cls, flag: str, place: str, moved: Moved = Moved()) -> "OtherRun":
@@ -44,7 +45,7 @@ class OtherRun:
             is_step = bool(path) and step.isdecimal() and not pathlib.Path(place).is_dir()
             step = int(step) if is_step else None
             run = load_run(path if is_step else place, step=step, moved=moved)
-            if not getattr(run.model, "reads_source", True):
+            if run.task.continues:
                 raise UserError(f"{place}: expected a model that reads a source, found none")
             return cls(flag, place, run, task_of(run))
         except UserError as error:

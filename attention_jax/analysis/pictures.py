@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
+from attention_jax.data.task import Metric
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.decoding.translate import Translation
@@ -80,10 +81,10 @@ def draw_translations(
     return f"{path}: the attention of the first lines"
 
 
-def draw_learning_curves(directory: RunDirectory) -> None:
-    """Draws `metrics.jsonl` as `plots/learning_curves.png`."""
+def draw_learning_curves(directory: RunDirectory, metrics: Sequence[Metric] = ()) -> None:
+    """Draws `metrics.jsonl`, with those of the task, as `plots/learning_curves.png`."""
     if directory.writes and directory.metrics.exists():
-        figure = learning_curves(read_metrics(directory.metrics), directory.path.name)
+        figure = learning_curves(read_metrics(directory.metrics), directory.path.name, metrics)
         with directory.plot("learning_curves.png") as path:
             save_figure(figure, path)
 

@@ -7,7 +7,8 @@ same pairs is `forced_attention(run, split)`, `T S` each, and
 
 import dataclasses
 
-from attention_jax.data.tasks import Split, Task
+from attention_jax.data.examples import Split
+from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
 from attention_jax.objectives.term import needs_of
 from attention_jax.runs.length_limits import REVERSE, recorded_limits, with_limits
@@ -67,7 +68,7 @@ def reverse_split(split: Split) -> Split:
     )
 
 
-def reverse_task(task: Task) -> Task:
+def reverse_task(task: TaskData) -> TaskData:
     """Returns a task whose splits are those of `reverse_split`, by their new names."""
     splits = map(reverse_split, task.splits.values())
     return dataclasses.replace(

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import make_eval_batches
-from attention_jax.data.tasks import Split
 from attention_jax.evaluation.head_statistics import Heads, Reach
 from attention_jax.layers.attention import Mechanism
 from attention_jax.ops.normalizers import softmax_normalizer

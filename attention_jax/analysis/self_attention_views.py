@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attention_jax.analysis.heads import HeadReport
 from attention_jax.analysis.self_attention import Attended, self_attention
 from attention_jax.analysis.viewing import MOST_SHOWN
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.evaluation.head_statistics import mean_entropy
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from attention_jax.runs.load import TrainedRun

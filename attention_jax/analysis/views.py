@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.analysis.head_names import cross_head_names
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.data.text.words import pieces_in_words, special_places, word_pieces
 from attention_jax.decoding.forced_decoding import forced_attention, has_heads
 from attention_jax.decoding.searcher import Hypothesis

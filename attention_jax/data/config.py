@@ -1,11 +1,21 @@
-"""What a config can say about data: one dataclass per data set."""
+"""What configs of data sets share; each data set's own stands with its builder, found by name."""
 
 import dataclasses
+import importlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, ClassVar
 
 from attention_jax.configuration import setting
+from attention_jax.discovery import Parts
+from attention_jax.errors import ConfigError
 
-_MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
-_TATOEBA_LANGUAGES = ("en", "de")
+DATA_SETS = Parts("attention_jax.data.builders")
+_WITH_TASKS = Parts("attention_jax.data.tasks")  # tasks that bring a data set of their own
+
+# By split, examples: a source, its accepted outputs, the preferred one first, and where a task has
+# fields that texts do not tell, a mapping from their names to their values.
+Corpus = Mapping[str, Sequence[tuple[Any, ...]]]
 # Those of `evaluation.symmetrization`, from which nothing of `data` imports.
 SYMMETRIZATIONS = (
     "intersection",
@@ -14,32 +24,6 @@ SYMMETRIZATIONS = (
     "grow-diag-final",
     "grow-diag-final-and",
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DataConfig:
-    """What every data set has: lengths and batches.
-
-    Attributes:
-      batch_size: Examples, or target positions, in a training batch of all processes together.
-      batch_unit: Whether `batch_size` counts `sentences` or target `tokens`, padding included.
-      batch_multiple: With `tokens`, the number of rows is a multiple of this, so that devices
-        share them evenly.
-      num_buckets: Different shapes of training batches, at most.
-      max_source_length: Longest training source in tokens, EOS included; longer ones are dropped.
-      max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
-      max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
-      eval_batch_size: Examples in an evaluation batch of all processes together.
-    """
-
-    batch_size: int = setting(64, at_least=1)
-    batch_unit: str = setting("sentences", choices=("sentences", "tokens"))
-    batch_multiple: int = setting(8, at_least=1)
-    num_buckets: int = setting(8, at_least=1)
-    max_source_length: int = setting(64, at_least=2)
-    max_target_length: int = setting(64, at_least=2)
-    max_train_examples: int = setting(0, at_least=0)
-    eval_batch_size: int = setting(64, at_least=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +74,104 @@ class AlignmentConfig:
             )
 
 
+@dataclasses.dataclass(frozen=True)
+class TextLines:
+    """Where in the text files of the user the training pairs stand.
+
+    Attributes:
+      path: The text; of two files, the one of the sources.
+      numbers: The line of every training pair, from 0; lines without one are left out or held out.
+      pairs: Source and target of every line.
+    """
+
+    path: str
+    numbers: list[int]
+    pairs: list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What every data set has: lengths and batches.
+
+    Attributes:
+      batch_size: Examples, or target positions, in a training batch of all processes together.
+      batch_unit: Whether `batch_size` counts `sentences` or target `tokens`, padding included.
+      batch_multiple: With `tokens`, the number of rows is a multiple of this, so that devices
+        share them evenly.
+      num_buckets: Different shapes of training batches, at most.
+      max_source_length: Longest training source in tokens, EOS included; longer ones are dropped.
+      max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
+      max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
+      eval_batch_size: Examples in an evaluation batch of all processes together.
+
+    Further, for all configs of a data set, unless they have a field of that name:
+      task: What is to be learnt of it: the name of a file of `data/tasks`.
+      units: Tokens of sources and of targets, as kinds of a `SymbolVocabulary`.
+      subwords: What decides the tokens in place of `units`.
+    """
+
+    task: ClassVar[str] = "translate"
+    units: ClassVar[tuple[str, str]] = ("characters", "words")
+    subwords: ClassVar[SubwordsConfig | None] = None
+    vocabularies: ClassVar[str] = ""
+    alignment: ClassVar[AlignmentConfig] = AlignmentConfig()
+    lowercase: ClassVar[bool] = False
+    bleu_tokenizer: ClassVar[str] = "13a"
+    min_train_source_words: ClassVar[int] = 0
+    max_train_source_words: ClassVar[int] = 0
+
+    batch_size: int = setting(64, at_least=1)
+    batch_unit: str = setting("sentences", choices=("sentences", "tokens"))
+    batch_multiple: int = setting(8, at_least=1)
+    num_buckets: int = setting(8, at_least=1)
+    max_source_length: int = setting(64, at_least=2)
+    max_target_length: int = setting(64, at_least=2)
+    max_train_examples: int = setting(0, at_least=0)
+    eval_batch_size: int = setting(64, at_least=1)
+
+    def load(self) -> Corpus:
+        """Returns the examples of every split, prepared by the builder of the data set's name.
+
+        It is imported here and not above, so that programs which need no data set do not wait for
+        TFDS.
+
+        Raises:
+          DataError: If the data cannot be had or is not what it should be.
+        """
+        from attention_jax.data.preparation import load_examples
+
+        return load_examples(self.builder.Builder, self.builder_config())
+
+    @property
+    def builder(self) -> ModuleType:
+        """The module of the TFDS builder."""
+        name = self.name  # type: ignore[attr-defined]
+        return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")
+
+    def builder_config(self) -> Any:
+        """Returns what the builder is told, its own config or the name of one."""
+        return None
+
+    def training_lines(self) -> TextLines | None:
+        """Returns which lines of the user's own text the training pairs are; None for other data.
+
+        Raises:
+          DataError: If the text cannot be read.
+        """
+        return None
+
+    def count_unusable(self) -> int:
+        """Returns how many pairs of the user's own training text are left out; 0 for other data.
+
+        These have an empty side, or one that no sentence is as long as. They were left out when the
+        text was prepared, which a later run on the same text does not see.
+
+        Raises:
+          DataError: If the text cannot be read.
+        """
+        return 0
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslationConfig(DataConfig):
     """What every translation data set has.
@@ -126,127 +208,25 @@ class TranslationConfig(DataConfig):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CmudictConfig(DataConfig):
-    """English words to phonemes."""
-
-    name: str = setting("cmudict", choices=("cmudict",))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Multi30kConfig(TranslationConfig):
-    """Image captions, any two of four languages.
-
-    Attributes:
-      source_language: Code of the language that is translated from.
-      target_language: Code of the one that it is translated into.
-    """
-
-    name: str = setting("multi30k", choices=("multi30k",))
-    source_language: str = setting("en", choices=_MULTI30K_LANGUAGES)
-    target_language: str = setting("de", choices=_MULTI30K_LANGUAGES)
-
-    def __post_init__(self):
-        super().__post_init__()
-        _check_pair(self.source_language, self.target_language)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TatoebaConfig(TranslationConfig):
-    """Short everyday sentences in English and German, in either direction.
-
-    Attributes:
-      source_language: Code of the language that is translated from.
-      target_language: Code of the one that it is translated into.
-    """
-
-    name: str = setting("tatoeba", choices=("tatoeba",))
-    source_language: str = setting("en", choices=_TATOEBA_LANGUAGES)
-    target_language: str = setting("de", choices=_TATOEBA_LANGUAGES)
-
-    def __post_init__(self):
-        super().__post_init__()
-        _check_pair(self.source_language, self.target_language)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ParallelConfig(TranslationConfig):
-    """The user's own text: per split two files, or one table with tab-separated columns.
-
-    Attributes:
-      train_source: File of training sources, one a line.
-      train_target: File of their translations.
-      train_table: Instead of both, a file of `source<TAB>target` lines.
-      validation_source: As above, for validation; without files, pairs are held out.
-      validation_target: As above.
-      validation_table: As above.
-      validation_pairs: Pairs to hold out where validation has no files, at most a tenth of the
-        text. Lines that are often repeated stay in training; see `held_out_sources`.
-      test_source: As above, for the test split.
-      test_target: As above.
-      test_table: As above.
-      test_pairs: As above, where the test split has no files.
-    """
-
-    name: str = setting("parallel", choices=("parallel",))
-    train_source: str = setting("", is_file=True)
-    train_target: str = setting("", is_file=True)
-    train_table: str = setting("", is_file=True)
-    validation_source: str = setting("", is_file=True)
-    validation_target: str = setting("", is_file=True)
-    validation_table: str = setting("", is_file=True)
-    validation_pairs: int = setting(1000, at_least=1)
-    test_source: str = setting("", is_file=True)
-    test_target: str = setting("", is_file=True)
-    test_table: str = setting("", is_file=True)
-    test_pairs: int = setting(1000, at_least=1)
-
-    def __post_init__(self):
-        super().__post_init__()
-        for split in ("train", "validation", "test"):
-            source, target, table = self.files(split)
-            if table and (source or target):
-                raise ValueError(f"{split}_table: expected either a table or two files, found both")
-            if bool(source) != bool(target):
-                missing = f"{split}_target" if source else f"{split}_source"
-                raise ValueError(f"{missing}: expected a file, found none")
-            if split == "train" and not (table or source):
-                raise ValueError(
-                    "train_source: expected a file (with train_target), or train_table; found none"
-                )
-
-    def files(self, split: str) -> tuple[str, str, str]:
-        """Returns the paths of a split: source, target, table; empty where not given."""
-        return tuple(getattr(self, f"{split}_{part}") for part in ("source", "target", "table"))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SmokeConfig(DataConfig):
-    """Numbers to be spelled out, learnt in seconds."""
-
-    name: str = setting("smoke", choices=("smoke",))
-
-
-_CONFIGS = {
-    "cmudict": CmudictConfig,
-    "multi30k": Multi30kConfig,
-    "tatoeba": TatoebaConfig,
-    "parallel": ParallelConfig,
-    "smoke": SmokeConfig,
-}
-
-
 def data_config_class(name: str) -> type[DataConfig]:
-    """Returns the dataclass of a data set.
+    """Returns the config of a data set, which stands with its builder or with its own task.
 
     Raises:
       KeyError: With the list of names, if there is none such.
+      ConfigError: If there are two.
     """
-    if name not in _CONFIGS:
-        raise KeyError(sorted(_CONFIGS))
-    return _CONFIGS[name]
+    found = [parts for parts in (DATA_SETS, _WITH_TASKS) if name in parts]
+    if not found:
+        raise KeyError(sorted([*DATA_SETS.names(), *_WITH_TASKS.names()]))
+    if len(found) > 1:
+        raise ConfigError(
+            f"attention_jax.data: expected one data set called {name!r}, found it in builders and "
+            "in tasks"
+        )
+    return found[0].config(name)
 
 
-def _check_pair(source: str, target: str) -> None:
+def check_languages(source: str, target: str) -> None:
+    """Raises ValueError if a text is to be translated into its own language."""
     if source == target:
         raise ValueError(f"target_language: expected another than the source's, found {target!r}")

@@ -1,8 +1,9 @@
-"""From a task to batches of arrays: endless for training, once through for evaluation.
+"""From examples to batches of arrays: endless for training, once through for evaluation.
 
-A batch maps `source` and `target` to int32 ids (`B S`, `B T`; ending in EOS, PAD to the right),
-`source_mask` and `target_mask` to where they hold tokens, and `index` (int32 `B`) to the examples'
-positions in the split, -1 for rows that only fill the batch. Training batches may hold `links`.
+A batch maps names to the arrays of the examples' fields, and `index` (int32 `B`) to their positions
+in the split, -1 for rows that only fill the batch. The fields of texts are `source` and `target`,
+int32 ids (`B S`, `B T`; ending in EOS, PAD to the right), with `source_mask` and `target_mask`,
+which tell where they hold tokens. `S` and `T` come in few shapes; see `buckets` and `batch_plan`.
 """
 
 import sys
@@ -11,10 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import grain
 import numpy as np
 from absl import logging
-from jaxtyping import Bool, Int
 
 from attention_jax.data.batch_plan import (
-    FILLER,
     PlannedBatch,
     Share,
     plan_epoch,
@@ -28,23 +27,22 @@ from attention_jax.data.buckets import (
     rows_by_tokens,
 )
 from attention_jax.data.config import DataConfig
-from attention_jax.data.tasks import Split, Task
+from attention_jax.data.examples import Examples, Split
+from attention_jax.data.field import SOURCE_AXIS, TARGET_AXIS
+from attention_jax.data.loading import TaskData
 from attention_jax.errors import DataError
-from attention_jax.types import SpecialIds
 
 NumpyBatch = dict[str, np.ndarray]
-Links = Int[np.ndarray, "_ 2"]
 
 _READING = grain.ReadOptions(num_threads=1, prefetch_buffer_size=8)
 
 
 def make_train_iterator(
-    task: Task,
+    task: TaskData,
     data_config: DataConfig,
     seed: int,
     process_index: int = 0,
     process_count: int = 1,
-    links: Sequence[Links] | None = None,
     rows_multiple: int = 1,
 ) -> "TrainIterator":
     """Returns the endless iterator over the training batches of one process.
@@ -58,8 +56,6 @@ def make_train_iterator(
       seed: Decides the order of examples and batches.
       process_index: This process, from 0.
       process_count: Processes among which the rows of every batch are shared out.
-      links: For each training example, the (target, source) tokens that belong together; batches
-        then also map `links` to bool `B T S`.
       rows_multiple: What the rows of a process are filled up to a multiple of: the processes'
         batches then stay in line where devices or parts of the batch need their share.
 
@@ -67,8 +63,7 @@ def make_train_iterator(
       DataError: If every example is longer than the config allows.
     """
     split = task.split("train")
-    source_lengths = _lengths(split.source_ids)
-    target_lengths = _lengths(split.target_ids)
+    source_lengths, target_lengths = split.lengths(SOURCE_AXIS), split.lengths(TARGET_AXIS)
     kept = np.flatnonzero(
         (source_lengths <= data_config.max_source_length)
         & (target_lengths <= data_config.max_target_length)
@@ -98,7 +93,7 @@ def make_train_iterator(
         100 * padded_fraction(buckets, target_lengths, "target"),
     )
     share = Share(process_index, process_count, rows_multiple)
-    return TrainIterator(split, buckets, dropped, seed, share, links)
+    return TrainIterator(split, buckets, dropped, seed, share)
 
 
 class TrainIterator:
@@ -118,14 +113,13 @@ class TrainIterator:
         dropped: int,
         seed: int,
         share: Share,
-        links: Sequence[Links] | None = None,
     ):
         self.buckets = tuple(buckets)
         members = np.concatenate([bucket.members for bucket in buckets])
-        self.lengths = (_lengths(split.source_ids)[members], _lengths(split.target_ids)[members])
+        self.lengths = (split.lengths(SOURCE_AXIS)[members], split.lengths(TARGET_AXIS)[members])
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
-        source = _BatchSource(split, self.buckets, seed, share, links)
+        source = _BatchSource(split, self.buckets, seed, share)
         self._dataset = grain.MapDataset.source(source)
         self._start_at(0)
 
@@ -169,9 +163,8 @@ class TrainIterator:
 class _BatchSource:
     """Random access to the batches of all epochs, one after the other."""
 
-    def __init__(self, split, buckets, seed, share, links):
+    def __init__(self, split, buckets, seed, share):
         self._split = split
-        self._links = links
         self._buckets = buckets
         self._seed = seed
         self._share = share
@@ -183,11 +176,7 @@ class _BatchSource:
 
     def __getitem__(self, position: int) -> NumpyBatch:
         epoch, number = divmod(position, self._batches_per_epoch)
-        planned = self._share.of(self._plan(epoch)[number])
-        batch = collate(self._split, planned)
-        if self._links is not None:
-            batch["links"] = _linked(self._links, batch, planned.indices)
-        return batch
+        return collate(self._split, self._share.of(self._plan(epoch)[number]))
 
     def _plan(self, epoch: int) -> list[PlannedBatch]:
         planned_epoch, plan = self._planned
@@ -198,27 +187,26 @@ class _BatchSource:
 
 
 def make_eval_batches(
-    split: Split, data_config: DataConfig, process_index: int = 0, process_count: int = 1
+    examples: Examples, data_config: DataConfig, process_index: int = 0, process_count: int = 1
 ) -> "EvalBatches":
     """Returns the batches of a split, every example once and whole however long it is.
 
     Args:
-      split: Any split, with or without targets.
+      examples: A split, or inputs whose outputs nobody knows.
       data_config: Its `eval_batch_size` counts.
       process_index: This process, from 0.
       process_count: Processes among which the rows of every batch are shared out.
     """
-    plan = plan_evaluation(
-        _lengths(split.source_ids), _lengths(split.target_ids), data_config.eval_batch_size
-    )
-    return EvalBatches(split, plan, Share(process_index, process_count))
+    lengths = examples.lengths(SOURCE_AXIS), examples.lengths(TARGET_AXIS)
+    plan = plan_evaluation(*lengths, data_config.eval_batch_size)
+    return EvalBatches(examples, plan, Share(process_index, process_count))
 
 
 class EvalBatches:
     """Batches in order of length, in few shapes; can be iterated over again and again."""
 
-    def __init__(self, split: Split, plan: Sequence[PlannedBatch], share: Share):
-        self._split = split
+    def __init__(self, examples: Examples, plan: Sequence[PlannedBatch], share: Share):
+        self._examples = examples
         self._plan = plan
         self._share = share
 
@@ -226,48 +214,23 @@ class EvalBatches:
         return len(self._plan)
 
     def __iter__(self) -> Iterator[NumpyBatch]:
-        return (collate(self._split, self._share.of(planned)) for planned in self._plan)
+        return (collate(self._examples, self._share.of(planned)) for planned in self._plan)
 
 
-def collate(split: Split, planned: PlannedBatch) -> NumpyBatch:
+def collate(examples: Examples, planned: PlannedBatch) -> NumpyBatch:
     """Makes the arrays of a planned batch."""
-    indices = planned.indices
-    source = _padded(split.source_ids, indices, planned.source_length)
-    target = _padded(split.target_ids, indices, planned.target_length)
-    return {
-        "source": source,
-        "source_mask": source != SpecialIds.PAD,
-        "target": target,
-        "target_mask": target != SpecialIds.PAD,
-        "index": indices.astype(np.int32),
+    lengths = {
+        **examples.own_lengths,
+        SOURCE_AXIS: planned.source_length,
+        TARGET_AXIS: planned.target_length,
     }
-
-
-def _padded(
-    sequences: Sequence[np.ndarray], indices: Int[np.ndarray, " B"], length: int
-) -> Int[np.ndarray, "B {length}"]:
-    padded = np.full((len(indices), length), SpecialIds.PAD, np.int32)
-    for row, index in enumerate(indices):
-        if index != FILLER:
-            padded[row, : len(sequences[index])] = sequences[index]
-    return padded
-
-
-def _linked(
-    links: Sequence[Links], batch: NumpyBatch, indices: Int[np.ndarray, " B"]
-) -> Bool[np.ndarray, "B T S"]:
-    linked = np.zeros((*batch["target"].shape, batch["source"].shape[1]), bool)
-    for row, index in enumerate(indices):
-        if index != FILLER:
-            linked[row, links[index][:, 0], links[index][:, 1]] = True
-    return linked
+    batch: NumpyBatch = {}
+    for field in examples.fields:
+        batch |= field.collate(examples.columns[field.name], planned.indices, lengths)
+    return {**batch, "index": planned.indices.astype(np.int32)}
 
 
 def _rows_rule(data_config: DataConfig):
     if data_config.batch_unit == "sentences":
         return fixed_rows(data_config.batch_size)
     return rows_by_tokens(data_config.batch_size, data_config.batch_multiple)
-
-
-def _lengths(sequences: Sequence[np.ndarray]) -> Int[np.ndarray, " N"]:
-    return np.fromiter(map(len, sequences), np.int64, len(sequences))

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import make_eval_batches
-from attention_jax.data.tasks import Split
 from attention_jax.runs.load import TrainedRun
 from attention_jax.types import ModelOutput
 

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from attention_jax.data.examples import Examples
+from attention_jax.data.field import PROMPT, SOURCE
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
-from attention_jax.data.tasks import Split
 from attention_jax.devices import (
     fetch,
     make_mesh,
@@ -75,7 +76,7 @@ class Searcher:
     def __call__(
         self,
         params: Params,
-        split: Split,
+        examples: Examples,
         data_config: Any,
         *,
         progress: Callable[[int], None] = lambda done: None,
@@ -86,7 +87,7 @@ class Searcher:
 
         Args:
           params: The model's parameters.
-          split: Its sources are searched; its targets are not looked at.
+          examples: Their sources, or prompts, are searched for; targets are not looked at.
           data_config: Its `eval_batch_size` counts.
           progress: Called with the number of sources that are done.
 
@@ -98,22 +99,23 @@ class Searcher:
         """
         params = jax.device_put(fetch(params), replicated(self._mesh))
         found: dict[int, list[Hypothesis]] = {}
-        batches = in_parts(make_eval_batches(split, data_config), self._config)
-        for number, batch in enumerate(batches):
+        batches = make_eval_batches(examples, data_config)
+        begins_from, names = self._model.begins_from, examples.input_names
+        for number, batch in enumerate(in_parts(batches, self._config, begins_from)):
             if number % jax.process_count() != jax.process_index():
                 continue
             batch = pad_rows(batch, self._mesh.size)
-            sources = {name: batch[name] for name in ("source", "source_mask")}
+            inputs = {name: batch[name] for name in names}
             rng = jax.random.fold_in(self._rng, number)
-            hypotheses = self.search(params, shard_batch(sources, self._mesh), rng)
+            hypotheses = self.search(params, shard_batch(inputs, self._mesh), rng)
             arrays = jax.device_get(vars(hypotheses))
-            lengths = batch["source_mask"].sum(axis=-1)
+            lengths = batch[f"{begins_from}_mask"].sum(axis=-1)
             for row, index in enumerate(batch["index"]):
                 if index >= 0:
                     found[int(index)] = _hypotheses(arrays, row, int(lengths[row]))
             progress(len(found))
         everything = {k: v for part in processes.gather(found) for k, v in part.items()}
-        outputs = [everything[index] for index in range(len(split))]
+        outputs = [everything[index] for index in range(len(examples))]
         check_outputs(outputs)
         return outputs
 
@@ -124,10 +126,11 @@ class Searcher:
 
         Args:
           params: The model's parameters.
-          batch: `source` and `source_mask`, on the devices.
+          batch: What the model begins from, such as `source` and `source_mask`, on the devices.
           rng: Key of the randomness of sampling.
         """
-        max_length, carry = self._config.longest(batch["source"].shape[1]), None
+        longest = batch[self._model.begins_from].shape[1]
+        max_length, carry = self._config.longest(longest), None
         for room in self._rooms(params, batch, max_length):
             stage = self._search(params, batch, rng, carry, max_length=max_length, room=room)
             if stage.is_done:
@@ -140,8 +143,9 @@ class Searcher:
 
         That one alone where nothing is larger for it, or nothing is known of usual lengths.
         """
-        room = usual_length(batch["source"].shape[1])
-        if getattr(self._model, "reads_source", True) and self._grows(params, batch):
+        begins_from = self._model.begins_from
+        room = usual_length(batch[begins_from].shape[1])
+        if begins_from != PROMPT.name and self._grows(params, batch):
             while room < max_length:
                 yield room
                 room *= 2
@@ -163,7 +167,7 @@ class Searcher:
     ) -> Stage:
         memory, state = self._model.start(params, batch, room)
         step = functools.partial(self._model.step, params, memory)
-        lengths = batch["source_mask"].sum(axis=-1)
+        lengths = batch[f"{self._model.begins_from}_mask"].sum(axis=-1)
         return search_stage(step, state, self._config, lengths, max_length, room, carry, rng)
 
 
@@ -172,15 +176,18 @@ def usual_length(source_length: int) -> int:
     return source_length + max(8, source_length // 4)
 
 
-def in_parts(batches: Iterable[NumpyBatch], config: SearchConfig) -> Iterator[NumpyBatch]:
+def in_parts(
+    batches: Iterable[NumpyBatch], config: SearchConfig, begins_from: str = SOURCE.name
+) -> Iterator[NumpyBatch]:
     """Yields batches, those of long sources in parts of equal shapes that fit into memory.
 
     Args:
       batches: Of sources, with fillers at their ends.
       config: How long outputs may be, and how many are followed at a time.
+      begins_from: The field that a search begins from.
     """
     for batch in batches:
-        rows, length = batch["source"].shape
+        rows, length = batch[begins_from].shape[:2]
         weights = rows * config.width * config.longest(length) * length
         size = -(-rows // min(rows, -(-weights // _MOST_WEIGHTS)))
         for first in range(0, rows, size):

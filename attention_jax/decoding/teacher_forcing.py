@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import jax
 
+from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import EvalBatches, NumpyBatch, make_eval_batches
-from attention_jax.data.tasks import Split
 from attention_jax.devices import Strategy, process_share
 from attention_jax.objectives import Objective, add_pairs
 from attention_jax.objectives.metrics import means

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from attention_jax.data.examples import Inputs
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
-from attention_jax.data.tasks import Split, is_lowercase, prepare_text, sources_only
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.output_text import OutputWriter
@@ -64,14 +64,13 @@ class Translator:
         self._decode = Searcher(run.model, search, seed=run.config.seed)
         self._text_of = OutputWriter(
             search, run.source_vocabulary, run.target_vocabulary,
-            run.alignment_shift, is_lowercase(run.config.data),
+            run.alignment_shift, run.config.data.lowercase,
         )  # fmt: skip
 
     def translate(self, lines: Sequence[str]) -> list[Translation]:
         """Translates lines, in their order; a blank line gives no output.
 
-        With a model that reads no source, each line is the beginning of an output, also a blank
-        one.
+        With a language model, each line is the beginning of an output, also a blank one.
 
         Raises:
           DataError: If a line is too long, or is no beginning, before any is translated.
@@ -83,26 +82,26 @@ class Translator:
                     f"input line {number}: expected at most {MAX_LINE_CHARACTERS} characters, "
                     f"found {len(line)}"
                 )
-        run = self._run
-        reads_source = getattr(run.model, "reads_source", True)
-        is_source = reads_source and not run.is_reverse
-        texts = [prepare_text(line, run.config.data, is_source=is_source) for line in lines]
-        full = [number for number, text in enumerate(texts) if text.strip() or not reads_source]
-        vocabulary = run.source_vocabulary if reads_source else run.target_vocabulary
-        split = sources_only([texts[number] for number in full], vocabulary, run.target_vocabulary)
-        if not reads_source:
-            self._check_beginnings(split)
+        run, task = self._run, self._run.task
+        texts = [
+            task.prepare(line, run.config.data, is_source=not run.is_reverse) for line in lines
+        ]
+        full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
+        vocabulary = getattr(run, f"{task.input_side}_vocabulary")
+        inputs = Inputs([texts[number] for number in full], vocabulary, task.input_fields)
+        if task.continues:
+            self._check_prompts(inputs)
         with said_of(run.place):
-            found = self._decode(run.params, split, run.config.data) if full else []
+            found = self._decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
-        for number, ids, hypotheses in zip(full, split.source_ids, found, strict=True):
+        for number, ids, hypotheses in zip(full, inputs.source_ids, found, strict=True):
             translations[number] = Translation(texts[number], ids, hypotheses)
         return translations
 
-    def _check_beginnings(self, split: Split) -> None:
+    def _check_prompts(self, prompts: Inputs) -> None:
         """Raises `DataError` if an output cannot begin like a line, all of which are here."""
-        for number, ids in enumerate(split.source_ids, start=1):
+        for number, ids in enumerate(prompts.source_ids, start=1):
             room = self._run.config.search.longest(len(ids))
             if room < len(ids):
                 raise DataError(
@@ -110,7 +109,7 @@ class Translator:
                     f"search.max_length_factor and search.max_length_constant, found {len(ids)}"
                 )
             if SpecialIds.UNK in ids:
-                tokens = tokens_in_text(split.source_vocabulary, ids, split.sources[number - 1])
+                tokens = tokens_in_text(prompts.vocabulary, ids, prompts.sources[number - 1])
                 unknown = tokens[list(ids).index(SpecialIds.UNK)]
                 raise DataError(
                     f"input line {number}: expected words of the vocabulary, found {unknown!r}"

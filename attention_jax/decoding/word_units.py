@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary

@@ -59,6 +59,11 @@ class Bidirectional:
     reverse: Model
 
     @property
+    def begins_from(self) -> str:
+        """As the forward model does."""
+        return self.forward.begins_from
+
+    @property
     def provides(self) -> dict[str, str | None]:
         """What the forward model provides, and its attention only as far as both do."""
         mine, of_both = self.forward.provides, ("alignment", "last_word")

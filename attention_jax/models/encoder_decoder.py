@@ -182,6 +182,7 @@ class EncoderDecoder:
     encoder: encoder.SequenceEncoder
     decoder: decoder.SequenceDecoder
     readout: Readout
+    begins_from: ClassVar[str] = "source"
 
     @property
     def provides(self) -> dict[str, str | None]:

@@ -1,8 +1,7 @@
 """A decoder alone: a language model of the targets, which reads no source.
 
-Sources are there, as in every task, and are not looked at. What is measured is perplexity. In a
-search they stand for how a text begins, in the target's vocabulary, and the text goes on from
-there.
+Sources are there, as in every task, and are not looked at. What is measured is perplexity. A search
+goes on from a prompt, which is how the text begins.
 """
 
 import dataclasses
@@ -45,6 +44,7 @@ class Config:
         `JAX_ENABLE_X64=1`, whatever is float32 otherwise is float64.
     """
 
+    task: ClassVar[str] = "continue"
     name: str = setting("language_model")
     embedding_dim: int = setting(128, at_least=1)
     attention: Any = setting({"name": "multi_head"}, named=mechanism.find_config)
@@ -109,7 +109,7 @@ class LanguageModel:
     decoder: transformer.TransformerDecoder
     readout: Readout
     provides: ClassVar[Mapping[str, str | None]] = {}
-    reads_source: ClassVar[bool] = False
+    begins_from: ClassVar[str] = "prompt"
 
     @property
     def module(self) -> "LanguageModelModule":
@@ -131,9 +131,9 @@ class LanguageModel:
         return self._call(params, batch, call)
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
-        """Makes room for one text for each source, which is its beginning, and EOS."""
-        begins = {"tokens": batch["source"], "length": batch["source_mask"].sum(axis=-1) - 1}
-        state = self._call(params, batch["source"].shape[0], max_length, method="start")
+        """Makes room for one text for each prompt, which is its beginning, and EOS."""
+        begins = {"tokens": batch["prompt"], "length": batch["prompt_mask"].sum(axis=-1) - 1}
+        state = self._call(params, batch["prompt"].shape[0], max_length, method="start")
         return jax.tree.map(lambda leaf: leaf[:, None], (begins, state))
 
     def step(

@@ -9,27 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from attention_jax.data.task import Metric
 from attention_jax.json_files import METRICS_LINE, read_json_lines
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 
-# Panels from top to bottom: what their axis is called, and the metrics that they show if logged.
-PANELS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("loss", ("loss", "nll")),
-    ("perplexity", ("perplexity",)),
-    ("error rate (%)", ("per", "wer", "per_no_stress", "wer_no_stress")),
-    ("BLEU, chrF", ("bleu", "chrf")),
-    ("learning rate", ("learning_rate",)),
+# What every training logs; the metrics of outputs, which are the task's, are drawn in between.
+_LOSSES = (
+    Metric("loss", "loss", "loss", "min"),
+    Metric("nll", "nll", "loss", "min"),
+    Metric("perplexity", "perplexity", "perplexity", "min"),
 )
-NAMES = {
-    "per": "PER",
-    "wer": "WER",
-    "per_no_stress": "PER without stress",
-    "wer_no_stress": "WER without stress",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-}
+_RATE = Metric("learning_rate", "learning_rate", "learning rate", "min")
 DIGITS = {"loss": 3, "nll": 3}
-LOWER_IS_BETTER = {"loss", "nll", "perplexity", "per", "wer", "per_no_stress", "wer_no_stress"}
 SMOOTHING = 0.01  # of a curve's points: the width of the kernel
 _WIDTH, _PANEL = 7.0, 1.75
 
@@ -72,7 +63,9 @@ def curves_by_metric(
     }
 
 
-def learning_curves(records: Iterable[Mapping[str, Any]], title: str = "") -> Figure:
+def learning_curves(
+    records: Iterable[Mapping[str, Any]], title: str = "", metrics: Sequence[Metric] = ()
+) -> Figure:
     """Draws the losses, the validation metrics and the learning rate over the steps.
 
     The training loss is drawn faintly as logged and boldly smoothed; on every other curve the best
@@ -81,19 +74,18 @@ def learning_curves(records: Iterable[Mapping[str, Any]], title: str = "") -> Fi
     Args:
       records: As `read_metrics` returns them.
       title: What stands above.
+      metrics: Those of outputs.
     """
     curves = _without_repetition(curves_by_metric(records))
-    panels = [
-        (label, [name for name in names if name in curves])
-        for label, names in PANELS
-        if any(name in curves for name in names)
-    ]
+    logged = [metric for metric in (*_LOSSES, *metrics, _RATE) if metric.name in curves]
+    labels = dict.fromkeys(metric.panel for metric in logged)
+    panels = [(label, [each for each in logged if each.panel == label]) for label in labels]
     height = _PANEL * max(len(panels), 1) + 0.6
     figure = new_figure(_WIDTH, height)
     figure.set_layout_engine("constrained", h_pad=0.06, w_pad=0.06)
     rows = figure.subplots(max(len(panels), 1), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (label, names) in zip(rows, panels, strict=False):
-        _draw_panel(axes, names, curves)
+    for axes, (label, shown) in zip(rows, panels, strict=False):
+        _draw_panel(axes, shown, curves)
         axes.set_ylabel(label, **text_style(8.5))
         tidy(axes)
     if not panels:
@@ -121,14 +113,18 @@ def _same(one: Curve, other: Curve) -> bool:
 
 
 def _draw_panel(
-    axes: Axes, names: Sequence[str], curves: Mapping[str, Mapping[str, Curve]]
+    axes: Axes, metrics: Sequence[Metric], curves: Mapping[str, Mapping[str, Curve]]
 ) -> None:
-    drawn = [(name, split) for name in names for split in sorted(curves[name], key=_order)]
-    several = len({name for name, _ in drawn}) > 1
-    for colour, (name, split) in zip(_cycle(COLOURS), drawn, strict=False):
-        steps, values = curves[name][split]
-        label = f"{split} {NAMES.get(name, name)}" if several else split
-        if name == "learning_rate":
+    drawn = [
+        (metric, split)
+        for metric in metrics
+        for split in sorted(curves[metric.name], key=_order)
+    ]
+    several = len(metrics) > 1
+    for colour, (metric, split) in zip(_cycle(COLOURS), drawn, strict=False):
+        steps, values = curves[metric.name][split]
+        label = f"{split} {metric.label}" if several else split
+        if metric is _RATE:
             axes.plot(steps, values, color=colour, linewidth=1.4)
             axes.set_ylim(bottom=0)
         elif split == "train":
@@ -137,20 +133,22 @@ def _draw_panel(
         else:
             marker = "o" if len(steps) <= 40 else ""
             axes.plot(steps, values, color=colour, linewidth=1.4, marker=marker, markersize=2.5,
-                      label=label + _mark_best(axes, name, steps, values, colour))  # fmt: skip
-    if names[0] != "learning_rate":
-        _limit(axes, [curves[name][split][1] for name, split in drawn])
+                      label=label + _mark_best(axes, metric, steps, values, colour))  # fmt: skip
+    if metrics[0] is not _RATE:
+        _limit(axes, [curves[metric.name][split][1] for metric, split in drawn])
         axes.legend(loc="best", frameon=False, fontsize=7.5, handlelength=1.4)
 
 
-def _mark_best(axes: Axes, name: str, steps: np.ndarray, values: np.ndarray, colour: str) -> str:
+def _mark_best(
+    axes: Axes, metric: Metric, steps: np.ndarray, values: np.ndarray, colour: str
+) -> str:
     finite = np.isfinite(values)
     if not finite.any():
         return ""
     steps, values = steps[finite], values[finite]
-    best = values.argmin() if name in LOWER_IS_BETTER else values.argmax()
+    best = values.argmin() if metric.better == "min" else values.argmax()
     axes.plot(steps[best], values[best], "o", color=colour, markersize=5, markeredgecolor="white")
-    return f", best {values[best]:.{DIGITS.get(name, 1)}f}"
+    return f", best {values[best]:.{DIGITS.get(metric.name, 1)}f}"
 
 
 def _limit(axes: Axes, values: Sequence[np.ndarray]) -> None:

@@ -13,7 +13,8 @@ from ml_collections import ConfigDict, config_dict
 
 from attention_jax import models
 from attention_jax.configuration import plain, setting, typed
-from attention_jax.data.config import AlignmentConfig, data_config_class
+from attention_jax.data.config import data_config_class
+from attention_jax.data.task import FIELDS, Task, find_task
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, build_objective
@@ -174,6 +175,18 @@ class ExperimentConfig:
                 "which waits for validations, found 0"
             )
 
+    @property
+    def task(self) -> Task:
+        """What the model does with the data."""
+        try:
+            return find_task(self.data, self.model)
+        except KeyError as error:
+            known = ", ".join(error.args[0])
+            raise ConfigError(
+                f"config.data.name: expected data of a task among {known}, found "
+                f"{self.data.task!r}"
+            ) from None
+
 
 def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
     """Checks a config and turns it into dataclasses.
@@ -186,13 +199,24 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     """
     config = typed(ExperimentConfig, _plain_mapping(values))
     objective = build_objective(config.objectives)
+    _check_fields(config, objective)
     _check_links(config, objective)
     return dataclasses.replace(config, objectives=objective.terms)
 
 
+def _check_fields(config: ExperimentConfig, objective: Objective) -> None:
+    """Raises ConfigError where an objective needs a field that batches cannot have."""
+    known = {*(field.name for field in config.task.fields), *FIELDS.names()}
+    for name in sorted(objective.fields - known):
+        raise ConfigError(
+            f"config.objectives: expected batches with one of the fields {', '.join(sorted(known))}"
+            f", found an objective that needs {name!r}"
+        )
+
+
 def _check_links(config: ExperimentConfig, objective: Objective) -> None:
     """Raises ConfigError where links are needed and there are none, or the other way round."""
-    alignment = getattr(config.data, "alignment", AlignmentConfig())
+    alignment = config.data.alignment
     needs_links = "links" in objective.fields
     if needs_links != (alignment.method != "none"):
         wanted = "word alignments, which an objective needs"

@@ -10,7 +10,8 @@ from typing import Any
 import jax
 
 from attention_jax.configuration import typed
-from attention_jax.data.tasks import Task, build_task
+from attention_jax.data.loading import TaskData, build_task
+from attention_jax.data.task import Task
 from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
 from attention_jax.devices import (
     Strategy,
@@ -70,6 +71,11 @@ class TrainedRun:
     texts: Mapping[str, str] | None = None
 
     @property
+    def task(self) -> Task:
+        """What its model does."""
+        return self.config.task
+
+    @property
     def place(self) -> str:
         """Which parameters these are, for messages."""
         return f"checkpoint step {self.step} of {self.directory.path}"
@@ -80,8 +86,8 @@ class TrainedRun:
         return Objective(self.config.objectives).alignment_shift
 
 
-def task_of(run: TrainedRun) -> Task:
-    """Builds the task of a run: its data with its vocabularies.
+def task_of(run: TrainedRun) -> TaskData:
+    """Builds the data of a run's task, with its vocabularies.
 
     Raises:
       DataError: If they cannot be had, or are not those that it was trained on.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.loading import TaskData
 from attention_jax.data.storage import cache_root
-from attention_jax.data.tasks import Task
 from attention_jax.errors import CheckpointError, DataError
 from attention_jax.runs.hashes import hash_any, hash_files
 from attention_jax.runs.run_directory import RunDirectory, read_json
@@ -19,7 +19,7 @@ TEXTS, VOCABULARIES, LINKS = "texts", "vocabularies", "links"
 _DATA, _HASHES = "data", "hashes"
 
 
-def hashes_of_inputs(directory: RunDirectory, task: Task) -> dict[str, Any]:
+def hashes_of_inputs(directory: RunDirectory, task: TaskData) -> dict[str, Any]:
     """Returns the hashes of what the steps of a training depend on, beside its checkpoints."""
     return {
         TEXTS: task.fingerprints,
@@ -28,7 +28,7 @@ def hashes_of_inputs(directory: RunDirectory, task: Task) -> dict[str, Any]:
     }
 
 
-def record_inputs(directory: RunDirectory, task: Task) -> None:
+def record_inputs(directory: RunDirectory, task: TaskData) -> None:
     """Writes into `run.json` what the inputs of a run are known again by."""
     hashes = hashes_of_inputs(directory, task)
     directory.add_to_run(**{
@@ -45,7 +45,7 @@ def recorded_inputs(directory: RunDirectory) -> dict[str, Any]:
 
 
 def check_inputs(
-    known: Mapping[str, Any], directory: RunDirectory, task: Task, config: DataConfig
+    known: Mapping[str, Any], directory: RunDirectory, task: TaskData, config: DataConfig
 ) -> None:
     """Compares what a training is about to read with what is known of it.
 
@@ -71,7 +71,7 @@ def check_inputs(
             )
 
 
-def check_texts(known: Any, directory: RunDirectory, task: Task, config: DataConfig) -> None:
+def check_texts(known: Any, directory: RunDirectory, task: TaskData, config: DataConfig) -> None:
     """Compares the texts of a run with those that it began with.
 
     It may be tested on other texts than when it was trained, where the config names their files.

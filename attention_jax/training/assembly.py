@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from attention_jax.data.corpora import count_unusable
+from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
-from attention_jax.data.tasks import Task, build_task
 from attention_jax.data.text.storage import has_vocabularies
 from attention_jax.devices import Strategy, build_strategy, local_shards, process_share, processes
 from attention_jax.devices.placement import placed_shapes
@@ -34,7 +33,7 @@ from attention_jax.runs.named_files import (
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.search import SearchConfig
 from attention_jax.training.early_stopping import check_mode
-from attention_jax.training.token_alignments import training_links
+from attention_jax.training.needed_fields import with_needed_fields
 from attention_jax.training.validation import Validation
 from attention_jax.updates.optimizers import build_optimizer
 from attention_jax.updates.schedules import (
@@ -70,7 +69,7 @@ class Assembly:
     """
 
     strategy: Strategy
-    task: Task
+    task: TaskData
     batches: TrainIterator
     unusable: int
     total_steps: int
@@ -113,12 +112,12 @@ def assemble(
         lambda: build_task(config.data, directory.vocabularies),
         is_made=lambda: has_vocabularies(directory.vocabularies),
     )
-    links = processes.after_first(
-        lambda: training_links(task, config.data, objective, directory, _to_standard_error),
+    task = processes.after_first(
+        lambda: with_needed_fields(task, config.data, objective, directory, _to_standard_error),
         is_made=directory.links.exists,
     )
     batches = make_train_iterator(
-        task, config.data, config.seed, *process_share(strategy.mesh), links,
+        task, config.data, config.seed, *process_share(strategy.mesh),
         rows_multiple=local_shards(strategy.mesh) * config.training.accumulate_steps,
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
@@ -154,7 +153,7 @@ def assemble(
         accumulate_steps=config.training.accumulate_steps, exchange=strategy.exchange(shardings),
     )  # fmt: skip
     train_step = strategy.compile_train_step(train_step, shardings)
-    lengths = batches.lengths if getattr(model, "reads_source", True) else NO_LENGTHS
+    lengths = NO_LENGTHS if config.task.continues else batches.lengths
     limits = limits_of_pairs(*lengths) if begins else recorded_limits(directory)
     search = with_limits(config.search, limits)
     validation = Validation(
@@ -162,7 +161,7 @@ def assemble(
     )
     _check_metrics(config, schedule, validation.metric_names(like.params))
     return Assembly(
-        strategy, task, batches, count_unusable(config.data), total_steps, objective, schedule,
+        strategy, task, batches, config.data.count_unusable(), total_steps, objective, schedule,
         start, like, train_step, validation, lengths, limits, search,
     )
 
@@ -195,7 +194,7 @@ def _with_initial_weights(
     return starting_from(start, initial_weights(path, like.params, directory.vocabularies), like)
 
 
-def _check_vocabularies(config: ExperimentConfig, task: Task) -> None:
+def _check_vocabularies(config: ExperimentConfig, task: TaskData) -> None:
     """Raises ConfigError if two vocabularies are to share one table, whatever their sizes."""
     ties_both = getattr(config.model, "tie_embeddings", None) == "all"
     if ties_both and task.source_vocabulary is not task.target_vocabulary:
@@ -213,7 +212,8 @@ def _check_metrics(config: ExperimentConfig, schedule: Schedule, names: list[str
             f"{config.training.metric!r} (error rates and BLEU need "
             "config.evaluation.num_validation_examples)"
         )
-    check_mode(config.training.metric, config.training.mode, "config.training.mode")
+    metrics = config.task.metrics
+    check_mode(config.training.metric, config.training.mode, "config.training.mode", metrics)
     schedule.observe(PlateauState.start(), dict.fromkeys(names, 0.0))
     if isinstance(config.schedule, Plateau):
-        check_mode(config.schedule.metric, config.schedule.mode, "config.schedule.mode")
+        check_mode(config.schedule.metric, config.schedule.mode, "config.schedule.mode", metrics)

@@ -2,47 +2,49 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
+from attention_jax.data.task import Metric, by_name
 from attention_jax.errors import ConfigError
 from attention_jax.runs.config import ExperimentConfig, TrainingConfig
 
-_BETTER_BY = {
-    "max": ("accuracy", "bleu", "chrf"),
-    "min": ("loss", "nll", "perplexity", "per", "per_no_stress", "wer", "wer_no_stress"),
-}
+# Of known targets; those of outputs are the task's.
+_BETTER = {"accuracy": "max", "loss": "min", "nll": "min", "perplexity": "min"}
 
 
-_DECODED = ("bleu", "chrf", "per", "per_no_stress", "wer", "wer_no_stress")
+def watched_fields(name: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
+    """Lists the parts of a config that decide what a metric measures, beside the model's.
 
-
-def watched_fields(metric: str) -> tuple[str, ...]:
-    """Lists the parts of a config that decide what a metric measures, beside the model's."""
-    if metric not in _DECODED:
+    Args:
+      name: Of the metric.
+      metrics: Those by which the task judges outputs.
+    """
+    metric = by_name(metrics).get(name)
+    if metric is None:
         return ()
-    scored_by = ("data.bleu_tokenizer",) if metric == "bleu" else ()
-    return ("search", "evaluation.num_validation_examples", *scored_by)
+    return ("search", "evaluation.num_validation_examples", *metric.decided_by)
 
 
-def check_mode(metric: str, mode: str, where: str) -> None:
+def check_mode(name: str, mode: str, where: str, metrics: Sequence[Metric]) -> None:
     """Refuses to look for the worst value of a metric whose good ones are known.
 
     Args:
-      metric: Its name.
+      name: Of the metric.
       mode: Whether a good one is said to be low (`min`) or high (`max`).
       where: Path of the mode in the config.
+      metrics: Those by which the task judges outputs.
 
     Raises:
       ConfigError: If it is the other way round.
     """
-    for better, metrics in _BETTER_BY.items():
-        if metric in metrics and mode != better:
-            level = {"max": "higher", "min": "lower"}[better]
-            raise ConfigError(
-                f"{where}: expected {better!r} for {metric!r}, which is better the {level} it is, "
-                f"found {mode!r}"
-            )
+    better = {**_BETTER, **{metric.name: metric.better for metric in metrics}}.get(name, mode)
+    if mode != better:
+        level = {"max": "higher", "min": "lower"}[better]
+        raise ConfigError(
+            f"{where}: expected {better!r} for {name!r}, which is better the {level} it is, "
+            f"found {mode!r}"
+        )
 
 
 def settled_step(config: ExperimentConfig) -> int:

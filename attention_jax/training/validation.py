@@ -3,9 +3,8 @@
 import itertools
 from collections.abc import Sequence
 
-from attention_jax.data.tasks import Task, is_lowercase
+from attention_jax.data.loading import TaskData
 from attention_jax.decoding.output_text import OutputWriter
-from attention_jax.decoding.scoring import score_outputs
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.devices import Strategy
@@ -23,7 +22,7 @@ class Validation:
     def __init__(
         self,
         config: ExperimentConfig,
-        task: Task,
+        task: TaskData,
         model: Model,
         objective: Objective,
         strategy: Strategy,
@@ -41,12 +40,12 @@ class Validation:
         """
         split = task.split("validation")
         size = config.evaluation.num_validation_examples
-        if size and not getattr(model, "reads_source", True):
+        if size and config.task.continues:
             raise ConfigError(
                 "config.evaluation.num_validation_examples: expected 0 for a model that reads no "
                 f"source, found {size}"
             )
-        self._task = task
+        self._task = config.task
         self._data_config = config.data
         self._batches = batches_of_process(split, config, strategy)
         self._measure = TeacherForcing(model, objective, strategy, shardings)
@@ -54,7 +53,7 @@ class Validation:
         self._decode = Searcher(model, config.search, seed=config.seed)
         self._text_of = OutputWriter(
             config.search, task.source_vocabulary, task.target_vocabulary,
-            objective.alignment_shift, is_lowercase(config.data),
+            objective.alignment_shift, config.data.lowercase,
         )  # fmt: skip
 
     def __call__(self, params: Params) -> dict[str, float]:
@@ -87,5 +86,6 @@ class Validation:
         return names
 
     def _scores(self, outputs: Sequence[str]) -> dict[str, float]:
-        scores = score_outputs(self._task.kind, self._sample, outputs)
+        score = self._task.scores
+        scores = {} if score is None else score(self._sample, outputs, self._data_config)
         return {name: value for name, value in scores.items() if not isinstance(value, str)}

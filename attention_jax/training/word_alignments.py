@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from attention_jax.data.config import AlignmentConfig, TranslationConfig
-from attention_jax.data.corpora import load_corpus, training_lines
+from attention_jax.data.config import AlignmentConfig, DataConfig
 from attention_jax.data.lines import read_lines
-from attention_jax.data.tasks import Task
+from attention_jax.data.loading import TaskData
 from attention_jax.errors import DataError
 from attention_jax.evaluation.alignment import to_pharaoh
 from attention_jax.evaluation.pharaoh import may_count_from_one, parse_lines
@@ -19,8 +18,8 @@ WordLinks = list[tuple[int, int]]
 
 
 def word_links(
-    task: Task,
-    data_config: TranslationConfig,
+    task: TaskData,
+    data_config: DataConfig,
     words: tuple[Sentences, Sentences],
     directory: RunDirectory,
     report: Callable[[str], None],
@@ -73,11 +72,11 @@ def _aligned(
 
 
 def _from_file(
-    task: Task, data_config: TranslationConfig, report: Callable[[str], None]
+    task: TaskData, data_config: DataConfig, report: Callable[[str], None]
 ) -> list[WordLinks]:
     """Reads the lines of a file; those of pairs that are left out of training are checked too."""
     path, base = Path(data_config.alignment.file), data_config.alignment.base
-    lines, text = read_lines(path), training_lines(data_config)
+    lines, text = read_lines(path), data_config.training_lines()
     numbers = task.split("train").numbers
     if text is None:
         total, what = task.num_training_pairs, "training pair of the data set"
@@ -96,10 +95,10 @@ def _from_file(
     return [sorted(links[number].possible) for number in numbers]
 
 
-def _all_pairs(data_config: TranslationConfig) -> list[tuple[str, str]]:
+def _all_pairs(data_config: DataConfig) -> list[tuple[str, str]]:
     """Returns the training pairs of a data set, of which the config may leave some out."""
     return [
         (source, target)
-        for source, targets in load_corpus(data_config)["train"]
+        for source, targets in data_config.load()["train"]
         for target in targets
     ]

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from attention_jax.analysis.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.commands import cli
 from attention_jax.data.config import DataConfig
+from attention_jax.data.examples import Split
 from attention_jax.data.storage import data_root
-from attention_jax.data.tasks import Split
 from attention_jax.data.text.words import word_pieces
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.errors import RunDirectoryError
@@ -114,7 +114,7 @@ def measure(
       outputs: What the run has written for them.
       gold: Links that its attention is compared with.
     """
-    counts = text_counts(outputs, split)
+    counts = text_counts(outputs, split, run.config.data.bleu_tokenizer)
     if "alignment" in run.model.provides:
         counts |= coverage_counts(run, split, outputs)
         if gold is not None:
@@ -122,9 +122,9 @@ def measure(
     return counts
 
 
-def text_counts(outputs: Sequence[str], split: Split) -> dict[str, Counts]:
-    """Counts what the words of outputs tell."""
-    tokenize, references = split.bleu_tokenizer, split.references
+def text_counts(outputs: Sequence[str], split: Split, tokenize: str) -> dict[str, Counts]:
+    """Counts what the words of outputs tell; `tokenize` is how BLEU splits them, by its name."""
+    references = split.references
     words = tokenized(outputs, tokenize)
     wanted = [tokenized(variants, tokenize) for variants in references]
     excess, missing = zip(*map(count_excess_and_missing, words, wanted), strict=True)

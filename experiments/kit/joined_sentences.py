@@ -7,7 +7,7 @@ from absl import flags
 
 from attention_jax.analysis.evaluate import Evaluation
 from attention_jax.commands import cli
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.training.loop import count_parameters
 from experiments.kit import sentence_bleu

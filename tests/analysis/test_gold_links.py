@@ -7,8 +7,10 @@ import pytest
 
 from attention_jax.analysis.gold_links import GoldFiles, GoldLinks, compare_with_gold
 from attention_jax.analysis.other_runs import OtherRun
+from attention_jax.data.examples import Split
 from attention_jax.data.lines import read_lines
-from attention_jax.data.tasks import TRANSLATION, Split, Task
+from attention_jax.data.loading import TaskData
+from attention_jax.data.task import find_task
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.decoding import word_units
 from attention_jax.decoding.alignments import pharaoh_line
@@ -299,4 +301,4 @@ def test_gold_links_of_real_text_fit_its_words(data_root):
 
 def _task_of(run, split):
     vocabularies = run.source_vocabulary, run.target_vocabulary
-    return Task(TRANSLATION, *vocabularies, {split.name: split}, len(split))
+    return TaskData(find_task(run.config.data), *vocabularies, {split.name: split}, len(split))

@@ -23,7 +23,7 @@ from attention_jax.analysis.heads import (
 )
 from attention_jax.analysis.self_attention import self_attention
 from attention_jax.analysis.self_attention_views import write_self_attention_viewers
-from attention_jax.data.tasks import build_task
+from attention_jax.data.loading import build_task
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.errors import UserError
 from attention_jax.evaluation.pharaoh import marked_links

@@ -14,8 +14,8 @@ from attention_jax.analysis.gold_links import GoldFiles
 from attention_jax.analysis.reverse import reverse_run, reverse_split, reverse_task
 from attention_jax.commands import cli
 from attention_jax.configuration import plain
-from attention_jax.data.config import CmudictConfig
-from attention_jax.data.tasks import build_task
+from attention_jax.data.builders.cmudict import Config as CmudictConfig
+from attention_jax.data.loading import build_task
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.translate import Translator
 from attention_jax.errors import RunDirectoryError, UserError

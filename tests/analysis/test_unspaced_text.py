@@ -9,16 +9,16 @@ from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
 from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
 from attention_jax.analysis.views import ForcedView
 from attention_jax.data.config import AlignmentConfig
+from attention_jax.data.tasks import translate
 from attention_jax.data.text.spans import overlaps
 from attention_jax.decoding import word_units
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.forced_decoding import ForcedAttention
-from attention_jax.decoding.scoring import score_attention_of_outputs
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.evaluation.alignment import to_pharaoh
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.objectives import build_objective
-from attention_jax.training.token_alignments import training_links
+from attention_jax.training.needed_fields import training_links
 from experiments.kit.attention_record import gold_counts
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.untrained import untrained_run
@@ -173,7 +173,7 @@ def test_the_viewer_shows_characters(world):
 
 def test_attention_covers_source_words_by_the_characters_that_are_written(world):
     shown = written("any", *world[0])
-    scores = score_attention_of_outputs("translation", shown.split, shown.found)
+    scores = translate.attention_scores(shown.split, shown.found, shown.run.config.data)
     expected = []
     for index, text in enumerate(shown.split.sources):
         pieces = shown.split.source_vocabulary.surfaces(text)

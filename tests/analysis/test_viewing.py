@@ -14,7 +14,8 @@ from attention_jax.analysis.heads import HeadReport
 from attention_jax.analysis.other_runs import OtherRun
 from attention_jax.analysis.viewing import DecodedRun, distinct_names, write_run_viewer
 from attention_jax.analysis.views import output_words
-from attention_jax.data.tasks import Split, build_task
+from attention_jax.data.examples import Split
+from attention_jax.data.loading import build_task
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.decoding.word_units import forced_words, split_words

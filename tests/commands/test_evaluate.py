@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from attention_jax.data.config import ParallelConfig, SubwordsConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import SubwordsConfig
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.experiment import run_experiment
 from attention_jax.runs.load import load_run

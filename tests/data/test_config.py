@@ -1,15 +1,12 @@
 import pytest
 
 from attention_jax.configuration import plain, typed
-from attention_jax.data.config import (
-    CmudictConfig,
-    Multi30kConfig,
-    ParallelConfig,
-    SmokeConfig,
-    SubwordsConfig,
-    TatoebaConfig,
-    data_config_class,
-)
+from attention_jax.data.builders.cmudict import Config as CmudictConfig
+from attention_jax.data.builders.multi30k import Config as Multi30kConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.builders.tatoeba import Config as TatoebaConfig
+from attention_jax.data.config import SubwordsConfig, data_config_class
 from attention_jax.errors import ConfigError
 
 

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from attention_jax.data.config import SmokeConfig
+from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.examples import Inputs
+from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_eval_batches, make_train_iterator
-from attention_jax.data.tasks import build_task, sources_only
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
@@ -208,8 +209,9 @@ def test_eval_batches_hold_every_example_once(task, process_count):
 
 
 def test_eval_batches_take_sources_without_targets(task):
-    split = sources_only(["12", "", "987654321"], task.source_vocabulary, task.target_vocabulary)
-    [batch] = make_eval_batches(split, CONFIG)
+    inputs = Inputs(["12", "", "987654321"], task.source_vocabulary)
+    [batch] = make_eval_batches(inputs, CONFIG)
+    assert set(batch) == {"source", "source_mask", "index"}
     lengths = batch["source_mask"].sum(axis=1)
     order = np.argsort(batch["index"])[-3:]
     np.testing.assert_array_equal(lengths[order], [3, 1, 10])

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.data.config import SmokeConfig
+from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_eval_batches
-from attention_jax.data.tasks import build_task
 from attention_jax.data.text.vocabulary import SUBWORDS, SymbolVocabulary
 from attention_jax.decoding.alignments import pharaoh_line
-from attention_jax.decoding.scoring import (
-    score_by_length,
-    score_outputs,
-    score_over_under,
-    sentence_statistics,
-)
 from attention_jax.decoding.searcher import Hypothesis, Searcher, in_parts
 from attention_jax.errors import ConfigError
 from attention_jax.layers.mechanism import find_config
@@ -168,46 +162,6 @@ def test_pharaoh_line_links_characters_where_no_spaces_are_written():
 def test_pharaoh_line_of_nothing_is_empty():
     hypothesis = Hypothesis(np.array([2]), -1.0, -1.0, np.ones((1, 3)) / 3)
     assert pharaoh_line(hypothesis, np.array([4, 5, 2]), "", None, None) == ""
-
-
-def test_score_outputs_of_the_references_is_perfect(setting):
-    split = setting[0].split("test")
-    scores = score_outputs("translation", split, split.targets)
-    assert scores["bleu"] == pytest.approx(100.0) and scores["length_ratio"] == 1.0
-    assert "bleu_signature" in scores
-    buckets = score_by_length("translation", split, split.targets)
-    counts = [value for name, value in buckets.items() if name.endswith("_sentences")]
-    assert sum(counts) == len(split)
-
-
-def test_scores_of_a_split_count_words_as_its_tokenizer_does(setting):
-    texts = {"sources": ["a dog", "a cat"], "targets": ["一只狗在跑步", "一只猫在睡觉"]}
-    split = dataclasses.replace(
-        setting[0].split("test").select([0, 1]), **texts,
-        references=[[target] for target in texts["targets"]],
-    )  # fmt: skip
-    outputs = ["一只狗在走路", "一只猫在睡觉"]
-    chinese = dataclasses.replace(split, bleu_tokenizer="zh")
-    assert "tok:13a" in score_outputs("translation", split, outputs)["bleu_signature"]
-    scores = score_outputs("translation", chinese, outputs)
-    assert "tok:zh" in scores["bleu_signature"] and 50 < scores["bleu"] < 100
-    rows, score = sentence_statistics("translation", chinese, outputs)["bleu"]
-    assert score(rows.sum(axis=0)) == pytest.approx(scores["bleu"])
-    (bucket,) = [name for name in score_by_length("translation", chinese, outputs)
-                 if not name.endswith("_sentences")]  # fmt: skip
-    assert score_by_length("translation", chinese, outputs)[bucket] == pytest.approx(scores["bleu"])
-    assert score_over_under("translation", chinese, outputs)["missing_words"] < 50
-    assert score_over_under("translation", split, outputs)["missing_words"] == 50
-
-
-def test_score_outputs_of_pronunciations_accepts_any_variant(setting):
-    split = dataclasses.replace(
-        setting[0].split("test").select([0, 1]),
-        references=[["AH0 B", "EY1 B"], ["K AE1 T"]],
-    )
-    scores = score_outputs("pronunciation", split, ["EY1 B", "K AE2 T"])
-    assert (scores["wer"], scores["wer_no_stress"], scores["per"]) == (50.0, 0.0, 20.0)
-    assert score_by_length("pronunciation", split, ["EY1 B", "K AE2 T"]) == {}
 
 
 @pytest.mark.parametrize(

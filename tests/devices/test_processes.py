@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from attention_jax.commands.local_job import free_port
-from attention_jax.data.config import SmokeConfig
+from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_train_iterator
-from attention_jax.data.tasks import build_task
 from attention_jax.devices import processes
 from attention_jax.errors import DataError, UserError
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from attention_jax.data.tasks import Texts
+from attention_jax.data.examples import Texts
 from attention_jax.errors import UserError
 from experiments.compare_runs import (
     Measured,

@@ -1,7 +1,7 @@
 import pytest
 
 from attention_jax.analysis.dropped_words import MAX_WORDS, dropped_word_counts
-from attention_jax.data.tasks import Texts
+from attention_jax.data.examples import Texts
 from experiments import coverage_vs_supervised
 from experiments.kit import archive, disagreement
 from experiments.kit import dropped_word_counts as untranslated_counts

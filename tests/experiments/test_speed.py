@@ -336,7 +336,7 @@ def test_drawn_parameters_leave_nothing_zero():
 def test_watch_finds_no_compilation_after_the_warm_up(tmp_path):
     program = (
         "import json, pathlib, sys\n"
-        "from attention_jax.data.config import SmokeConfig\n"
+        "from attention_jax.data.builders.smoke import Config as SmokeConfig\n"
         "from experiments.benchmarks.speed.stability import watch\n"
         "config = SmokeConfig(num_buckets=2, batch_size=8)\n"
         "print(json.dumps(watch(config, 8, pathlib.Path(sys.argv[1]), hidden=4)))"

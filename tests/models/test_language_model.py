@@ -32,7 +32,7 @@ def started(attention="rotated", **changes):
 def batch():
     target = jnp.asarray(np.random.default_rng(0).integers(4, V, (B, T)), jnp.int32)
     mask = jnp.arange(T) < jnp.array([5, 3])[:, None]
-    rows = {"source": jnp.full((B, 1), 2, jnp.int32), "source_mask": jnp.ones((B, 1), bool)}  # EOS
+    rows = {"prompt": jnp.full((B, 1), 2, jnp.int32), "prompt_mask": jnp.ones((B, 1), bool)}  # EOS
     return {**rows, "target": target, "target_mask": mask}
 
 
@@ -58,10 +58,10 @@ def test_a_text_is_certain_as_long_as_it_begins():
     """Rows begin with two tokens, one and none; K hypotheses of a row begin alike."""
     model, params = started()
     length = jnp.array([2, 1, 0])
-    source = jnp.asarray([[5, 6, 2], [7, 2, 0], [2, 0, 0]], jnp.int32)
-    given = {"source": source, "source_mask": jnp.arange(3) <= length[:, None]}
+    prompt = jnp.asarray([[5, 6, 2], [7, 2, 0], [2, 0, 0]], jnp.int32)
+    given = {"prompt": prompt, "prompt_mask": jnp.arange(3) <= length[:, None]}
     begins, state = model.start(params, given, T)
-    nothing = {"source": jnp.full((3, 1), 2), "source_mask": jnp.ones((3, 1), bool)}
+    nothing = {"prompt": jnp.full((3, 1), 2), "prompt_mask": jnp.ones((3, 1), bool)}
     empty, free = model.start(params, nothing, T)
     state, free = repeat_state(state, 3, 2), repeat_state(free, 3, 2)
     tokens = jnp.full((3, 2), 1, jnp.int32)
@@ -72,21 +72,21 @@ def test_a_text_is_certain_as_long_as_it_begins():
         for row in range(3):
             if t < length[row]:
                 probabilities = jax.nn.softmax(logits[row])
-                np.testing.assert_array_equal(probabilities[:, source[row, t]], [1, 1])
+                np.testing.assert_array_equal(probabilities[:, prompt[row, t]], [1, 1])
             else:
                 np.testing.assert_array_equal(logits[row], expected[row])
         tokens = logits.argmax(-1)
 
 
-def test_neither_sources_nor_later_tokens_are_read():
+def test_neither_prompts_nor_later_tokens_are_read():
     model, params = started()
     given = batch()
     expected = model.apply(params, given).predictions.logits
-    later = {**given, "target": given["target"].at[:, 3:].set(4), "source": given["source"] + 2}
+    later = {**given, "target": given["target"].at[:, 3:].set(4), "prompt": given["prompt"] + 2}
     np.testing.assert_array_equal(
         model.apply(params, later).predictions.logits[:, :4], expected[:, :4]
     )
-    assert "alignment" not in model.provides and not model.reads_source
+    assert "alignment" not in model.provides and model.begins_from == "prompt"
 
 
 def test_tied_embeddings_have_one_table():

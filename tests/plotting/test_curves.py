@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from attention_jax.data.tasks import pronounce
 from attention_jax.errors import DataError, RunDirectoryError
 from attention_jax.plotting.curves import curves_by_metric, learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
@@ -71,7 +72,7 @@ def test_curves_by_metric_takes_the_later_record_of_a_step():
 
 
 def test_learning_curves_draw_a_panel_for_each_kind_of_metric(tmp_path):
-    figure = learning_curves(records(), "run")
+    figure = learning_curves(records(), "run", pronounce.TASK.metrics)
     labels = [axes.get_ylabel() for axes in figure.axes]
     assert labels == ["loss", "error rate (%)", "learning rate"]
     losses, rates, schedule = figure.axes

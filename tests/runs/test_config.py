@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 
 import configs
 from attention_jax.configuration import plain
+from attention_jax.data.tasks import translate
 from attention_jax.errors import ConfigError
 from attention_jax.runs.config import (
     changed_fields,
@@ -172,7 +173,7 @@ def test_may_change_allows_what_no_update_depends_on(path, allowed):
     ],
 )
 def test_what_a_decoded_metric_measures_may_not_change(metric, path, allowed):
-    assert may_change(path, watched_fields(metric)) == allowed
+    assert may_change(path, watched_fields(metric, translate.TASK.metrics)) == allowed
 
 
 def test_a_plateau_needs_validations():

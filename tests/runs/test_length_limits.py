@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from attention_jax.data.config import ParallelConfig, SubwordsConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import SubwordsConfig
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.length_limits import (
     FORWARD,

@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from attention_jax.data.config import AlignmentConfig, ParallelConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import AlignmentConfig
 from attention_jax.errors import DataError, RunDirectoryError
 from attention_jax.experiment import adopt_config, run_experiment
 from attention_jax.objectives.supervised_alignment import Term

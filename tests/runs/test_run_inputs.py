@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from attention_jax.data.config import AlignmentConfig, ParallelConfig, SubwordsConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import AlignmentConfig, SubwordsConfig
 from attention_jax.errors import DataError
 from attention_jax.experiment import run_experiment
 from attention_jax.objectives.supervised_alignment import Term

@@ -26,6 +26,7 @@ class LinearModel:
     dropout: float = 0.0
     dtype: Any = jnp.float32
     provides = {}
+    begins_from = "source"
 
     def init(self, rng):
         shapes = {"output": (DEPTH, VOCABULARY), "source": (VOCABULARY, DEPTH)}

@@ -15,15 +15,17 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from attention_jax.data.config import AlignmentConfig, ParallelConfig, SmokeConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.config import AlignmentConfig
+from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_train_iterator
-from attention_jax.data.tasks import build_task
 from attention_jax.devices import processes
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.objectives import build_objective
 from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.training.needed_fields import training_links
 from attention_jax.training.preemption import Preempted, Preemption
-from attention_jax.training.token_alignments import training_links
 
 TEXTS = [("a small house .", "ein kleines haus ."), ("the house", "das haus"),
          ("a book .", "ein buch ."), ("the small book", "das kleine buch")]  # fmt: skip

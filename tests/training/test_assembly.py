@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from attention_jax.data.config import ParallelConfig, SubwordsConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import SubwordsConfig
 from attention_jax.errors import ConfigError
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from attention_jax.data.tasks import pronounce, translate
 from attention_jax.errors import ConfigError
 from attention_jax.objectives.coverage_loss import Term as CoverageLoss
 from attention_jax.objectives.schedule import WeightSchedule
@@ -65,9 +66,12 @@ def test_an_end_that_is_no_number_is_not_best():
     assert not Watch().ended(math.nan, TrainingConfig(num_steps=1)).is_best(3)
 
 
+METRICS = (*translate.TASK.metrics, *pronounce.TASK.metrics)
+
+
 @pytest.mark.parametrize(("metric", "mode"), [("bleu", "max"), ("nll", "min"), ("any", "max")])
 def test_metrics_are_looked_for_where_they_are_good(metric, mode):
-    check_mode(metric, mode, "config.training.mode")
+    check_mode(metric, mode, "config.training.mode", METRICS)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +80,7 @@ def test_metrics_are_looked_for_where_they_are_good(metric, mode):
 )
 def test_the_worst_value_is_not_looked_for(metric, found, expected):
     with pytest.raises(ConfigError, match=f"training.mode: expected {expected} .*'{found}'"):
-        check_mode(metric, found, "config.training.mode")
+        check_mode(metric, found, "config.training.mode", METRICS)
 
 
 def test_steps_count_when_everything_is_switched_on_and_released():

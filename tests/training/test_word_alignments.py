@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 
 from attention_jax.data.alignment import aligners
-from attention_jax.data.config import AlignmentConfig, ParallelConfig
-from attention_jax.data.tasks import build_task
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import AlignmentConfig
+from attention_jax.data.loading import build_task
 from attention_jax.errors import DataError, UserError
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.spaced_words import spaced_words
-from attention_jax.training import word_alignments as word_links_module
 from attention_jax.training.word_alignments import word_links
 
 # Line n says the number n, with n % 3 + 1 words; two lines have an empty side.
@@ -128,7 +128,7 @@ def test_links_of_pairs_that_are_held_out_are_checked_too(config, find, write, t
 def test_links_are_checked_for_every_pair_of_a_data_set(config, find, write, monkeypatch):
     """Where a data set is no text of the user's, and the config takes a sample of its pairs."""
     sources = [*find(config, run="whole")]
-    monkeypatch.setattr(word_links_module, "training_lines", lambda config: None)
+    monkeypatch.setattr(ParallelConfig, "training_lines", lambda config: None)
     lines = [f"{len(source.split()) - 1}-0" for source in sources]
     write("links", lines)
     sample = dataclasses.replace(config, max_train_examples=9)

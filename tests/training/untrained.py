@@ -7,8 +7,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from attention_jax.data.config import ParallelConfig, SubwordsConfig
-from attention_jax.data.tasks import Task, build_task
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import SubwordsConfig
+from attention_jax.data.loading import TaskData, build_task
 from attention_jax.devices import build_strategy
 from attention_jax.devices.placement import placed_shapes
 from attention_jax.models import build_model
@@ -39,7 +40,7 @@ def write_text(folder: Path, number: int = 24, seed: int = 0) -> tuple[str, str]
 
 def untrained_run(
     folder: Path, source: str, target: str, *, kind: str = "words", num_heads: int = 1
-) -> tuple[TrainedRun, Task]:
+) -> tuple[TrainedRun, TaskData]:
     """Returns a run, which evaluates all of the text that it would train on, and its task."""
     files = {
         f"{split}_{side}": path
@@ -56,7 +57,7 @@ def untrained_run(
     return untrained(config, folder)
 
 
-def untrained(config: ExperimentConfig, folder: Path) -> tuple[TrainedRun, Task]:
+def untrained(config: ExperimentConfig, folder: Path) -> tuple[TrainedRun, TaskData]:
     """Returns a run of a config in a new folder, with parameters at random, and its task."""
     directory = RunDirectory(folder)
     folder.mkdir()

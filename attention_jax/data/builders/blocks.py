@@ -8,8 +8,6 @@ single dictionary words would take far longer than everything else.
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import tensorflow_datasets as tfds
-
 BLOCK_EXAMPLES = 256
 _BETWEEN_REFERENCES = "\n"
 
@@ -21,8 +19,11 @@ class Example(NamedTuple):
     references: tuple[str, ...]
 
 
-def block_features() -> tfds.features.FeaturesDict:
+def block_features() -> Any:
     """Returns the features of a record: parallel lists of sources and of their references."""
+    # Not above: the names of data sets are found without TFDS, which takes a second to import.
+    import tensorflow_datasets as tfds
+
     return tfds.features.FeaturesDict(
         {
             "sources": tfds.features.Sequence(tfds.features.Text()),

@@ -20,7 +20,7 @@ from attention_jax.training.reporting.profiling import Profile, ProfileSteps
 from attention_jax.training.reporting.start_report import opening_lines
 from attention_jax.training.reporting.time_use import EVALUATION, TimeUse, format_shares
 
-_SHOWN = ("perplexity", "accuracy", "wer", "per", "bleu", "chrf")
+_PRINTED = ("perplexity", "accuracy")  # then those of the task
 
 
 class RunLog:
@@ -99,8 +99,8 @@ class RunLog:
     def validation(self, step: int, values: Mapping[str, float], *, best: bool) -> None:
         """Reports a validation."""
         self._write(step, "validation", values)
-        shown = [name for name in dict.fromkeys((self._config.metric, *_SHOWN)) if name in values]
-        words = "  ".join(f"{name} {values[name]:.4g}" for name in shown)
+        names = dict.fromkeys((self._config.metric, *_PRINTED, *self._parts.task.task.printed))
+        words = "  ".join(f"{name} {values[name]:.4g}" for name in names if name in values)
         self.say(f"step {step}/{self._parts.total_steps}  validation  {words}{'  (best)' * best}")
 
     def timed(self, part: str, function: Callable, *arguments: Any, **keywords: Any) -> Any:

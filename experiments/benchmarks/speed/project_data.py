@@ -7,8 +7,9 @@ import numpy as np
 
 from attention_jax.data.batch_plan import FILLER, PlannedBatch, plan_epoch
 from attention_jax.data.buckets import fit_buckets, fixed_rows
-from attention_jax.data.config import Multi30kConfig, SubwordsConfig
-from attention_jax.data.tasks import build_task
+from attention_jax.data.builders.multi30k import Config as Multi30kConfig
+from attention_jax.data.config import SubwordsConfig
+from attention_jax.data.loading import build_task
 from experiments.benchmarks.speed.project_model import batch_of
 from experiments.benchmarks.speed.workloads import PAD, Sentences, sample_evenly
 

@@ -32,7 +32,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> int:
     """Measures, writes, judges."""
-    from attention_jax.data.config import CmudictConfig
+    from attention_jax.data.builders.cmudict import Config as CmudictConfig
 
     config = CmudictConfig(batch_size=32)
     result = watch(config, flags.FLAGS.steps, Path(flags.FLAGS.workdir) / "stability", hidden=64)
@@ -62,8 +62,8 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
     """
     import jax
 
+    from attention_jax.data.loading import build_task
     from attention_jax.data.pipeline import make_train_iterator
-    from attention_jax.data.tasks import build_task
     from attention_jax.runs.provenance import command_line, commit, usable_cpus
     from experiments.benchmarks.speed.benchmark import command_without_paths
     from experiments.benchmarks.speed.project_model import Trainer

@@ -6,10 +6,10 @@ import re
 import pytest
 import tensorflow_datasets as tfds
 
-from attention_jax.data.config import _CONFIGS
+from attention_jax.data.config import DATA_SETS
 
 
-@pytest.fixture(params=sorted(_CONFIGS))
+@pytest.fixture(params=DATA_SETS.names())
 def module(request):
     name = request.param
     return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")

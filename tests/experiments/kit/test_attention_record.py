@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
-from attention_jax.data.tasks import build_task
+from attention_jax.data.loading import build_task
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.over_under import over_under_scores
 from attention_jax.evaluation.pharaoh import marked_links
@@ -40,7 +40,7 @@ def test_text_counts_give_the_scores_of_the_corpus(split):
     references = [["a b c d"], ["the dog runs", "a dog"], ["one word"]]
     found = scores(
         attention_record.text_counts(
-            outputs, dataclasses.replace(split, references=references, bleu_tokenizer="char")
+            outputs, dataclasses.replace(split, references=references), "char"
         )
     )
     expected = over_under_scores(outputs, references, tokenize="char")

@@ -1,6 +1,6 @@
 import pytest
 
-from attention_jax.data.tasks import Split
+from attention_jax.data.examples import Split
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from experiments.kit.joined_sentences import joined
 

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from attention_jax.data.config import ParallelConfig, SubwordsConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import SubwordsConfig
 from attention_jax.devices.memory_per_device import held_line
 from attention_jax.objectives import build_objective
 from attention_jax.runs.run_directory import RunDirectory

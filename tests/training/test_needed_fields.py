@@ -6,13 +6,15 @@ import tempfile
 import numpy as np
 import pytest
 
-from attention_jax.data.config import AlignmentConfig, ParallelConfig
-from attention_jax.data.pipeline import make_train_iterator
-from attention_jax.data.tasks import build_task
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import AlignmentConfig
+from attention_jax.data.fields.links import inherited
+from attention_jax.data.loading import build_task
+from attention_jax.data.pipeline import make_eval_batches, make_train_iterator
 from attention_jax.errors import DataError
 from attention_jax.objectives import build_objective
 from attention_jax.runs.run_directory import RunDirectory
-from attention_jax.training.token_alignments import inherited, training_links
+from attention_jax.training.needed_fields import training_links, with_needed_fields
 
 SOURCES = ["a small house .", "the house", "a book .", "the small book"]
 TARGETS = ["ein kleines haus .", "das haus", "ein buch .", "das kleine buch"]
@@ -75,13 +77,16 @@ def test_the_right_one_of_two_neighbours_is_inherited_from():
 
 def test_batches_hold_the_links_of_their_rows(config, tmp_path):
     task, links = links_of(config, tmp_path)
-    batch = next(make_train_iterator(task, config, seed=0, links=links))
+    taught = with_needed_fields(task, config, GUIDED, RunDirectory(tmp_path / "run"))
+    batch = next(make_train_iterator(taught, config, seed=0))
     assert batch["links"].dtype == bool
     assert batch["links"].shape == (*batch["target"].shape, batch["source"].shape[1])
     for row, index in enumerate(batch["index"]):
         found = np.argwhere(batch["links"][row])
         np.testing.assert_array_equal(found, links[index] if index >= 0 else found[:0])
     assert "links" not in next(make_train_iterator(task, config, seed=0))
+    assert "links" not in next(iter(make_eval_batches(taught.split("validation"), config)))
+    assert taught.fingerprints == task.fingerprints
 
 
 def test_links_follow_pairs_that_are_left_out(config, tmp_path):
@@ -143,7 +148,9 @@ def test_a_file_that_does_not_fit_is_rejected(config, tmp_path, lines, message):
 
 def test_an_objective_without_need_of_links_looks_for_none(config, tmp_path):
     (tmp_path / "links").unlink()
-    assert links_of(config, tmp_path, build_objective({"nll": {}}))[1] is None
+    task = build_task(config, tmp_path / "vocab")
+    directory = RunDirectory(tmp_path / "run")
+    assert with_needed_fields(task, config, build_objective({"nll": {}}), directory) is task
 
 
 @pytest.mark.parametrize(

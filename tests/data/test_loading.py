@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 
 from attention_jax.data.buckets import padded_fraction
-from attention_jax.data.config import (
-    CmudictConfig,
-    Multi30kConfig,
-    ParallelConfig,
-    SmokeConfig,
-    SubwordsConfig,
-)
+from attention_jax.data.builders.multi30k import Config as Multi30kConfig
+from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.config import SubwordsConfig
+from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_train_iterator
-from attention_jax.data.tasks import build_task, prepare_text, sources_only
 from attention_jax.errors import DataError
 from attention_jax.runs.hashes import hash_files
 from attention_jax.types import SpecialIds
@@ -36,44 +32,9 @@ def parallel(tmp_path):
     return ParallelConfig(train_table=str(path), subwords=SubwordsConfig(kind="words"))
 
 
-@pytest.fixture(scope="module")
-def pronunciation(tmp_path_factory):
-    return build_task(CmudictConfig(), tmp_path_factory.mktemp("vocab"))
-
-
-def test_pronunciation_trains_on_every_variant(pronunciation):
-    train = pronunciation.split("train")
-    rows = [index for index, word in enumerate(train.sources) if word == "tomato"]
-    assert len(rows) == 2
-    assert [train.targets[index] for index in rows] == train.references[rows[0]]
-    assert len(train) > len(set(train.sources))
-
-
-def test_pronunciation_evaluates_every_word_once(pronunciation):
-    for name in ("validation", "test"):
-        split = pronunciation.split(name)
-        assert len(split) == len(set(split.sources))
-        assert all(
-            target == accepted[0]
-            for target, accepted in zip(split.targets, split.references, strict=True)
-        )
-        assert max(map(len, split.references)) > 1
-
-
-def test_pronunciation_has_letters_and_phonemes(pronunciation):
-    assert pronunciation.kind == "pronunciation"
-    assert pronunciation.source_vocabulary.size == SpecialIds.COUNT + 29
-    assert pronunciation.target_vocabulary.size == SpecialIds.COUNT + 69
-    test = pronunciation.split("test")
-    assert pronunciation.target_vocabulary.decode(test.target_ids[5]) == test.targets[5]
-    assert pronunciation.source_vocabulary.decode(test.source_ids[5]) == test.sources[5]
-    assert test.source_ids[5].dtype == np.int32
-    assert test.source_ids[5][-1] == test.target_ids[5][-1] == SpecialIds.EOS
-
-
-def test_unknown_split_is_an_error(pronunciation):
+def test_unknown_split_is_an_error(parallel, tmp_path):
     with pytest.raises(DataError, match="split: expected one of train, validation, test"):
-        pronunciation.split("dev")
+        build_task(parallel, tmp_path / "vocab").split("dev")
 
 
 def test_vocabularies_are_kept_and_loaded(parallel, tmp_path):
@@ -150,9 +111,6 @@ def test_lowercase_lowers_sources_targets_and_references(parallel, tmp_path):
     split = build_task(config, tmp_path / "vocab").split("test")
     for texts in (split.sources, split.targets, *split.references):
         assert texts == [text.lower() for text in texts]
-    assert prepare_text(" The Dog\n", config) == "the dog"
-    assert prepare_text(" The Dog\n", parallel) == "The Dog"
-    assert prepare_text("Dog", CmudictConfig()) == "dog"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "words", "characters"])
@@ -217,33 +175,6 @@ def test_fingerprint_follows_the_texts(parallel, tmp_path):
         assert other.fingerprint != fingerprint
 
 
-def test_samples_of_a_split_are_nested_and_in_order(pronunciation):
-    split = pronunciation.split("test")
-    small, large = split.sample(50), split.sample(500)
-    assert set(small.sources) <= set(large.sources)
-    assert small.sources == sorted(small.sources)
-    assert len({word[0] for word in small.sources}) > 10
-    assert split.sample(10**6) is split
-    assert len(small.source_ids) == len(small.references) == 50
-
-
-def test_sources_only_has_no_outputs(pronunciation):
-    split = sources_only(
-        ["cat", ""], pronunciation.source_vocabulary, pronunciation.target_vocabulary
-    )
-    assert pronunciation.source_vocabulary.decode(split.source_ids[0]) == "cat"
-    assert [ids.tolist() for ids in split.target_ids] == [[SpecialIds.EOS]] * 2
-    assert split.source_ids[1].tolist() == [SpecialIds.EOS]
-
-
-def test_smoke_spells_digits(tmp_path):
-    task = build_task(SmokeConfig(), tmp_path)
-    assert task.kind == "translation"
-    assert task.source_vocabulary.size == task.target_vocabulary.size == SpecialIds.COUNT + 10
-    train = task.split("train")
-    assert len(train.sources[0]) == len(train.targets[0].split())
-
-
 def test_real_captions_keep_their_references(real_data, tmp_path):
     config = Multi30kConfig(source_language="de", target_language="en")
     task = build_task(config, tmp_path)
@@ -271,9 +202,9 @@ def test_real_captions_are_batched_with_little_padding(real_data, tmp_path):
 def test_no_tensorflow_is_imported(tmp_path):
     program = (
         "import sys\n"
-        "from attention_jax.data.config import SmokeConfig\n"
+        "from attention_jax.data.builders.smoke import Config as SmokeConfig\n"
         "from attention_jax.data.pipeline import make_train_iterator\n"
-        "from attention_jax.data.tasks import build_task\n"
+        "from attention_jax.data.loading import build_task\n"
         "assert 'tensorflow_datasets' not in sys.modules\n"
         f"task = build_task(SmokeConfig(), {str(tmp_path)!r})\n"
         "next(make_train_iterator(task, SmokeConfig(), 0))\n"

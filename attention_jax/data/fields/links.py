@@ -1,63 +1,52 @@
-"""Links between the tokens of the training text, from word alignments."""
+"""Word alignments as a field: which tokens of a training pair belong together, bool `B T S`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Int
 
-from attention_jax.data.config import DataConfig, TranslationConfig
-from attention_jax.data.tasks import Task
+from attention_jax.data.examples import Split
+from attention_jax.data.field import SOURCE_AXIS, TARGET_AXIS, Field
 from attention_jax.data.text.spans import overlaps
 from attention_jax.data.text.vocabulary import Vocabulary
-from attention_jax.data.text.words import words_of_text
 from attention_jax.errors import DataError
-from attention_jax.objectives import Objective
-from attention_jax.runs.run_directory import RunDirectory
-from attention_jax.spaced_words import spaced_words
-from attention_jax.training.word_alignments import WordLinks, word_links
 
 Links = Int[np.ndarray, "_ 2"]
+WordLinks = Sequence[tuple[int, int]]
 
 
-def training_links(
-    task: Task,
-    data_config: DataConfig,
-    objective: Objective,
-    directory: RunDirectory,
-    report: Callable[[str], None] = lambda line: None,
-) -> list[Links] | None:
-    """Returns the tokens that belong together in every training pair.
+def _mark(array: np.ndarray, row: int, links: Links) -> None:
+    array[row, links[:, 0], links[:, 1]] = True
 
-    A link between two words becomes links between all their tokens; the two ends of sentence are
-    linked.
+
+# Of the training text alone: who trains adds their values, a list of (target, source) tokens each.
+FIELD = Field(
+    name="links", axes=(TARGET_AXIS, SOURCE_AXIS), dtype=np.bool_, padding=False, write=_mark
+)
+
+
+def token_links(
+    split: Split,
+    words: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
+    aligned: Iterable[WordLinks],
+) -> list[Links]:
+    """Turns links between words into links between all their tokens.
+
+    The two ends of sentence are linked, too.
 
     Args:
-      task: What is trained on.
-      data_config: Its config, whose `alignment` says where word alignments come from; checked, as
-        part of the experiment's, to have some if they are needed.
-      objective: Whether its terms need links.
-      directory: The run, where word alignments are kept.
-      report: Called with lines that say how far an aligner is.
+      split: The pairs.
+      words: The words of the sources and of the targets.
+      aligned: For each pair, its (source, target) words.
 
     Returns:
-      For each pair its (target, source) token indices; None if the objective needs none.
+      For each pair its (target, source) token indices.
 
     Raises:
-      DataError: If a file of links does not fit the text.
+      DataError: If a vocabulary has changed its text.
     """
-    if "links" not in objective.fields:
-        return None
-    assert isinstance(data_config, TranslationConfig)  # of which the config makes sure
-    split = task.split("train")
-    words_of = spaced_words if data_config.alignment.method == "file" else words_of_text
-    sources, targets = (
-        [words_of(text) for text in side] for side in (split.sources, split.targets)
-    )
-    aligned = word_links(task, data_config, (sources, targets), directory, report)
-    tokens = (_tokens(split.source_vocabulary, split.sources, sources),
-              _tokens(split.target_vocabulary, split.targets, targets))  # fmt: skip
-    if objective.inherits_by_word:
-        aligned = [inherited(*pair) for pair in zip(aligned, map(len, targets), strict=True)]
+    tokens = (_tokens(split.source_vocabulary, split.sources, words[0]),
+              _tokens(split.target_vocabulary, split.targets, words[1]))  # fmt: skip
     return [_token_links(*pair) for pair in zip(aligned, *tokens, strict=True)]
 
 

@@ -1,0 +1,138 @@
+"""Loading data: a data set with its texts, its vocabularies and its splits as ids."""
+
+import dataclasses
+import functools
+import hashlib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attention_jax.data.config import DataConfig
+from attention_jax.data.examples import Split, Texts
+from attention_jax.data.field import Field
+from attention_jax.data.task import Task, find_task
+from attention_jax.data.text.vocabulary import Vocabulary
+from attention_jax.data.vocabularies import obtain_vocabularies
+from attention_jax.errors import DataError
+from attention_jax.spaced_words import spaced_words
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TaskData:
+    """The data that a task is learnt from.
+
+    Attributes:
+      task: What examples are, and how outputs are judged.
+      source_vocabulary: Of the source side.
+      target_vocabulary: Of the target side; the same object if the vocabulary is joint.
+      splits: The splits by name.
+      num_training_pairs: Size of the data set's training split, of which the config may leave
+        pairs out.
+    """
+
+    task: Task
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    splits: Mapping[str, Split]
+    num_training_pairs: int
+
+    def split(self, name: str) -> Split:
+        """Returns a split.
+
+        Raises:
+          DataError: If there is none of that name.
+        """
+        if name not in self.splits:
+            names = ", ".join(self.splits)
+            raise DataError(f"split: expected one of {names}, found {name!r}")
+        return self.splits[name]
+
+    def with_field(
+        self, split: str, field: Field, values: Sequence[Any] | None = None
+    ) -> "TaskData":
+        """Returns the same with one more field in a split; see `Split.with_field`."""
+        changed = self.split(split).with_field(field, values)
+        return dataclasses.replace(self, splits={**self.splits, split: changed})
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of every text of every split, in order."""
+        digest = hashlib.sha256(self.task.label.encode())
+        for name, split in self.splits.items():
+            digest.update(f"\0{name}\0".encode() + split.content())
+        return digest.hexdigest()
+
+    @functools.cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """A hash of every text of each split, in order."""
+        return {
+            name: hashlib.sha256(split.content()).hexdigest() for name, split in self.splits.items()
+        }
+
+
+def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
+    """Loads a data set, preparing it if need be, and its vocabularies.
+
+    Args:
+      data_config: Of the data set.
+      vocab_dir: Folder of the run's vocabularies. If it holds them they are loaded, else they are
+        those that the config names, or trained on the training split, and saved there.
+
+    Raises:
+      DataError: If data or vocabularies are missing or damaged.
+    """
+    task = find_task(data_config)
+    texts = {
+        name: _texts(examples, data_config, every_reference=name == "train")
+        for name, examples in data_config.load().items()
+    }
+    num_training_pairs = len(texts["train"])
+    if data_config.max_train_examples:
+        texts["train"] = texts["train"].sample(data_config.max_train_examples)
+    source, target = obtain_vocabularies(texts["train"], data_config, vocab_dir)
+    texts["train"] = _of_wanted_length(texts["train"], data_config)
+    splits = {
+        name: Split(
+            **vars(part), name=name, source_vocabulary=source, target_vocabulary=target,
+            fields=task.fields,
+        )
+        for name, part in texts.items()
+    }  # fmt: skip
+    return TaskData(task, source, target, splits, num_training_pairs)
+
+
+def _texts(
+    examples: Iterable[Sequence[Any]], data_config: DataConfig, *, every_reference: bool
+) -> Texts:
+    texts, extras = Texts([], [], [], []), {}
+    for source, references, *further in examples:
+        references = [_cased(reference, data_config) for reference in references]
+        for target in references if every_reference else references[:1]:
+            texts.sources.append(_cased(source, data_config))
+            texts.targets.append(target)
+            texts.references.append(references)
+            texts.numbers.append(len(texts.numbers))
+            for values in further:
+                for name, value in values.items():
+                    extras.setdefault(name, []).append(value)
+    return dataclasses.replace(texts, extras=extras)
+
+
+def _cased(text: str, data_config: DataConfig) -> str:
+    return text.lower() if data_config.lowercase else text
+
+
+def _of_wanted_length(train: Texts, data_config: DataConfig) -> Texts:
+    fewest = data_config.min_train_source_words
+    most = data_config.max_train_source_words or sys.maxsize
+    if not fewest and most == sys.maxsize:
+        return train
+    words = [len(spaced_words(source)) for source in train.sources]
+    wanted = [index for index, length in enumerate(words) if fewest <= length <= most]
+    if not wanted:
+        raise DataError(
+            f"data: expected training sources of {fewest} to {most} words, found none "
+            f"among {len(train)}"
+        )
+    return train.select(wanted)

@@ -1,0 +1,63 @@
+import dataclasses
+
+import pytest
+
+from attention_jax.data.builders.multi30k import Config as Multi30kConfig
+from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.loading import build_task
+from attention_jax.data.task import find_task
+from attention_jax.data.tasks import translate
+from attention_jax.types import SpecialIds
+
+CONFIG = SmokeConfig()
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    return build_task(CONFIG, tmp_path_factory.mktemp("vocab"))
+
+
+def test_smoke_spells_digits(task):
+    assert task.task is translate.TASK and task.task.label == "translation"
+    assert task.source_vocabulary.size == task.target_vocabulary.size == SpecialIds.COUNT + 10
+    train = task.split("train")
+    assert len(train.sources[0]) == len(train.targets[0].split())
+
+
+def test_texts_are_prepared_as_the_data_is():
+    cased, lower = Multi30kConfig(), Multi30kConfig(lowercase=True)
+    for data_config, text in ((cased, "The Dog"), (lower, "the dog")):
+        assert find_task(data_config).prepare(" The Dog\n", data_config) == text
+        assert find_task(data_config).prepare(" The Dog\n", data_config, is_source=False) == text
+
+
+def test_scores_of_the_references_are_perfect(task):
+    split = task.split("test")
+    scores = translate.scores(split, split.targets, CONFIG)
+    assert scores["bleu"] == pytest.approx(100.0) and scores["length_ratio"] == 1.0
+    assert "bleu_signature" in scores
+    details = translate.details(split, split.targets, CONFIG)
+    counts = [value for name, value in details.items() if name.endswith("_sentences")]
+    assert sum(counts) == len(split) and details["missing_words"] == 0
+    assert {*translate.TASK.printed} <= {*scores}
+    assert {metric.name for metric in translate.TASK.metrics} <= {*scores}
+
+
+def test_scores_of_a_split_count_words_as_its_tokenizer_does(task):
+    texts = {"sources": ["a dog", "a cat"], "targets": ["一只狗在跑步", "一只猫在睡觉"]}
+    split = dataclasses.replace(
+        task.split("test").select([0, 1]), **texts,
+        references=[[target] for target in texts["targets"]],
+    )  # fmt: skip
+    outputs = ["一只狗在走路", "一只猫在睡觉"]
+    usual, chinese = Multi30kConfig(), Multi30kConfig(bleu_tokenizer="zh")
+    assert "tok:13a" in translate.scores(split, outputs, usual)["bleu_signature"]
+    scores = translate.scores(split, outputs, chinese)
+    assert "tok:zh" in scores["bleu_signature"] and 50 < scores["bleu"] < 100
+    rows, score = translate.statistics(split, outputs, chinese)["bleu"]
+    assert score(rows.sum(axis=0)) == pytest.approx(scores["bleu"])
+    by_length = translate.scores_by_length(split, outputs, chinese)
+    (bucket,) = [name for name in by_length if not name.endswith("_sentences")]
+    assert by_length[bucket] == pytest.approx(scores["bleu"])
+    assert translate.details(split, outputs, chinese)["missing_words"] < 50
+    assert translate.details(split, outputs, usual)["missing_words"] == 50
