@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attention_jax.analysis.evaluate import Evaluation, format_results
 from attention_jax.devices import processes
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs import provenance
@@ -19,6 +18,7 @@ from attention_jax.runs.config import (
 )
 from attention_jax.runs.load import load_run, task_of
 from attention_jax.runs.named_files import check_moved, has_changed, named_files
+from attention_jax.runs.results import format_results
 from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.writers import require_packages
 from attention_jax.training.early_stopping import watched_fields
@@ -69,6 +69,9 @@ def run_experiment(
 
 def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:
     """Evaluates the splits: all processes decode their share, the first one writes and draws."""
+    # Not above: a training that may last for days needs nothing of it.
+    from attention_jax.analysis.evaluate import Evaluation
+
     if config.evaluation.splits:
         run = load_run(directory.path)
         evaluation = Evaluation(run, task_of(run))

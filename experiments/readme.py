@@ -5,13 +5,13 @@ from typing import Any
 
 from absl import flags
 
-from attention_jax.analysis.evaluate import format_results
 from attention_jax.analysis.pictures import draw_translations
 from attention_jax.commands import cli
 from attention_jax.data.tasks.pronounce import TASK
 from attention_jax.decoding.translate import Translator
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.provenance import short_commit
+from attention_jax.runs.results import format_results
 from attention_jax.runs.run_directory import RunDirectory
 from experiments.kit.records import keep_record, read_record
 from experiments.kit.sections import write_sections

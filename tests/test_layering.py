@@ -67,6 +67,20 @@ def test_repository_is_read(repository):
     assert "attention_jax.ops.attend" in modules
 
 
+def test_a_training_imports_nothing_of_what_is_done_with_a_trained_run(repository):
+    """But in functions, which are called when it is over."""
+    modules = dict(read_modules(repository))
+    seen, waiting = set(), ["attention_jax.commands.train", "attention_jax.experiment"]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen and name in modules:
+            seen.add(name)
+            waiting += _imports(name, modules[name][0], modules, walk=_at_import)
+    assert "attention_jax.training.loop" in seen
+    above = {"attention_jax.analysis", "attention_jax.plotting"}
+    assert not above & {_package(name) for name in seen}
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
@@ -192,9 +206,14 @@ def read_modules(root: Path) -> Iterator[tuple[str, tuple[ast.Module, str]]]:
             yield name, (ast.parse(source, str(path)), source)
 
 
-def _imports(name: str, tree: ast.Module, modules: dict) -> Iterator[str]:
+def _at_import(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yields the statements that run when a module is imported."""
+    yield from tree.body
+
+
+def _imports(name: str, tree: ast.Module, modules: dict, walk=ast.walk) -> Iterator[str]:
     packages = {".".join(other.split(".")[:-1]) for other in modules}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

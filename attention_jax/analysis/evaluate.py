@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attention_jax.configuration import plain
 from attention_jax.data.examples import Split
@@ -19,10 +19,6 @@ from attention_jax.runs import provenance
 from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.progress import Counter
-from attention_jax.runs.run_directory import RunDirectory, read_json
-
-# What is worth a look whatever the task, after its own metrics.
-_SHOWN = ("aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "perplexity", "accuracy")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,23 +178,3 @@ class Evaluation:
             **signatures,
         }
         directory.add_to_group("evaluations", **{name: how})
-
-
-def format_results(
-    directory: RunDirectory, shown: Sequence[str], splits: Collection[str] | None = None
-) -> str:
-    """Returns the results of a run as a few lines for the screen.
-
-    Args:
-      directory: The run's.
-      shown: Names of the task's own that are shown.
-      splits: Of which splits; all if None.
-    """
-    lines = []
-    for split, metrics in (read_json(directory.results) or {}).items():
-        if splits is not None and split.partition(".")[0] not in splits:
-            continue
-        found = [name for name in (*shown, *_SHOWN) if metrics.get(name) is not None]
-        values = [f"{name} {metrics[name]:.2f}" for name in found]
-        lines.append(f"{split:<11} {'  '.join(values)}")
-    return "\n".join([*lines, f"Everything is in {directory.path}"])

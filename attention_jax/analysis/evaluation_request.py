@@ -10,7 +10,7 @@ from attention_jax.analysis.comparison import (
     format_comparison,
     other_search,
 )
-from attention_jax.analysis.evaluate import Evaluation, Outputs, format_results
+from attention_jax.analysis.evaluate import Evaluation, Outputs
 from attention_jax.analysis.gold_links import GoldComparison, GoldFiles, compare_with_gold
 from attention_jax.analysis.heads import (
     HeadReport,
@@ -27,6 +27,7 @@ from attention_jax.errors import UserError
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.named_files import Moved
+from attention_jax.runs.results import format_results
 from attention_jax.types import BidirectionalModel
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from attention_jax.analysis.evaluate import Evaluation, format_results
+from attention_jax.analysis.evaluate import Evaluation
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.gold_links import GoldFiles
 from attention_jax.analysis.reverse import reverse_run, reverse_split, reverse_task
@@ -22,6 +22,7 @@ from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.experiment import run_experiment
 from attention_jax.runs.config import from_config_dict, to_plain
 from attention_jax.runs.load import load_run
+from attention_jax.runs.results import format_results
 from attention_jax.runs.run_directory import read_json
 from attention_jax.training.loop import hash_parameters
 from tests.training.tiny import tiny_config
@@ -143,7 +144,7 @@ def test_reverse_direction_is_evaluated_beside_the_forward_one(run, task, workdi
     for name in ("nll", "accuracy"):
         np.testing.assert_allclose(metrics[name], before[f"reverse/{name}"], rtol=1e-5)
     assert (workdir / "predictions.test.reverse.txt").exists()
-    assert "test.reverse bleu" in format_results(run.directory)
+    assert "test.reverse bleu" in format_results(run.directory, ["bleu"])
 
 
 def test_run_of_one_direction_has_no_reverse(run):

@@ -12,7 +12,6 @@ import threading
 
 import pytest
 
-from attention_jax.analysis.evaluate import format_results
 from attention_jax.errors import DataError, RunDirectoryError
 from attention_jax.runs import files
 from attention_jax.runs.run_directory import RunDirectory, read_json
@@ -221,11 +220,6 @@ def test_a_strangers_file_is_named(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(RunDirectoryError, match=f"{name}: {message}"):
         read_json(tmp_path / name)
-
-
-def test_a_result_that_is_not_known_is_not_shown(tmp_path):
-    (tmp_path / "results.json").write_text('{"test": {"per": null, "wer": 2}}')
-    assert format_results(RunDirectory(tmp_path)).startswith("test        wer 2.00\n")
 
 
 def test_read_json_names_a_damaged_file(tmp_path):

@@ -1,0 +1,16 @@
+from attention_jax.runs.results import format_results
+from attention_jax.runs.run_directory import RunDirectory
+
+
+def test_a_result_that_is_not_known_is_not_shown(tmp_path):
+    (tmp_path / "results.json").write_text('{"test": {"per": null, "wer": 2}}')
+    assert format_results(RunDirectory(tmp_path), ["wer"]).startswith("test        wer 2.00\n")
+
+
+def test_what_the_task_shows_comes_first_and_the_rest_is_in_the_file(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.add_results("test", {"perplexity": 3.0, "chrf": 2.0, "bleu": 1.0, "step": 7.0})
+    directory.add_results("train", {"perplexity": 4.0})
+    first, *others = format_results(directory, ["bleu"], ["test"]).splitlines()
+    assert first.split() == ["test", "bleu", "1.00", "perplexity", "3.00"]
+    assert others == [f"Everything is in {tmp_path}"]
