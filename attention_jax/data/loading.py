@@ -11,7 +11,7 @@ from typing import Any
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split, Texts
 from attention_jax.data.field import Field
-from attention_jax.data.task import Task, find_task
+from attention_jax.data.task import FIELDS, Task, find_task
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.vocabularies import obtain_vocabularies
 from attention_jax.errors import DataError
@@ -54,6 +54,20 @@ class TaskData:
         """Returns the same with one more field in a split; see `Split.with_field`."""
         changed = self.split(split).with_field(field, values)
         return dataclasses.replace(self, splits={**self.splits, split: changed})
+
+    def with_fields(self, names: Iterable[str]) -> "TaskData":
+        """Returns the same with further fields in every split, those that find their values.
+
+        Args:
+          names: Of fields of the task, which are there, and of `data/fields`.
+        """
+        data, known = self, {field.name for field in self.task.fields}
+        for name in sorted(set(names) - known):
+            field = FIELDS.find(name).FIELD
+            if field.values is not None:
+                for split in data.splits:
+                    data = data.with_field(split, field)
+        return data
 
     @functools.cached_property
     def fingerprint(self) -> str:

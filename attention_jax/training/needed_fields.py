@@ -5,7 +5,6 @@ from collections.abc import Callable
 from attention_jax.data.config import DataConfig
 from attention_jax.data.fields import links
 from attention_jax.data.loading import TaskData
-from attention_jax.data.task import FIELDS
 from attention_jax.data.text.words import words_of_text
 from attention_jax.objectives import Objective
 from attention_jax.runs.run_directory import RunDirectory
@@ -22,7 +21,7 @@ def with_needed_fields(
 ) -> TaskData:
     """Adds to a task's data the fields that objectives need and its batches lack.
 
-    A field that finds its values itself is added to every split. The others are known of the
+    One that finds its values itself is added to every split. Links between tokens are known of the
     training text alone, from word alignments.
 
     Args:
@@ -36,15 +35,11 @@ def with_needed_fields(
     Raises:
       DataError: If a file of links does not fit the text.
     """
-    for name in sorted(objective.fields - {field.name for field in task.task.fields}):
-        field = FIELDS.find(name).FIELD
-        if field.values is None:
-            found = training_links(task, data_config, objective, directory, report)
-            task = task.with_field("train", field, found)
-        else:
-            for split in task.splits:
-                task = task.with_field(split, field)
-    return task
+    task = task.with_fields(objective.fields)
+    if links.FIELD.name not in objective.fields:
+        return task
+    found = training_links(task, data_config, objective, directory, report)
+    return task.with_field("train", links.FIELD, found)
 
 
 def training_links(
