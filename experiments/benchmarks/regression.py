@@ -17,6 +17,7 @@ import numpy as np
 from absl import flags
 
 from attention_jax.commands import cli
+from attention_jax.data.examples import Inputs
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.devices import fetch
 from attention_jax.errors import UserError
@@ -176,6 +177,9 @@ def _searched(
     parts: Any, experiment: Any, search: SearchConfig, params: Any
 ) -> dict[str, np.ndarray]:
     split = parts.task.split("validation").sample(_SENTENCES)
+    if experiment.task.continues:  # its sources are prompts here, whatever they mean
+        fields = experiment.task.input_fields
+        split = Inputs(split.sources, split.source_vocabulary, fields)
     decoder = Searcher(_model(experiment, parts.task), search, seed=experiment.seed)
     best = [found[0] for found in decoder(params, split, experiment.data)]
     return {

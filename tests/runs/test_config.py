@@ -11,8 +11,10 @@ from ml_collections import ConfigDict
 
 import configs
 from attention_jax.configuration import plain
+from attention_jax.data.builders.smoke import Config as SmokeConfig
 from attention_jax.data.tasks import translate
 from attention_jax.errors import ConfigError
+from attention_jax.objectives.compose import OBJECTIVES
 from attention_jax.runs.config import (
     changed_fields,
     from_config_dict,
@@ -174,6 +176,20 @@ def test_may_change_allows_what_no_update_depends_on(path, allowed):
 )
 def test_what_a_decoded_metric_measures_may_not_change(metric, path, allowed):
     assert may_change(path, watched_fields(metric, translate.TASK.metrics)) == allowed
+
+
+def test_a_task_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(SmokeConfig, "task", "spell")
+    message = "data.name: expected data of a task among continue, pronounce, translate, found 'spell'"
+    with pytest.raises(ConfigError, match=f"^config.{message}$"):
+        from_config_dict(_values())
+
+
+def test_a_field_that_no_batch_can_have_is_named(monkeypatch):
+    monkeypatch.setattr(OBJECTIVES.config("nll"), "fields", ("lexicon",), raising=False)
+    message = "with one of the fields links, source, target, found an objective that needs 'lexicon'"
+    with pytest.raises(ConfigError, match=f"^config.objectives: expected batches {message}$"):
+        from_config_dict(_values())
 
 
 def test_a_plateau_needs_validations():
