@@ -180,14 +180,14 @@ def test_what_a_decoded_metric_measures_may_not_change(metric, path, allowed):
 
 def test_a_task_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr(SmokeConfig, "task", "spell")
-    message = "data.name: expected data of a task among continue, pronounce, translate, found 'spell'"
+    message = "data.name: expected data of a task among .*, translate, found 'spell'"
     with pytest.raises(ConfigError, match=f"^config.{message}$"):
         from_config_dict(_values())
 
 
 def test_a_field_that_no_batch_can_have_is_named(monkeypatch):
     monkeypatch.setattr(OBJECTIVES.config("nll"), "fields", ("lexicon",), raising=False)
-    message = "with one of the fields links, source, target, found an objective that needs 'lexicon'"
+    message = "with one of the fields links, source, target, found .* needs 'lexicon'"
     with pytest.raises(ConfigError, match=f"^config.objectives: expected batches {message}$"):
         from_config_dict(_values())
 
