@@ -1,26 +1,30 @@
-"""From plain mappings to frozen dataclasses, with one clear line for every mistake.
+"""Configs: from plain mappings to frozen dataclasses, with one clear line for every mistake.
 
 Every part of the package that is driven by a config declares a frozen dataclass whose fields are
-made by `setting`; `typed` turns a mapping, or a ConfigDict (which is no `Mapping`), into that
-dataclass and names the field, what was expected and what was found when it cannot. The dataclass
-itself refuses what its settings do not accept, so that code that makes one by hand is told, too.
+made by `setting`. `resolve` walks a mapping, or a ConfigDict (which is no `Mapping`), and finds the
+class of each group, by its name where that chooses one; `typed` makes the dataclasses of what it
+found, and names the field, what was expected and what was found when it cannot. A dataclass itself
+refuses what its settings do not accept, so that code that makes one by hand is told, too.
 """
 
-import contextlib
 import dataclasses
 import difflib
 import functools
-import math
-import types
 import typing
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+from attention_jax.config_values import (
+    check_limits,
+    checked,
+    is_optional,
+    scalar,
+    without_none,
+)
 from attention_jax.errors import ConfigError, SettingError, quoted
 
 T = TypeVar("T")
 _REQUIRED = dataclasses.MISSING
-_LARGEST = 2**63 - 1
 
 
 def setting(
@@ -33,6 +37,7 @@ def setting(
     below: float | None = None,
     named: Any = None,
     unnamed: str | None = None,
+    members: Any = None,
     is_file: bool | None = None,
 ) -> Any:
     """Declares a config field with its default and the values that it accepts.
@@ -48,6 +53,8 @@ def setting(
         `name` to the dataclass, raising `KeyError` with the list of names when there is none.
       unnamed: Beside `named`: what a config without a name means, where it became a choice after
         configs had been written.
+      members: For a field that holds any number of parts by their names: a function as for `named`
+        from a part's name to its dataclass.
       is_file: Whether the text is the path of a file or folder whose content counts, not its name.
     """
     limits = dict(
@@ -58,11 +65,12 @@ def setting(
         below=below,
         named=named,
         unnamed=unnamed,
+        members=members,
         is_file=is_file,
     )
     metadata = {name: value for name, value in limits.items() if value is not None}
     if named is not None and isinstance(default, dict):
-        factory = functools.partial(_named, named, default, "default")
+        factory = functools.partial(_default_named, named, default)
         field = dataclasses.field(default_factory=factory, metadata=metadata)
     elif isinstance(default, dict | list):
         field = dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -96,7 +104,7 @@ class _Setting(dataclasses.Field):
 def check_settings(config: Any) -> None:
     """Checks a config's own values as `typed` does those of a mapping.
 
-    Groups check themselves. An int stands for a float.
+    Groups check themselves; members that are mappings become configs. An int stands for a float.
 
     Raises:
       SettingError: Naming the field, what was expected and what was found.
@@ -104,8 +112,13 @@ def check_settings(config: Any) -> None:
     hints = _hints(type(config))
     try:
         for field in dataclasses.fields(config):
-            if isinstance(field, _Setting):
-                _check(hints[field.name], getattr(config, field.name), field.metadata, field.name)
+            if not isinstance(field, _Setting):
+                continue
+            value = getattr(config, field.name)
+            if "members" in field.metadata and not isinstance(value, NamedConfigs):
+                value = typed_members(field.metadata["members"], value, field.name)
+                object.__setattr__(config, field.name, value)
+            _check(hints[field.name], value, field.metadata, field.name)
     except ConfigError as error:
         raise SettingError(str(error)) from None
 
@@ -114,29 +127,44 @@ _hints = functools.cache(typing.get_type_hints)
 
 
 def _check(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> None:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        if value is not None or type(None) not in arguments:
-            _check(arguments[0], value, limits, where)
-    elif origin is tuple and isinstance(value, tuple):
-        kinds = arguments[:1] * len(value) if arguments[1:] == (Ellipsis,) else arguments
-        if len(kinds) != len(value):
-            raise ConfigError(f"{where}: expected {len(kinds)} values, found {len(value)}")
-        for index, (kind, item) in enumerate(zip(kinds, value, strict=True)):
-            _check(kind, item, limits, f"{where}[{index}]")
-    elif origin is tuple:
-        raise ConfigError(f"{where}: expected a tuple, found {quoted(value)}")
+    if value is None and is_optional(hint):
+        return
+    hint = without_none(hint)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, tuple):
+            raise ConfigError(f"{where}: expected a tuple, found {quoted(value)}")
+        checked(hint, value, limits, where)
     elif "named" not in limits and hint in (bool, int, float, str):
-        _check_limits(_scalar(hint, value, where), limits, where)
+        check_limits(scalar(hint, value, where), limits, where)
+
+
+class Group(NamedTuple):
+    """A group of a config, its class found and its values not yet checked.
+
+    Attributes:
+      cls: The dataclass.
+      values: What is given of its fields; groups in it are of this class, too.
+      where: Its path in the whole config, for messages.
+    """
+
+    cls: type
+    values: Mapping[str, Any]
+    where: str
+
+
+class NamedConfigs(dict):
+    """Configs of parts by their names; hashable, as configs are."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted((name, repr(config)) for name, config in self.items())))
 
 
 def typed(cls: type[T], values: Any, where: str = "config") -> T:
     """Builds the dataclass `cls` from `values`, checking names, types and limits.
 
     Args:
-      cls: A dataclass whose fields are annotated with scalars, other such dataclasses, optional
-        scalars, or homogeneous tuples. Its `FORMER`, if it has one, names fields that it once had,
-        each with the value that is ignored.
+      cls: A dataclass whose fields are annotated with scalars, other such dataclasses, mappings to
+        such from names, optional scalars, or homogeneous tuples; see `renewed` for its former ones.
       values: A mapping or ConfigDict from field names to values; nested ones become nested
         dataclasses. Anything else is refused with a message.
       where: Path of `values` in the whole config, for messages.
@@ -147,61 +175,182 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
     Raises:
       ConfigError: Naming the field, what was expected and what was found.
     """
-    if not hasattr(values, "items"):
-        raise ConfigError(f"{where}: expected a group of fields, found {values!r}")
-    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
-    # A field that is no more, and said nothing: configs of finished runs hold it.
-    former = getattr(cls, "FORMER", {})
-    values = {
-        name: value
-        for name, value in values.items()
-        if name in fields or name not in former or value != former[name]
-    }
-    for name in values:
-        if name not in fields:
-            raise ConfigError(unknown_name(f"{where}.{name}", name, fields))
-    hints = typing.get_type_hints(cls)
-    arguments = {}
-    for name, field in fields.items():
-        if name in values:
-            arguments[name] = _value(hints[name], values[name], field.metadata, f"{where}.{name}")
-        elif field.default is _REQUIRED and field.default_factory is _REQUIRED:
-            raise ConfigError(f"{where}.{name}: expected a value, found none")
-    try:
-        return cls(**arguments)
-    except ValueError as error:
-        raise ConfigError(f"{where}.{error}") from None
+    return _built(resolve(cls, values, where))
 
 
-class NamedConfigs(dict):
-    """Configs of parts by their names; hashable, as configs are."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted((name, repr(config)) for name, config in self.items())))
+def typed_members(lookup: Callable[[str], type], values: Any, where: str) -> NamedConfigs:
+    """Builds the configs of parts by their names, as those of a field with `members`."""
+    return _built_members(_resolve_members(lookup, values, where, None))
 
 
-def typed_group(values: Mapping[str, Any], parts: Any, where: str) -> NamedConfigs:
-    """Builds the configs of a group whose fields are names of parts, each with fields of its own.
+def resolve(cls: type, values: Any, where: str = "config", choices: Any = None) -> Group:
+    """Walks a config and finds the class of each group, every name looked up once.
 
     Args:
-      values: From names to fields, or to configs.
-      parts: What there is, such as a `discovery.Parts`: `names()`, and `config(name)`.
-      where: Path of the group, for messages.
+      cls: The dataclass of the whole.
+      values: A mapping or ConfigDict from field names to values.
+      where: Path of `values` in the whole config, for messages.
+      choices: What a command line chooses, a `config_choices.Choices`. Fields that are not given
+        then have their defaults, so that these can be chosen from, too.
 
     Raises:
-      ValueError: If there is no such part, or a field of it is wrong.
+      ConfigError: If something is no group, or there is no such field or part.
     """
-    configs, known = NamedConfigs(), parts.names() if values else []
+    if not hasattr(values, "items"):
+        raise ConfigError(f"{where}: expected a group of fields, found {quoted(values)}")
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    values = renewed(cls, values)
+    for name in values:
+        if name not in fields:
+            raise ConfigError(_unknown_field(cls, where, name, fields))
+    hints, found = _hints(cls), {}
+    for name, field in fields.items():
+        if name in values or choices is not None:
+            value = values[name] if name in values else _default(field)
+            path = f"{where}.{name}"
+            found[name] = _resolve_value(hints[name], value, field.metadata, path, choices)
+    return Group(cls, found, where)
+
+
+def _resolve_value(
+    hint: Any, value: Any, limits: Mapping[str, Any], where: str, choices: Any
+) -> Any:
+    if "named" in limits:
+        return _resolve_named(limits, value, where, choices)
+    hint = without_none(hint)
+    if value is None:
+        return None
+    if dataclasses.is_dataclass(hint):
+        return resolve(hint, value, where, choices)
+    if "members" in limits:
+        given = value
+        if choices is not None and hasattr(value, "items"):
+            given = choices.members(where, dict(value.items()), limits["members"])
+        return _resolve_members(limits["members"], given, where, choices)
+    if (member := member_class(hint)) is not None:
+        return _resolve_members(lambda name: member, value, where, choices)
+    return value
+
+
+def _resolve_named(limits: Mapping[str, Any], value: Any, where: str, choices: Any) -> Any:
+    chosen = None if choices is None else choices.name(where)
+    if value is None and chosen is None:
+        return None
+    value = {} if value is None else value
+    if not hasattr(value, "items"):
+        raise ConfigError(f"{where}: expected a group with a 'name', found {quoted(value)}")
+    default = {"name": limits["unnamed"]} if "unnamed" in limits else {}
+    fields = {**default, **dict(value.items())}
+    if chosen is None and "name" not in fields:
+        raise ConfigError(f"{where}.name: expected a value, found none")
+    name = fields.pop("name", None) if chosen is None else chosen
+    cls = _look_up(limits["named"], name, where)
+    known = {field.name for field in dataclasses.fields(cls)}
+    if chosen is not None and chosen != fields.pop("name", None):
+        renamed = renewed(cls, fields)
+        fields = {field: kept for field, kept in renamed.items() if field in known}
+    return resolve(cls, {"name": name, **fields} if "name" in known else fields, where, choices)
+
+
+def _look_up(lookup: Callable[[str], type], name: Any, where: str) -> type:
+    try:
+        return lookup(name)
+    except KeyError as error:
+        known = error.args[0]
+        near = difflib.get_close_matches(str(name), known, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ConfigError(
+            f"{where}.name: expected one of {', '.join(sorted(known))}, found {quoted(name)}{hint}"
+        ) from None
+
+
+def _resolve_members(
+    lookup: Callable[[str], type], values: Any, where: str, choices: Any
+) -> NamedConfigs:
+    """Finds the classes of parts by their names; those that are configs already stay."""
+    if not hasattr(values, "items"):
+        raise ConfigError(f"{where}: expected a group of fields, found {quoted(values)}")
+    found = NamedConfigs()
     for name, fields in values.items():
-        if name not in known:
-            raise ValueError(unknown_name(f"{where}.{name}", name, known))
-        cls = parts.config(name)
         try:
-            is_built = isinstance(fields, cls)
-            configs[name] = fields if is_built else typed(cls, fields, f"{where}.{name}")
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-    return configs
+            cls = lookup(name)
+        except KeyError as error:
+            raise ConfigError(unknown_name(f"{where}.{name}", name, error.args[0])) from None
+        is_built = isinstance(fields, cls)
+        found[name] = fields if is_built else resolve(cls, fields, f"{where}.{name}", choices)
+    return found
+
+
+def _built(group: Group) -> Any:
+    """Makes the dataclasses of a config whose classes are found."""
+    hints, arguments = _hints(group.cls), {}
+    for field in dataclasses.fields(group.cls):
+        where = f"{group.where}.{field.name}"
+        if field.name in group.values:
+            value = group.values[field.name]
+            arguments[field.name] = _built_value(hints[field.name], value, field.metadata, where)
+        elif field.init and field.default is _REQUIRED and field.default_factory is _REQUIRED:
+            raise ConfigError(f"{where}: expected a value, found none")
+    try:
+        return group.cls(**arguments)
+    except ValueError as error:
+        raise ConfigError(f"{group.where}.{error}") from None
+
+
+def _built_value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
+    if isinstance(value, Group):
+        return _built(value)
+    if isinstance(value, NamedConfigs):
+        return _built_members(value)
+    if value is None and not is_optional(hint):
+        if "named" in limits:
+            raise ConfigError(f"{where}: expected a group with a 'name', found None")
+        if dataclasses.is_dataclass(hint):
+            raise ConfigError(f"{where}: expected a group of fields, found None")
+    return checked(hint, value, limits, where)
+
+
+def _built_members(members: Mapping[str, Any]) -> NamedConfigs:
+    return NamedConfigs(
+        (name, _built(member) if isinstance(member, Group) else member)
+        for name, member in members.items()
+    )
+
+
+def member_class(hint: Any) -> type | None:
+    """Returns the dataclass of each member of a group whose members have names of the user's."""
+    arguments = typing.get_args(hint)
+    is_group = typing.get_origin(hint) in (dict, Mapping) and len(arguments) == 2
+    return arguments[1] if is_group and dataclasses.is_dataclass(arguments[1]) else None
+
+
+def _default(field: dataclasses.Field) -> Any:
+    if field.default_factory is not _REQUIRED:
+        return plain(field.default_factory())
+    return None if field.default is _REQUIRED else plain(field.default)
+
+
+def _default_named(lookup: Callable[[str], type], default: Mapping[str, Any]) -> Any:
+    return _built(_resolve_named({"named": lookup}, default, "default", None))
+
+def renewed(cls: type, values: Any) -> dict[str, Any]:
+    """Returns fields without those that are no more: configs of finished runs have them.
+
+    Args:
+      cls: The dataclass that they are of. Its `FORMER`, if it has one, names fields that are no
+        more, each with the value that said nothing.
+      values: A mapping or ConfigDict.
+    """
+    former = getattr(cls, "FORMER", {})
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in former or value != former[name]
+    }
+
+
+def _unknown_field(cls: type, where: str, name: str, known: Iterable[str]) -> str:
+    return unknown_name(f"{where}.{name}", name, known)
 
 
 def unknown_name(where: str, name: str, known: Iterable[str]) -> str:
@@ -230,111 +379,3 @@ def plain(config: Any) -> Any:
     if isinstance(config, tuple | list):
         return [plain(value) for value in config]
     return config
-
-
-def _value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:
-    if value is None and type(None) in typing.get_args(hint):
-        return None
-    if "named" in limits:
-        if "unnamed" in limits and hasattr(value, "items"):
-            value = {"name": limits["unnamed"], **value}
-        return _named(limits["named"], value, where)
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        return _value(kinds[0], value, limits, where)
-    if dataclasses.is_dataclass(hint):
-        return typed(hint, value, where)
-    if origin is tuple:
-        return _tuple(typing.get_args(hint), value, limits, where)
-    if hint is Any or origin in (dict, Mapping) or hint is dict:
-        if hasattr(value, "items"):
-            return dict(value.items())
-        if hint is not Any:
-            raise ConfigError(f"{where}: expected a group of fields, found {quoted(value)}")
-        return value
-    value = _scalar(hint, value, where)
-    _check_limits(value, limits, where)
-    return value
-
-
-def _named(lookup: Any, value: Any, where: str) -> Any:
-    if not hasattr(value, "items"):
-        raise ConfigError(f"{where}: expected a group with a 'name', found {quoted(value)}")
-    fields = dict(value.items())
-    if "name" not in fields:
-        raise ConfigError(f"{where}.name: expected a value, found none")
-    name = fields.pop("name")
-    try:
-        cls = lookup(name)
-    except KeyError as error:
-        known = error.args[0]
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ConfigError(
-            f"{where}.name: expected one of {', '.join(sorted(known))}, found {quoted(name)}{hint}"
-        ) from None
-    has_name = "name" in {field.name for field in dataclasses.fields(cls)}
-    return typed(cls, {"name": name, **fields} if has_name else fields, where)
-
-
-def _tuple(kinds: tuple[Any, ...], value: Any, limits: Mapping[str, Any], where: str) -> Any:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigError(f"{where}: expected a sequence, found {quoted(value)}")
-    items = tuple(value)
-    if len(kinds) == 2 and kinds[1] is Ellipsis:
-        kinds = (kinds[0],) * len(items)
-    if len(kinds) != len(items):
-        raise ConfigError(f"{where}: expected {len(kinds)} values, found {len(items)}")
-    return tuple(
-        _value(kind, item, limits, f"{where}[{index}]")
-        for index, (kind, item) in enumerate(zip(kinds, items, strict=True))
-    )
-
-
-def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):
-            value = float(value)
-    if hint is int and isinstance(value, bool):
-        raise ConfigError(f"{where}: expected int, found {quoted(value)}")
-    if not isinstance(value, hint):
-        raise ConfigError(f"{where}: expected {hint.__name__}, found {quoted(value)}")
-    if hint is float and not math.isfinite(value):
-        raise ConfigError(f"{where}: expected a finite number, found {value}")
-    if hint is str and ("\0" in value or not _is_utf8(value)):
-        raise ConfigError(f"{where}: expected UTF-8 text without NUL, found {quoted(value)}")
-    return value
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # half of a surrogate pair, or a byte of a file's name
-        return False
-    return True
-
-
-def _number(limit: float) -> str:
-    return f"{limit:g}" if isinstance(limit, float) else str(limit)
-
-
-def _check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
-    checks = (
-        ("at_least", lambda limit: value >= limit, "at least"),
-        ("at_most", lambda limit: value <= limit, "at most"),
-        ("above", lambda limit: value > limit, "more than"),
-        ("below", lambda limit: value < limit, "less than"),
-    )
-    for name, holds, words in checks:
-        if name in limits and not holds(limits[name]):
-            limit = _number(limits[name])
-            raise ConfigError(f"{where}: expected {words} {limit}, found {quoted(value)}")
-    if isinstance(value, int) and not -_LARGEST - 1 <= value <= _LARGEST:
-        raise ConfigError(f"{where}: expected a number of 64 bits, found {quoted(value)}")
-    choices = limits.get("choices")
-    if choices is not None and value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ConfigError(f"{where}: expected one of {listed}, found {quoted(value)}{hint}")

@@ -20,6 +20,8 @@ LAYERS = {
     "attention_jax.json_files": 0,
     "attention_jax.locks": 0,
     "attention_jax.paths": 0,
+    "attention_jax.config_choices": 0,
+    "attention_jax.config_values": 0,
     "attention_jax.configuration": 0,
     "attention_jax.discovery": 0,
     "attention_jax.spaced_words": 0,

@@ -18,9 +18,9 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import app, flags, logging
 
-from attention_jax.commands import additions, mistakes, names, streams
+from attention_jax.commands import mistakes, names, streams
 from attention_jax.commands.config_file import load_config
-from attention_jax.commands.overrides import chosen_names, define_overrides, listed
+from attention_jax.commands.overrides import define_overrides, listed
 from attention_jax.errors import ConfigError, UserError, quoted
 
 T = TypeVar("T")
@@ -75,16 +75,13 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     Raises:
       UserError: If there is no such file, or an override does not fit it.
     """
+    from attention_jax.config_choices import Choices
     from attention_jax.runs.config import template
 
     argv, location = _take_out(argv, "config")
     if location is None:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
-    values = additions.with_groups(load_config(location), listed(argv, "config"))
-    argv, values = additions.with_refinements(argv, values)
-    given = listed(argv, "config")
-    values = additions.with_additions(values, [path for path, _ in given])
-    completed = template(values, chosen_names(given))
+    completed = template(load_config(location), Choices(listed(argv, "config")))
     return define_overrides(argv, "config", completed)
 
 

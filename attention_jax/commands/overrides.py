@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
@@ -27,6 +27,7 @@ def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list
     Raises:
       ConfigError: If there is no such field, or its value is of the wrong type.
     """
+    argv = _without_parts(argv, name, values)
     argv = _without_nones(argv, name, values)
     for path, text in listed(argv, name):
         _check(values, name, path, text)
@@ -42,15 +43,6 @@ def listed(argv: Sequence[str], name: str) -> list[Override]:
     Text is None where a path is given alone, and `false` where it is denied.
     """
     return [override for _, override in _parts(argv[1:], name) if override is not None]
-
-
-def chosen_names(overrides: Sequence[Override]) -> Mapping[str, str]:
-    """Returns the parts that are chosen by name, such as {"config.optimizer": "sgd"}."""
-    return {
-        f"config.{path.removesuffix('.name')}": text
-        for path, text in overrides
-        if path.endswith(".name") and text is not None
-    }
 
 
 def _parts(
@@ -71,6 +63,19 @@ def _parts(
             yield [argument], (match[1], "false")
         else:
             yield [argument], None
+
+
+def _without_parts(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
+    """Leaves out what adds or leaves out a whole part, which has been done."""
+    from attention_jax.runs.config import names_part
+
+    left = [
+        argument
+        for arguments, override in _parts(argv[1:], name)
+        if override is None or not names_part(values, override[0])
+        for argument in arguments
+    ]
+    return [argv[0], *left]
 
 
 def _without_nones(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:

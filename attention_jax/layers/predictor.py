@@ -9,7 +9,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any
 
-from attention_jax.configuration import NamedConfigs, typed_group
+from attention_jax.configuration import NamedConfigs
 from attention_jax.discovery import Parts
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
@@ -29,11 +29,6 @@ class Predictor(abc.ABC):
     @abc.abstractmethod
     def predict(self, params: Params, encoded: Encoded) -> Any:
         """Returns the prediction for each source, a pytree with leading axis `B`."""
-
-
-def typed_predictors(values: Mapping[str, Any]) -> NamedConfigs:
-    """Turns a mapping from names to fields into configs; raises `ValueError` if one is wrong."""
-    return typed_group(values, PREDICTORS, "predictors")
 
 
 def build_predictors(configs: NamedConfigs, annotation_dim: int) -> dict[str, Predictor]:

@@ -8,13 +8,13 @@ products are no longer blind to what is added to all keys alike.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 
-from attention_jax.configuration import NamedConfigs, typed_group
+from attention_jax.configuration import NamedConfigs
 from attention_jax.discovery import Parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.types import Array
@@ -52,18 +52,12 @@ class Head(NamedTuple):
         return gathered.reshape(self.num_heads, *array.shape)
 
 
-def typed_refinements(values: Mapping[str, Any]) -> NamedConfigs:
-    """Turns a mapping from names to fields into configs.
-
-    Raises:
-      ValueError: Naming what is wrong.
-    """
-    configs = typed_group(values, REFINEMENTS, "refinements")
+def check_refinements(configs: NamedConfigs) -> None:
+    """Raises `ValueError` for refinements that cannot stand beside one another."""
     for name in configs:
         for other in getattr(REFINEMENTS.find(name), "EXCLUDES", ()):
             if other in configs:
                 raise ValueError(f"refinements.{name}: expected no {other!r} beside it, found both")
-    return configs
 
 
 def positional_refinements(config: Any) -> list[str]:

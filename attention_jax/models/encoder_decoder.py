@@ -19,7 +19,7 @@ from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
-from attention_jax.layers.predictor import build_predictors, typed_predictors
+from attention_jax.layers.predictor import PREDICTORS, build_predictors
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.layers.refinement import positional_refinements
 from attention_jax.ops.lookup import look_up
@@ -68,12 +68,8 @@ class Config:
     initialization: Initialization = dataclasses.field(default_factory=Initialization)
     FORMER: ClassVar[Mapping[str, Any]] = {"fertility_dim": 0}  # predictors.fertility.hidden_dim
     readout: Any = setting({"name": "softmax"}, named=READOUTS.config)
-    predictors: Mapping[str, Any] = setting({})
+    predictors: Mapping[str, Any] = setting({}, members=PREDICTORS.config)
     dtype: str = setting("float32", choices=("float32", "bfloat16"))
-
-    def __post_init__(self) -> None:
-        """Checks the predictors."""
-        object.__setattr__(self, "predictors", typed_predictors(self.predictors))
 
 
 def build(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attention_jax.configuration import plain, typed, unknown_name
+from attention_jax.configuration import typed_members
 from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 from attention_jax.objectives.metrics import Pairs, Totals, means, token_metrics
@@ -168,10 +168,7 @@ def build_objective(config: Any, where: str = "config.objectives") -> Objective:
     Raises:
       ConfigError: If there is no such objective, or a field is wrong.
     """
-    terms: dict[str, ObjectiveTerm] = {
-        name: typed(_find(name, where), _group(fields, f"{where}.{name}"), f"{where}.{name}")
-        for name, fields in _group(config, where).items()
-    }
+    terms = typed_members(OBJECTIVES.config, config, where)
     if not terms:
         known = ", ".join(OBJECTIVES.names())
         raise ConfigError(f"{where}: expected at least one of {known}, found none")
@@ -182,18 +179,3 @@ def _readers(key: str) -> list[str]:
     """Lists the objectives that need something of a model, whatever their fields are."""
     needs = {name: getattr(OBJECTIVES.config(name), "needs", {}) for name in OBJECTIVES.names()}
     return [name for name, keys in needs.items() if isinstance(keys, Mapping) and key in keys]
-
-
-def _group(value: Any, where: str) -> dict[str, Any]:
-    if dataclasses.is_dataclass(value):
-        value = plain(value)
-    if not hasattr(value, "items"):
-        raise ConfigError(f"{where}: expected a group of fields, found {value!r}")
-    return dict(value.items())
-
-
-def _find(name: str, where: str) -> type:
-    try:
-        return OBJECTIVES.config(name)
-    except KeyError as error:
-        raise ConfigError(unknown_name(f"{where}.{name}", name, error.args[0])) from None

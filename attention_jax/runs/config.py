@@ -12,12 +12,14 @@ from typing import Any
 from ml_collections import ConfigDict, config_dict
 
 from attention_jax import models
-from attention_jax.configuration import plain, setting, typed
+from attention_jax.config_choices import Choices
+from attention_jax.configuration import Group, NamedConfigs, plain, resolve, setting, typed
 from attention_jax.data.config import data_config_class
 from attention_jax.data.task import FIELDS, Task, find_task
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, build_objective
+from attention_jax.objectives.compose import OBJECTIVES
 from attention_jax.runs.writers import writer_names
 from attention_jax.search.config import SearchConfig
 from attention_jax.updates import averaging as averages
@@ -158,7 +160,7 @@ class ExperimentConfig:
 
     data: Any = setting(named=data_config_class)
     model: Any = setting(named=models.MODELS.config)
-    objectives: Mapping[str, Any] = setting({"nll": {}})
+    objectives: Mapping[str, Any] = setting({"nll": {}}, members=OBJECTIVES.config)
     optimizer: Any = setting(optimizers.Adam(), named=optimizers.lookup)
     schedule: Any = setting(schedules.Constant(), named=schedules.lookup)
     training: TrainingConfig = setting()
@@ -197,11 +199,11 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     Raises:
       ConfigError: Naming the first field that is wrong, what was expected and what was found.
     """
-    config = typed(ExperimentConfig, _plain_mapping(values))
+    config = typed(ExperimentConfig, values)
     objective = build_objective(config.objectives)
     _check_fields(config, objective)
     _check_links(config, objective)
-    return dataclasses.replace(config, objectives=objective.terms)
+    return config
 
 
 def _check_fields(config: ExperimentConfig, objective: Objective) -> None:
@@ -232,30 +234,40 @@ def to_plain(config: ExperimentConfig) -> dict[str, Any]:
     return plain(config)
 
 
+class PartGroup(ConfigDict):
+    """A group of any number of parts by their names, such as `objectives`."""
+
+
 def template(
-    values: Mapping[str, Any] | ConfigDict,
-    names: Mapping[str, str] | None = None,
-    where: str = "config",
+    values: Mapping[str, Any] | ConfigDict, choices: Choices | None = None
 ) -> ConfigDict:
     """Completes a config with every field that it could have, ready for overriding.
 
-    Nothing is checked but the names of groups; a field without a value becomes a placeholder.
+    Values are not checked; a field without one becomes a placeholder.
 
     Args:
       values: A ConfigDict or mapping as a config file returns it.
-      names: For groups chosen by name, a choice other than that in `values`, or where it makes
-        none, by the group's path, such as {"config.optimizer": "sgd"}. Fields of the old choice
-        that the new one does not have are dropped.
-      where: Path of `values`, for messages and in `names`.
+      choices: Which parts are other than in `values`. Fields of the old choice that the new one
+        does not have are dropped.
+
+    Raises:
+      ConfigError: If there is no such field or part.
     """
-    values = {"objectives": {"nll": {}}, **_plain_mapping(values)}
-    values["objectives"] = plain(build_objective(values["objectives"]).terms)
-    return _complete(ExperimentConfig, values, names or {}, where)
+    return _filled(resolve(ExperimentConfig, values, "config", choices or Choices()))
 
 
 def complete(cls: type, values: Mapping[str, Any] | ConfigDict, where: str) -> ConfigDict:
     """Completes one group of a config, such as `search`, in the same way as `template`."""
-    return _complete(cls, _plain_mapping(values), {}, where)
+    return _filled(resolve(cls, values, where, Choices()))
+
+
+def names_part(values: ConfigDict, path: str) -> bool:
+    """Whether a path, without `config`, is that of a whole part: what `Choices` take care of."""
+    *parents, _ = path.split(".")
+    group: Any = values
+    for name in parents:
+        group = group.get(name) if isinstance(group, ConfigDict) else None
+    return isinstance(group, PartGroup)
 
 
 # A run may be continued with these changed: none of them changes an update that was made.
@@ -304,62 +316,29 @@ def _is_of(path: str, groups: Sequence[str]) -> bool:
     return any(path == group or path.startswith(group + ".") for group in groups)
 
 
-def _plain_mapping(values: Any) -> Any:
-    """Turns a ConfigDict into dicts; its tuples and scalars stay."""
-    if hasattr(values, "items"):
-        return {name: _plain_mapping(values[name]) for name in values.keys()}
-    return values
-
-
-def _complete(cls: type, values: Any, names: Mapping[str, str], where: str) -> Any:
-    if not isinstance(values, Mapping):
-        return values
-    values = dict(values)
-    hints = typing.get_type_hints(cls)
+def _filled(group: Group) -> ConfigDict:
+    """Returns a walked config as a ConfigDict, of fixed types as far as those are known."""
+    hints = typing.get_type_hints(group.cls)
     result = ConfigDict(convert_dict=False)
-    for field in dataclasses.fields(cls):
-        if not field.init:
-            continue
-        value = values.pop(field.name, _default(field))
-        path = f"{where}.{field.name}"
-        lookup = field.metadata.get("named")
-        if lookup is not None and value is None and path in names:
-            value = {}  # an optional part that only overrides name
-        if lookup is not None and hasattr(value, "items"):
-            if "unnamed" in field.metadata:
-                value = {"name": field.metadata["unnamed"], **value}
-            value = _complete_named(lookup, dict(value), names, path)
-        elif dataclasses.is_dataclass(hints[field.name]):
-            value = _complete(hints[field.name], plain(value), names, path)
-        elif value is None:
-            value = config_dict.placeholder(_scalar_type(hints[field.name]))
-        elif isinstance(value, list):
-            value = tuple(value)
-        elif isinstance(value, dict):
-            value = ConfigDict(value)
-        result[field.name] = value
-    for name, value in values.items():  # unknown: left for `from_config_dict` to report
-        result[name] = value
+    for field in dataclasses.fields(group.cls):
+        if field.init:
+            value = group.values[field.name]
+            is_parts = "members" in field.metadata
+            result[field.name] = _filled_value(value, hints[field.name], is_parts)
     return result
 
 
-def _complete_named(lookup: Any, value: dict, names: Mapping[str, str], path: str) -> Any:
-    chosen = names.get(path, value.get("name"))
-    try:
-        cls = lookup(chosen)
-    except KeyError:
-        return ConfigDict({**value, "name": chosen})  # left for `from_config_dict` to report
-    if chosen != value.get("name"):
-        known = {field.name for field in dataclasses.fields(cls)}
-        value = {name: kept for name, kept in value.items() if name in known}
-    completed = _complete(cls, {**value, "name": chosen}, names, path)
-    return completed
-
-
-def _default(field: dataclasses.Field) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return plain(field.default_factory())
-    return None if field.default is dataclasses.MISSING else plain(field.default)
+def _filled_value(value: Any, hint: Any, is_parts: bool) -> Any:
+    if isinstance(value, Group):
+        return _filled(value)
+    if isinstance(value, NamedConfigs):
+        members = {name: _filled_value(each, Any, False) for name, each in value.items()}
+        return (PartGroup if is_parts else ConfigDict)(members, convert_dict=False)
+    if value is None:
+        return config_dict.placeholder(_scalar_type(hint))
+    if isinstance(value, list):
+        return tuple(value)
+    return ConfigDict(value) if isinstance(value, dict) else value
 
 
 def _scalar_type(hint: Any) -> type:

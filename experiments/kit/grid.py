@@ -18,9 +18,16 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
-from attention_jax.commands import additions, cli
+from attention_jax.commands import cli
+from attention_jax.config_choices import Choices
 from attention_jax.errors import ConfigError, RunDirectoryError
-from attention_jax.runs.config import changed_fields, from_config_dict, template, to_plain
+from attention_jax.runs.config import (
+    changed_fields,
+    from_config_dict,
+    names_part,
+    template,
+    to_plain,
+)
 from attention_jax.runs.files import replacing
 from attention_jax.runs.run_directory import RunDirectory, read_json, writing
 from experiments.kit import archive
@@ -141,16 +148,10 @@ class Run:
         Raises:
           ConfigError: If an override does not fit the config.
         """
-        names = {
-            f"config.{path.removesuffix('.name')}": value
-            for path, value in self.overrides.items()
-            if path.endswith(".name")
-        }
-        config = additions.with_groups(cli.load_config(self.config), self.overrides.items())
-        config = additions.with_additions(config, self.overrides)
-        values = template(config.to_dict(), names)
+        values = template(cli.load_config(self.config), Choices(self.overrides.items()))
         for path, value in self.overrides.items():
-            _override(values, path, value)
+            if not names_part(values, path):
+                _override(values, path, value)
         return to_plain(from_config_dict(values.to_dict()))
 
     def is_finished(self) -> bool:

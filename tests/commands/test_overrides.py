@@ -6,7 +6,8 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
-from attention_jax.commands import additions, overrides
+from attention_jax.commands import overrides
+from attention_jax.config_choices import Choices
 from attention_jax.errors import ConfigError
 from attention_jax.runs import config as configs
 
@@ -26,11 +27,7 @@ def override(monkeypatch):
             }
         )  # fmt: skip
         argv = ["train", *arguments]
-        values = additions.with_groups(values, overrides.listed(argv, "config"))
-        argv, values = additions.with_refinements(argv, values)
-        given = overrides.listed(argv, "config")
-        values = additions.with_additions(values, [path for path, _ in given])
-        completed = configs.template(values, overrides.chosen_names(given))
+        completed = configs.template(values, Choices(overrides.listed(argv, "config")))
         argv = overrides.define_overrides(argv, "config", completed)
         flags.FLAGS(argv)
         return configs.from_config_dict(flags.FLAGS["config"].value)

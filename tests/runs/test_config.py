@@ -10,6 +10,7 @@ import pytest
 from ml_collections import ConfigDict
 
 import configs
+from attention_jax.config_choices import Choices
 from attention_jax.configuration import plain
 from attention_jax.data.builders.smoke import Config as SmokeConfig
 from attention_jax.data.tasks import translate
@@ -125,7 +126,7 @@ def test_template_has_every_field_and_changes_nothing():
 
 def test_template_takes_another_name_and_drops_what_it_has_not():
     values = _values(optimizer={"name": "adam", "learning_rate": 0.25, "beta1": 0.5})
-    config = from_config_dict(template(values, {"config.optimizer": "sgd"}))
+    config = from_config_dict(template(values, Choices([("optimizer.name", "sgd")])))
     assert config.optimizer.name == "sgd" and config.optimizer.learning_rate == 0.25
 
 
@@ -133,7 +134,9 @@ def test_template_takes_the_name_of_a_part_that_a_config_leaves_out():
     encoder = {"name": "self_attention", "feed_forward_dim": 8}
     values = _values(model={"name": "encoder_decoder", "encoder": encoder})
     assert from_config_dict(template(values)).model.encoder.self_attention is None
-    completed = template(values, {"config.model.encoder.self_attention": "multi_head"})
+    completed = template(
+        values, Choices([("model.encoder.self_attention.name", "multi_head")])
+    )
     completed.model.encoder.self_attention.num_heads = 2
     assert from_config_dict(completed).model.encoder.self_attention.num_heads == 2
 

@@ -23,10 +23,11 @@ from attention_jax.layers.mechanism import (
 )
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import (
+    REFINEMENTS,
     Head,
+    check_refinements,
     refine,
     refinements_telling_key_bias,
-    typed_refinements,
 )
 from attention_jax.ops.attend import keep_memory
 from attention_jax.ops.products import add_bias, multiply_rows
@@ -69,7 +70,7 @@ class Config:
     use_key_bias: bool = setting(False)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     score: Any = setting({"name": "scaled_dot"}, named=find_config)
-    refinements: Mapping[str, Any] = setting({})
+    refinements: Mapping[str, Any] = setting({}, members=REFINEMENTS.config)
 
     def __post_init__(self) -> None:
         """Rejects heads that cannot be laid out, and checks the refinements."""
@@ -95,7 +96,7 @@ class Config:
                 f"{place}: expected a score of queries and keys, for heads project both, "
                 f"found {inner.name!r}"
             )
-        object.__setattr__(self, "refinements", typed_refinements(self.refinements))
+        check_refinements(self.refinements)
         if self.use_key_bias and not _tells_key_bias(self.score, self.refinements):
             raise ValueError(
                 "use_key_bias: expected an additive score that has none itself, or one of the "

@@ -1,0 +1,77 @@
+"""Overrides as choices of parts: which a command line names, adds and leaves out.
+
+`--config.optimizer.name=sgd` chooses a part. Of groups that hold any number of parts, such as
+objectives or refinements of heads, a field of one that is not there adds it, and so does its name
+alone: `--config.model.attention.refinements.rope=true`, where `=false` leaves one out.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attention_jax.configuration import unknown_name
+from attention_jax.errors import ConfigError, quoted
+
+_ON, _OFF = ("true", "1", "{}"), ("false", "0", "none")
+
+
+class Choices:
+    """What overrides choose of a config's parts."""
+
+    def __init__(self, overrides: Iterable[tuple[str, Any]] = (), root: str = "config"):
+        """Takes overrides apart.
+
+        Args:
+          overrides: Paths of fields in the config, and what they are set to.
+          root: What the config is called in paths.
+        """
+        self._overrides = [(f"{root}.{path}", value) for path, value in overrides]
+
+    def name(self, where: str) -> Any:
+        """Returns the name that is chosen for a group at a path; None for that which it has."""
+        chosen = [value for path, value in self._overrides if path == f"{where}.name"]
+        return chosen[-1] if chosen else None
+
+    def members(
+        self, where: str, given: dict[str, Any], lookup: Callable[[str], type]
+    ) -> dict[str, Any]:
+        """Returns the parts of a group, with those that are added and without those left out.
+
+        Args:
+          where: Path of the group.
+          given: Its parts, by name.
+          lookup: From the name of a part to its class; raises `KeyError` with all names.
+
+        Raises:
+          ConfigError: If there is no part of such a name, or it is set to something.
+        """
+        for path, value in self._overrides:
+            if path == where:
+                raise ConfigError(
+                    f"--{where}: expected NAME=true or NAME=false behind it, with one of "
+                    f"{', '.join(_names(lookup))}, found {quoted(value)}"
+                )
+            if not path.startswith(f"{where}."):
+                continue
+            text = "" if value is None else str(value).lower()
+            name, _, field = path.removeprefix(f"{where}.").partition(".")
+            known = _names(lookup)
+            if name not in known:
+                raise ConfigError(unknown_name(f"--{where}.{name}", name, known))
+            if not field and text in _OFF:
+                given = {other: fields for other, fields in given.items() if other != name}
+            elif field or text in _ON:
+                given = {**given, name: given.get(name, {})}
+            else:
+                raise ConfigError(
+                    f"--{where}.{name}: expected true, false, or one of its fields behind it, "
+                    f"found {quoted(value)}"
+                )
+        return given
+
+
+def _names(lookup: Callable[[str], type]) -> list[str]:
+    try:
+        lookup("")
+    except KeyError as error:
+        return error.args[0]
+    return []
