@@ -122,6 +122,43 @@ def test_typed_names_where_the_values_come_from():
         typed(Inner, {"size": 0}, "config.data")
 
 
+def test_each_name_is_looked_up_once():
+    looked_up = []
+
+    def look_up(name):
+        looked_up.append(name)
+        return {"red": Red, "inner": Inner}[name]
+
+    @dataclasses.dataclass(frozen=True)
+    class Painting:
+        color: Any = setting(named=look_up)
+        layers: typing.Mapping[str, Any] = setting({}, members=look_up)
+
+    found = typed(Painting, {"color": {"name": "red"}, "layers": {"inner": {"size": 2}}})
+    assert found == Painting(Red(), {"inner": Inner(2)}) and looked_up[:2] == ["red", "inner"]
+    assert len(looked_up) == 3  # the last one for the painting that was made by hand
+
+
+def test_members_are_configs_however_they_are_given():
+    @dataclasses.dataclass(frozen=True)
+    class Painting:
+        layers: typing.Mapping[str, Any] = setting({"red": {}}, members=find)
+
+    assert Painting().layers == {"red": Red()} == typed(Painting, {}).layers
+    assert typed(Painting, plain(Painting({"red": {"depth": 4}}))).layers == {"red": Red(4)}
+    assert isinstance(hash(Painting()), int)
+    for values, message in (
+        ({"rad": {}}, r"layers.rad: no such field; did you mean 'red'\?"),
+        ({"red": {"depth": "x"}}, "layers.red.depth: expected int, found 'x'"),
+        ({"red": 3}, "layers.red: expected a group of fields, found 3"),
+        ("red", "layers: expected a group of fields, found 'red'"),
+    ):
+        with pytest.raises(ConfigError, match=f"^config.{message}$"):
+            typed(Painting, {"layers": values})
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            Painting(values)
+
+
 def test_plain_is_read_back():
     config = typed(Outer, {"required": 1, "limit": 3, "steps": (1, 2), "color": {"name": "red"}})
     values = plain(config)

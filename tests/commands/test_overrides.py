@@ -172,6 +172,21 @@ def test_override_adds_an_objective_and_suggests_the_nearest(override):
         override("--config.objectives.supervised_alignmnt.weight=0.5")
 
 
+def test_override_adds_and_leaves_out_objectives_by_their_names(override):
+    config = override("--config.objectives.coverage_loss=true")
+    assert set(config.objectives) == {"nll", "coverage_loss"}
+    config = override("--config.objectives.coverage_loss=true", "--config.objectives.nll=false")
+    assert set(config.objectives) == {"coverage_loss"}
+    for text, message in (
+        ("objectives.nll", "--config.objectives.nll: expected true, false, or one of its fields"),
+        ("objectives.nil=true", "--config.objectives.nil: no such field; did you mean 'nll'"),
+        ("objectives.nll=false", "config.objectives: expected at least one of bilingual_symmetry"),
+        ("objectives=None", "--config.objectives: expected NAME=true .* behind it, with one of bi"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            override(f"--config.{text}")
+
+
 def test_override_adds_a_refinement_and_suggests_the_nearest(override):
     values = {
         "data": {"name": "smoke"},
