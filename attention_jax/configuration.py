@@ -245,11 +245,14 @@ def _resolve_named(limits: Mapping[str, Any], value: Any, where: str, choices: A
         raise ConfigError(f"{where}.name: expected a value, found none")
     name = fields.pop("name", None) if chosen is None else chosen
     cls = _look_up(limits["named"], name, where)
-    known = {field.name for field in dataclasses.fields(cls)}
+    known = {field.name: field.default for field in dataclasses.fields(cls)}
     if chosen is not None and chosen != fields.pop("name", None):
-        renamed = renewed(cls, fields)
-        fields = {field: kept for field, kept in renamed.items() if field in known}
-    return resolve(cls, {"name": name, **fields} if "name" in known else fields, where, choices)
+        fields = {field: kept for field, kept in renewed(cls, fields).items() if field in known}
+    if "name" in known:
+        own = known["name"]  # another than the one it was found by, where that is a former name
+        is_former = isinstance(own, str) and own != name and limits["named"](own) is cls
+        fields = {"name": own if is_former else name, **fields}
+    return resolve(cls, fields, where, choices)
 
 
 def _look_up(lookup: Callable[[str], type], name: Any, where: str) -> type:
@@ -334,22 +337,45 @@ def _default_named(lookup: Callable[[str], type], default: Mapping[str, Any]) ->
     return _built(_resolve_named({"named": lookup}, default, "default", None))
 
 def renewed(cls: type, values: Any) -> dict[str, Any]:
-    """Returns fields without those that are no more: configs of finished runs have them.
+    """Returns fields as they are called now: configs of finished runs have former ones.
 
     Args:
       cls: The dataclass that they are of. Its `FORMER`, if it has one, names fields that are no
-        more, each with the value that said nothing.
-      values: A mapping or ConfigDict.
+        more, each with the value that said nothing; its `RENAMED` names those that stand elsewhere
+        now, each with its path from `cls` on.
+      values: A mapping or ConfigDict. A former field beside the one that took its place stays.
     """
     former = getattr(cls, "FORMER", {})
-    return {
+    values = {
         name: value
         for name, value in values.items()
         if name not in former or value != former[name]
     }
+    for name, path in getattr(cls, "RENAMED", {}).items():
+        if name in values and not _is_given(values, path.split(".")):
+            values = _placed(values, path.split("."), values.pop(name))
+    return values
+
+
+def _is_given(values: Any, path: list[str]) -> bool:
+    for name in path:
+        if not hasattr(values, "items") or name not in values:
+            return False
+        values = values[name]
+    return True
+
+
+def _placed(values: Any, path: list[str], value: Any) -> dict[str, Any]:
+    """Puts a value at a path of groups, which are made where there are none."""
+    first, *rest = path
+    inside = _placed(values.get(first, {}), rest, value) if rest else value
+    return {**dict(values.items()), first: inside}
 
 
 def _unknown_field(cls: type, where: str, name: str, known: Iterable[str]) -> str:
+    renamed = getattr(cls, "RENAMED", {})
+    if name in renamed:
+        return f"{where}.{name}: no such field; it is {where}.{renamed[name]} now"
     return unknown_name(f"{where}.{name}", name, known)
 
 

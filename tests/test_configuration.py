@@ -145,7 +145,7 @@ def test_members_are_configs_however_they_are_given():
         layers: typing.Mapping[str, Any] = setting({"red": {}}, members=find)
 
     assert Painting().layers == {"red": Red()} == typed(Painting, {}).layers
-    assert typed(Painting, plain(Painting({"red": {"depth": 4}}))).layers == {"red": Red(4)}
+    assert typed(Painting, plain(Painting({"red": {"depth": 4}}))).layers == {"red": Red(depth=4)}
     assert isinstance(hash(Painting()), int)
     for values, message in (
         ({"rad": {}}, r"layers.rad: no such field; did you mean 'red'\?"),
@@ -289,6 +289,19 @@ def test_a_config_class_of_another_checks_both():
     for fields in ({"size": 0}, {"more": 0}, {"more": 9}):
         with pytest.raises(ValueError, match="expected"):
             More(**fields)
+
+
+def test_a_field_that_stands_elsewhere_now_is_read_from_there():
+    @dataclasses.dataclass(frozen=True)
+    class Deeper:
+        RENAMED = {"size": "inner.size", "tint": "colors.main.depth"}
+        inner: Inner = setting(Inner())
+        colors: typing.Mapping[str, Red] = setting({})
+
+    found = typed(Deeper, {"size": 7, "tint": 5, "inner": {"rate": 0.25}})
+    assert found == Deeper(Inner(7, 0.25), {"main": Red(depth=5)})
+    with pytest.raises(ConfigError, match="config.size: no such field; it is config.inner.size no"):
+        typed(Deeper, {"size": 7, "inner": {"size": 8}})
 
 
 def test_a_field_that_is_no_more_is_ignored_where_it_said_nothing():
