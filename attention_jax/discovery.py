@@ -8,9 +8,11 @@ import functools
 import importlib
 import os
 import pkgutil
+import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from attention_jax.errors import ConfigError
 
@@ -83,6 +85,11 @@ class Parts:
 
     def _module(self, name: str) -> ModuleType:
         return _imported(f"{self._package}.{name}")
+
+
+def module_of(config: Any) -> ModuleType:
+    """Returns the file of a part, given its config: its name was looked up when that was read."""
+    return sys.modules[type(config).__module__]
 
 
 @functools.cache

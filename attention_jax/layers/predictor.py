@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attention_jax.configuration import NamedConfigs
-from attention_jax.discovery import Parts
+from attention_jax.discovery import Parts, module_of
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.types import Params
@@ -34,6 +34,6 @@ class Predictor(abc.ABC):
 def build_predictors(configs: NamedConfigs, annotation_dim: int) -> dict[str, Predictor]:
     """Builds all predictors of a model, by name."""
     return {
-        name: PREDICTORS.find(name).build(config, annotation_dim)
+        name: module_of(config).build(config, annotation_dim)
         for name, config in configs.items()
     }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attention_jax.discovery import Parts
+from attention_jax.discovery import Parts, module_of
 from attention_jax.types import Model
 
 MODELS = Parts(__name__)
@@ -19,4 +19,4 @@ def build_model(config: Any, source_vocabulary_size: int, target_vocabulary_size
     Raises:
       ConfigError: If parts of the config do not fit one another.
     """
-    return MODELS.find(config.name).build(config, source_vocabulary_size, target_vocabulary_size)
+    return module_of(config).build(config, source_vocabulary_size, target_vocabulary_size)
