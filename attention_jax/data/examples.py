@@ -1,5 +1,6 @@
 """Examples: texts with their outputs, or alone, and the values of their fields."""
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ _SAMPLE_KEY = 20_160_101
 _LENGTH_STEP = 8  # axes of a field's own are rounded up, so that splits share shapes
 
 
-class Examples:
+class Examples(abc.ABC):
     """What batches are made of: fields, with a value of each for every example.
 
     Attributes:
@@ -29,9 +30,13 @@ class Examples:
     fields: Sequence[Field]
     extras: Mapping[str, Sequence[Any]]
 
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Returns how many examples there are."""
+
+    @abc.abstractmethod
     def ids(self, name: str) -> Sequence[Int[np.ndarray, " _"]]:
         """Returns the token ids of a text field, int32, ending in EOS."""
-        raise NotImplementedError
 
     @functools.cached_property
     def columns(self) -> dict[str, Sequence[Any]]:
@@ -63,7 +68,7 @@ class Examples:
             if field.axes[:1] == (axis,):
                 values = self.columns[field.name]
                 return np.fromiter(map(len, values), np.int64, len(values))
-        return np.ones(len(self), np.int64)  # type: ignore[arg-type]
+        return np.ones(len(self), np.int64)
 
     @functools.cached_property
     def own_lengths(self) -> dict[str, int]:
@@ -200,13 +205,13 @@ class Inputs(Examples):
 
     Attributes:
       sources: The texts.
-      vocabulary: Turns them into ids.
+      source_vocabulary: Turns them into ids.
       fields: What their batches hold, all of it known beforehand.
       extras: Values of fields that the texts do not tell.
     """
 
     sources: Sequence[str]
-    vocabulary: Vocabulary
+    source_vocabulary: Vocabulary
     fields: tuple[Field, ...] = (SOURCE,)
     extras: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
 
@@ -216,7 +221,7 @@ class Inputs(Examples):
     @functools.cached_property
     def source_ids(self) -> list[np.ndarray]:
         """The ids of each text, int32, ending in EOS."""
-        return encoded(self.vocabulary, self.sources)
+        return encoded(self.source_vocabulary, self.sources)
 
     def ids(self, name: str) -> list[np.ndarray]:
         """Returns the ids of the texts, whatever they are to a model."""

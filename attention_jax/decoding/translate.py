@@ -109,7 +109,7 @@ class Translator:
                     f"search.max_length_factor and search.max_length_constant, found {len(ids)}"
                 )
             if SpecialIds.UNK in ids:
-                tokens = tokens_in_text(prompts.vocabulary, ids, prompts.sources[number - 1])
+                tokens = tokens_in_text(prompts.source_vocabulary, ids, prompts.sources[number - 1])
                 unknown = tokens[list(ids).index(SpecialIds.UNK)]
                 raise DataError(
                     f"input line {number}: expected words of the vocabulary, found {unknown!r}"
