@@ -14,6 +14,7 @@ from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split
 from attention_jax.data.field import SOURCE, TARGET, Field
 from attention_jax.discovery import Parts
+from attention_jax.errors import ConfigError
 from attention_jax.spaced_words import strip_spaces
 
 TASKS = Parts("attention_jax.data.tasks", defines="TASK")
@@ -105,9 +106,15 @@ def find_task(data_config: DataConfig, model_config: Any = None) -> Task:
       model_config: Of the model; its `task`, if it has one, is the only one that it can do.
 
     Raises:
-      KeyError: With the list of names, if there is none such.
+      ConfigError: If there is none such.
     """
-    return TASKS.find(getattr(model_config, "task", data_config.task)).TASK
+    name = getattr(model_config, "task", data_config.task)
+    if name not in TASKS:
+        raise ConfigError(
+            f"config.data.name: expected data of a task among {', '.join(TASKS.names())}, found "
+            f"{name!r}"
+        )
+    return TASKS.find(name).TASK
 
 
 def by_name(metrics: Sequence[Metric]) -> Mapping[str, Metric]:

@@ -180,14 +180,7 @@ class ExperimentConfig:
     @property
     def task(self) -> Task:
         """What the model does with the data."""
-        try:
-            return find_task(self.data, self.model)
-        except KeyError as error:
-            known = ", ".join(error.args[0])
-            raise ConfigError(
-                f"config.data.name: expected data of a task among {known}, found "
-                f"{self.data.task!r}"
-            ) from None
+        return find_task(self.data, self.model)
 
 
 def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
@@ -208,7 +201,7 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
 
 def _check_fields(config: ExperimentConfig, objective: Objective) -> None:
     """Raises ConfigError where an objective needs a field that batches cannot have."""
-    known = {*(field.name for field in config.task.fields), *FIELDS.names()}
+    known = {*(field.name for field in find_task(config.data).fields), *FIELDS.names()}
     for name in sorted(objective.fields - known):
         raise ConfigError(
             f"config.objectives: expected batches with one of the fields {', '.join(sorted(known))}"
