@@ -22,6 +22,7 @@ LAYERS = {
     "attention_jax.paths": 0,
     "attention_jax.config_choices": 0,
     "attention_jax.config_values": 0,
+    "attention_jax.config_walk": 0,
     "attention_jax.configuration": 0,
     "attention_jax.discovery": 0,
     "attention_jax.spaced_words": 0,

@@ -13,7 +13,8 @@ from ml_collections import ConfigDict, config_dict
 
 from attention_jax import models
 from attention_jax.config_choices import Choices
-from attention_jax.configuration import Group, NamedConfigs, plain, resolve, setting, typed
+from attention_jax.config_walk import Group, NamedConfigs, resolve
+from attention_jax.configuration import plain, setting, typed
 from attention_jax.data.config import data_config_class
 from attention_jax.data.task import FIELDS, Task, find_task
 from attention_jax.devices.config import ShardingConfig
