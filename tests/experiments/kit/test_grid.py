@@ -80,6 +80,14 @@ def test_resolved_applies_overrides_of_grid_cell_and_seed(tmp_path):
     assert config["seed"] == 1
 
 
+def test_resolved_adds_and_leaves_out_objectives(tmp_path):
+    objectives = {"coverage_loss.weight": 0.5, "coverage_penalty": True, "nll": False}
+    overrides = {f"objectives.{name}": value for name, value in objectives.items()}
+    found = make_runs(tmp_path, overrides=overrides)[0].resolved()["objectives"]
+    assert set(found) == {"coverage_loss", "coverage_penalty"}
+    assert found["coverage_loss"]["weight"] == 0.5
+
+
 @pytest.mark.parametrize(
     "override",
     [
