@@ -1,5 +1,6 @@
 """What all tests share: a CPU, caches of their own, seeded randomness and the data directory."""
 
+import importlib
 import os
 import shutil
 import sys
@@ -128,3 +129,23 @@ def numpy_rng():
     import numpy as np
 
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def extension(tmp_path, monkeypatch):
+    """A function that writes the file of a part, such as ("data/tasks", "mine", text)."""
+    root, written = tmp_path / "extension", []
+    monkeypatch.setenv("ATTENTION_JAX_EXTENSIONS", str(root))
+
+    def write(below, name, text):
+        package = importlib.import_module(f"attention_jax.{below.replace('/', '.')}")
+        monkeypatch.setattr(package, "__path__", list(package.__path__))
+        path = root / below / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        importlib.invalidate_caches()
+        written.append(f"{package.__name__}.{name}")
+
+    yield write
+    for name in written:
+        sys.modules.pop(name, None)

@@ -19,6 +19,16 @@ from attention_jax.training.needed_fields import training_links, with_needed_fie
 SOURCES = ["a small house .", "the house", "a book .", "the small book"]
 TARGETS = ["ein kleines haus .", "das haus", "ein buch .", "das kleine buch"]
 LINES = ["0-0 1-1 2-2 3-3", "0-0 1-1", "0-0 2-2", "0-0 1-1 2-2"]
+RANK = '''
+"""The number of spaces before each character of a source."""
+import numpy as np
+from attention_jax.data.field import Field
+
+def ranks(examples):
+    return [np.cumsum([sign == " " for sign in text]) for text in examples.sources]
+
+FIELD = Field(name="rank_of_word", axes=("S",), values=ranks, padding=-1)
+'''
 GUIDED = build_objective({"nll": {}, "supervised_alignment": {}})
 
 
@@ -144,6 +154,22 @@ def test_a_file_that_does_not_fit_is_rejected(config, tmp_path, lines, message):
     (tmp_path / "links").write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(DataError, match=message):
         links_of(config, tmp_path)
+
+
+def test_a_field_that_finds_its_values_is_there_in_every_split(
+    config, tmp_path, extension, monkeypatch
+):
+    """A file of its own says what it is; here how many words are before each token."""
+    extension("data/fields", "rank_of_word", RANK)
+    objective = build_objective({"nll": {}})
+    monkeypatch.setattr(type(objective.terms["nll"]), "fields", ("rank_of_word",), raising=False)
+    task = build_task(config, tmp_path / "vocab")
+    data = with_needed_fields(task, config, objective, RunDirectory(tmp_path / "run"))
+    batch = next(make_train_iterator(data, config, seed=0))
+    assert batch["rank_of_word"].shape == batch["source"].shape
+    row = int(np.flatnonzero(batch["index"] == data.split("train").sources.index("the house"))[0])
+    assert batch["rank_of_word"][row, :10].tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1, -1]
+    assert "rank_of_word" in next(iter(make_eval_batches(data.split("test"), config)))
 
 
 def test_an_objective_without_need_of_links_looks_for_none(config, tmp_path):

@@ -1,37 +1,13 @@
 """The task of CONTRIBUTING.md works as it stands there, from a folder of extensions."""
 
-import importlib
-import sys
-
 import pytest
 
 from attention_jax.data import config as data_configs
-from attention_jax.data import tasks
 from attention_jax.data.config import data_config_class
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.task import find_task
-from attention_jax.discovery import VARIABLE
 from attention_jax.errors import ConfigError
-
-
-@pytest.fixture
-def extension(tmp_path, monkeypatch):
-    """A function that writes a task into a folder of extensions."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "mine"))
-    monkeypatch.setattr(tasks, "__path__", list(tasks.__path__))
-    folder = tmp_path / "mine" / "data" / "tasks"
-    folder.mkdir(parents=True)
-    written = []
-
-    def write(name, text):
-        (folder / f"{name}.py").write_text(text)
-        importlib.invalidate_caches()
-        written.append(f"{tasks.__name__}.{name}")
-
-    yield write
-    for name in written:
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +17,7 @@ def example(repository):
 
 
 def test_a_task_brings_its_data_and_a_field_of_its_own(extension, example, tmp_path):
-    extension("plurals", example)
+    extension("data/tasks", "plurals", example)
     data_config = data_config_class("plurals")()
     task = find_task(data_config)
     data = build_task(data_config, tmp_path / "vocab")
@@ -53,14 +29,14 @@ def test_a_task_brings_its_data_and_a_field_of_its_own(extension, example, tmp_p
 
 
 def test_two_data_sets_of_one_name_are_refused(extension, example):
-    extension("smoke", example)
+    extension("data/tasks", "smoke", example)
     with pytest.raises(ConfigError, match="^attention_jax.data: expected one data set called 'smo"):
         data_config_class("smoke")
     assert data_configs.DATA_SETS.config("smoke")
 
 
 def test_names_of_data_sets_are_those_of_builders_and_of_tasks(extension, example):
-    extension("plurals_of_mine", example)
+    extension("data/tasks", "plurals_of_mine", example)
     with pytest.raises(KeyError) as error:
         data_config_class("plural")
     known = ["cmudict", "multi30k", "parallel", "plurals_of_mine", "smoke", "tatoeba"]
