@@ -10,6 +10,7 @@ import os
 import pkgutil
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,15 +24,19 @@ _PACKAGE = "attention_jax"
 class Parts:
     """The parts of one kind, such as all encoders."""
 
-    def __init__(self, package: str, defines: str = "Config"):
+    def __init__(
+        self, package: str, defines: str = "Config", former: Mapping[str, str] | None = None
+    ):
         """Imports nothing yet.
 
         Args:
           package: The folder, as a module's name: `attention_jax.layers.encoders`.
           defines: What a module must define to be a part; others in the folder are helpers.
+          former: Names that configs of finished runs have for parts that are called otherwise now.
         """
         self._package = package
         self._defines = defines
+        self._former = former or {}
 
     def names(self) -> list[str]:
         """Lists the parts by name, sorted.
@@ -47,6 +52,7 @@ class Parts:
 
     def find(self, name: str) -> ModuleType:
         """Returns the module of a part; raises `KeyError` with the list of names if none."""
+        name = self._former.get(name, name)
         if name not in self:
             raise KeyError(self.names())
         return self._module(name)

@@ -106,6 +106,24 @@ class Fertility(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Slots:
+    """What the slots of an attended source stand for; `*B S`, as the weights of attention.
+
+    Attributes:
+      mask: `*B S`, True at real slots.
+      is_word: `*B S`, True at real slots that stand for more than a boundary such as EOS, so that
+        all of them have to be attended to.
+      spans: `*B S 2`, the first position of the source that each slot stands for, and the one after
+        the last; None where slot s stands for position s.
+    """
+
+    mask: Leaf
+    is_word: Leaf
+    spans: Leaf | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class ModelOutput:
     """What a sequence-to-sequence model returns for a batch with known targets.
 
@@ -115,8 +133,9 @@ class ModelOutput:
       attention: Attention at each target position, or None where the model has none.
       outputs: What else is computed, open to any key; `Model.provides` lists them. Among them:
         `coverage` (`B S C`, what is left to translate of each source token after the last real
-        target token), `fertility` (how much attention each source token is expected to get) and
-        `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`).
+        target token), `fertility` (how much attention each source token is expected to get),
+        `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`) and `slots`
+        (the `Slots` that attention is over; without them, slot s is token s of `source`).
     """
 
     predictions: Any
@@ -139,8 +158,9 @@ class Model(Protocol):
         or `prompt` where that is how outputs begin and nothing of their length is known.
       provides: What objectives, searches and pictures may ask of it, by key, each with the config
         field whose parameters an objective alone can teach, or None. The keys of its `outputs` are
-        among them, and what its attention is good for: `alignment`, where weights say which source
-        tokens were attended to; `last_word`, where attention for a word has read the one before.
+        among them, and what its attention is good for: `alignment`, where weights say which
+        positions of the source were attended to; `slot_for_each_token`, where each has a slot of
+        its own; `last_word`, where attention for a word has read the one before.
     """
 
     begins_from: str
@@ -168,6 +188,13 @@ class Model(Protocol):
           (memory, state): pytrees with leading axes `B 1`; `memory` is constant through a
           search, every leaf of `state` follows its hypothesis. Leaves that are larger for longer
           outputs hold zeros at their ends, for positions that were not written yet.
+        """
+        ...
+
+    def slots(self, memory: Any) -> Slots | None:
+        """Returns what the slots of a memory that `start` returned stand for, with axes `B S`.
+
+        None where nothing is attended to, or slot s is token s of the source.
         """
         ...
 

@@ -29,14 +29,18 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.seed = 0
     config.data = common.data_section(argument)
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 256,
+        "name": "encoder_decoder",
         "target_embedding_dim": 256,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "gru_reset_before",
-            "hidden_dim": 256,
-            "direction": "bidirectional",
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 256},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "gru_reset_before",
+                    "hidden_dim": 256,
+                    "direction": "bidirectional",
+                },
+            }
         },
         "attention": {"name": "bahdanau", "attention_dim": 256},
         "decoder": {

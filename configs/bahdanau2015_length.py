@@ -24,14 +24,18 @@ def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
     config, argument = common.experiment(argument)
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 128,
+        "name": "encoder_decoder",
         "target_embedding_dim": 128,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "gru_reset_before",
-            "hidden_dim": 128,
-            "direction": "bidirectional",
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 128},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "gru_reset_before",
+                    "hidden_dim": 128,
+                    "direction": "bidirectional",
+                },
+            }
         },
         "attention": {"name": "bahdanau", "attention_dim": 128},
         "decoder": {

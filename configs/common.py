@@ -76,9 +76,10 @@ def make_smoke(config: ConfigDict) -> ConfigDict:
     """Shrinks a config so that it trains in seconds, on a task made up for that."""
     config.data = data_section("smoke")
     model = config.model
-    model.source_embedding_dim = model.target_embedding_dim = 32
+    source = model.sources.source
+    source.input.embedding_dim = model.target_embedding_dim = 32
     for section, name in (
-        (model.encoder, "hidden_dim"),
+        (source.encoder, "hidden_dim"),
         (model.decoder, "hidden_dim"),
         (model.decoder, "readout_dim"),
         (model.decoder, "attentional_dim"),

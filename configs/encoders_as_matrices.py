@@ -2,9 +2,10 @@
 
 A source becomes one vector for each token, and a decoder attends to them. How much must the
 vectors of a sentence know of one another for that? `experiments/encoders_as_matrices.py` varies
-`model.encoder`; this file is what all of its runs share. With the encoder that it names, a
-bidirectional GRU, and additive attention, it is RNNsearch (Bahdanau, Cho and Bengio 2015) with the
-decoder of Nematus, which starts from the mean of the matrix, so that it asks for no final state.
+`model.sources.source.encoder`; this file is what all of its runs share. With the encoder that it
+names, a bidirectional GRU, and additive attention, it is RNNsearch (Bahdanau, Cho and Bengio 2015)
+with the decoder of Nematus, which starts from the mean of the matrix, so that it asks for no final
+state.
 
 Command:  python -m experiments.encoders_as_matrices --jobs=2    (all runs, then the table)
           python -m launch.train --config=configs/encoders_as_matrices.py:multi30k \
@@ -24,13 +25,17 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config, argument = common.experiment(argument)
     config.model = {
         "name": "encoder_decoder",
-        "source_embedding_dim": 128,
         "target_embedding_dim": 128,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "gru",
-            "hidden_dim": 128,
-            "direction": "bidirectional",
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 128},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "gru",
+                    "hidden_dim": 128,
+                    "direction": "bidirectional",
+                },
+            }
         },
         "attention": {"name": "bahdanau", "attention_dim": 128},
         "decoder": {

@@ -23,16 +23,20 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.seed = 0
     config.data = common.data_section("cmudict")
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 128,
+        "name": "encoder_decoder",
         "target_embedding_dim": 128,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "gru",
-            "hidden_dim": 256,
-            "num_layers": 2,
-            "direction": "bidirectional",
-            "dropout": 0.2,
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 128},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "gru",
+                    "hidden_dim": 256,
+                    "num_layers": 2,
+                    "direction": "bidirectional",
+                    "dropout": 0.2,
+                },
+            }
         },
         "attention": {"name": "bahdanau", "attention_dim": 256},
         "decoder": {

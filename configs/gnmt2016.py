@@ -51,18 +51,22 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.seed = 0
     config.data = common.data_section("parallel" if argument == "paper" else argument)
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 256,
+        "name": "encoder_decoder",
         "target_embedding_dim": 256,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "lstm",
-            "hidden_dim": 256,
-            "num_layers": 4,
-            "direction": "bidirectional",
-            "bidirectional_layers": 1,
-            "residual": True,
-            "dropout": 0.2,
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 256},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "lstm",
+                    "hidden_dim": 256,
+                    "num_layers": 4,
+                    "direction": "bidirectional",
+                    "bidirectional_layers": 1,
+                    "residual": True,
+                    "dropout": 0.2,
+                },
+            }
         },
         "attention": {"name": "bahdanau", "attention_dim": 256},
         "decoder": {
@@ -105,7 +109,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
         return _paper(config)
     if argument == "smoke":  # whose few updates of narrow layers leave no room for dropout
         _set_dropout(config.model, 0.0)
-        config.model.encoder.num_layers = config.model.decoder.num_layers = 3
+        for side in (config.model.sources.source.encoder, config.model.decoder):
+            side.num_layers = 3
     return common.finish(config, argument)
 
 
@@ -114,9 +119,9 @@ def _paper(config: ConfigDict) -> ConfigDict:
     config.data.batch_size = 128
     config.data.subwords = {"kind": "bpe", "size": 32_000, "joint": True}
     model = config.model
-    model.source_embedding_dim = model.target_embedding_dim = 1024
+    model.sources.source.input.embedding_dim = model.target_embedding_dim = 1024
     model.attention.attention_dim = 1024
-    for side in (model.encoder, model.decoder):
+    for side in (model.sources.source.encoder, model.decoder):
         side.hidden_dim, side.num_layers = 1024, 8
     _set_dropout(model, 0.0)
     model.initialization = {"name": "uniform", "scale": 0.04}
@@ -138,5 +143,5 @@ def _paper(config: ConfigDict) -> ConfigDict:
 
 
 def _set_dropout(model: ConfigDict, rate: float) -> None:
-    model.encoder.dropout = model.decoder.dropout = rate
+    model.sources.source.encoder.dropout = model.decoder.dropout = rate
     model.embedding_dropout = model.output_dropout = rate

@@ -32,16 +32,20 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.seed = 0
     config.data = common.data_section(argument)
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 256,
+        "name": "encoder_decoder",
         "target_embedding_dim": 256,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "lstm",
-            "hidden_dim": 256,
-            "num_layers": 2,
-            "direction": "backward",
-            "dropout": 0.2,
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 256},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "lstm",
+                    "hidden_dim": 256,
+                    "num_layers": 2,
+                    "direction": "backward",
+                    "dropout": 0.2,
+                },
+            }
         },
         "attention": {"name": "luong_general"},
         "decoder": {

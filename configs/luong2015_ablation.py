@@ -23,14 +23,18 @@ def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
     config, argument = common.experiment(argument)
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 128,
+        "name": "encoder_decoder",
         "target_embedding_dim": 128,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "lstm",
-            "hidden_dim": 192,
-            "direction": "backward",
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 128},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "lstm",
+                    "hidden_dim": 192,
+                    "direction": "backward",
+                },
+            }
         },
         "attention": {"name": "luong_general"},
         "decoder": {

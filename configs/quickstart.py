@@ -22,14 +22,18 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.data = common.data_section("cmudict")
     config.data.num_buckets = 4
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 64,
+        "name": "encoder_decoder",
         "target_embedding_dim": 64,
-        "encoder": {
-            "name": "recurrent",
-            "cell": "gru",
-            "hidden_dim": 128,
-            "direction": "bidirectional",
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 64},
+                "encoder": {
+                    "name": "recurrent",
+                    "cell": "gru",
+                    "hidden_dim": 128,
+                    "direction": "bidirectional",
+                },
+            }
         },
         "attention": {"name": "bahdanau", "attention_dim": 128},
         "decoder": {"name": "bahdanau", "cell": "gru", "hidden_dim": 128, "readout_dim": 128},

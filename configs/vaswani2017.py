@@ -42,7 +42,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     if "subwords" in config.data:
         config.data.subwords.joint = True
     config.model = transformer(num_layers=4, depth=128, width=256, num_heads=4, dropout=0.3)
-    for stack in (config.model.encoder, config.model.decoder):
+    for stack in (config.model.sources.source.encoder, config.model.decoder):
         stack.norm_order = "pre"
     if argument in ("cmudict", "smoke"):
         config.model.tie_embeddings = "target"
@@ -76,9 +76,13 @@ def transformer(
     return ConfigDict(
         {
             "name": "encoder_decoder",
-            "source_embedding_dim": depth,
             "target_embedding_dim": depth,
-            "encoder": {"name": "self_attention", **stack},
+            "sources": {
+                "source": {
+                    "input": {"name": "tokens", "embedding_dim": depth},
+                    "encoder": {"name": "self_attention", **stack},
+                }
+            },
             "attention": {
                 "name": "multi_head",
                 "num_heads": num_heads,

@@ -118,6 +118,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
     config = runs[0].resolved()
+    source = config["model"]["sources"]["source"]
     data, training = config["data"], config["training"]
     return [
         *tables.opening("Attention against a fixed vector, by sentence length", NAME, grid, runs),
@@ -133,8 +134,8 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         "on 3,003 sentences of newstest2014, 30,000 words of vocabulary, BLEU of tokenised text;",
         f"- short means at most {SHORT_WORDS} source words, against all sentences; in the paper 30 "
         "words against 50;",
-        f"- size: embeddings {config['model']['source_embedding_dim']}, encoder "
-        f"2 x {config['model']['encoder']['hidden_dim']}, decoder "
+        f"- size: embeddings {source['input']['embedding_dim']}, encoder "
+        f"2 x {source['encoder']['hidden_dim']}, decoder "
         f"{config['model']['decoder']['hidden_dim']}; in the paper 620, 2 x 1000 and 1000;",
         f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
         f"{config['optimizer']['name']}, the same number for every run, whatever its sentences; in "

@@ -148,12 +148,13 @@ def _opening(grid: Grid, runs: Sequence[Run], out: Path) -> list[str]:
     base = next(run for run in grid.runs(out, out) if run.cell == f"29k_{BASE}")
     config = base.resolved()  # finished or not: what is described is the grid
     model, training = config["model"], config["training"]
+    source = model["sources"]["source"]
     few = grid.cells.get(f"4k_{BASE}", {}).get("training.num_steps", training["num_steps"])
     return [
         *tables.opening("Coverage against supervised alignment", NAME + options, grid, runs),
-        f"One model: bidirectional GRU (2 x {model['encoder']['hidden_dim']}), conditional GRU "
+        f"One model: bidirectional GRU (2 x {source['encoder']['hidden_dim']}), conditional GRU "
         f"({model['decoder']['hidden_dim']}) with additive attention, embeddings of "
-        f"{model['source_embedding_dim']}, {training['num_steps']:,} updates of "
+        f"{source['input']['embedding_dim']}, {training['num_steps']:,} updates of "
         f"{config['data']['batch_size']} sentences ({few:,} updates with 4,000 pairs), Adam, mean "
         "of parameters; Multi30k, English to German, subwords. Variants change the attention or "
         "add an objective, at weights of the papers where these name them; no weight was tuned for "
@@ -212,7 +213,7 @@ def _other_size(grid: Grid, out: Path) -> list[str]:
         return [f"At the order of size of the papers: [{page.stem}]({page}).", ""]
     return [
         "This is the size that a few hours of CPU allow. At the order of size of the papers "
-        f"(`--full`: embeddings of {FULL['model.source_embedding_dim']}, GRUs of "
+        f"(`--full`: embeddings of {FULL['model.sources.source.input.embedding_dim']}, GRUs of "
         f"{FULL['model.decoder.hidden_dim']}, {FULL['training.num_steps']:,} updates of "
         f"{FULL['data.batch_size']} sentences) the comparison was not run, because no GPU was at "
         "hand.",

@@ -64,7 +64,8 @@ class EncoderSystem:
     @property
     def all_overrides(self) -> dict[str, Any]:
         """The overrides of its cell."""
-        encoder = {f"model.encoder.{name}": value for name, value in self.encoder.items()}
+        where = "model.sources.source.encoder"
+        encoder = {f"{where}.{name}": value for name, value in self.encoder.items()}
         return {**encoder, **self.overrides}
 
 
@@ -77,7 +78,7 @@ SYSTEMS: Mapping[str, EncoderSystem] = {
     "concatenation": EncoderSystem(
         "concatenation", "its token and position",
         {"name": "concatenation", "max_positions": _POSITIONS},
-        {"model.source_embedding_dim": 192},
+        {"model.sources.source.input.embedding_dim": 192},
     ),
     "convolutional": EncoderSystem(
         "convolutional", "7 tokens as a key, 5 as a value",

@@ -70,6 +70,7 @@ _NO_ATTENTION = {
     "model.attention.conditioning": "initial_state",
     "model.decoder.input_feeding": False,
 }
+_ENCODER = "model.sources.source.encoder"
 _NO_DROPOUT = {"model.embedding_dropout": 0.0, "model.output_dropout": 0.0}
 
 # (perplexity, BLEU, AER) in the paper.
@@ -110,8 +111,7 @@ def systems() -> dict[str, AblationSystem]:
     """Returns all systems by name, those of the paper's tables first."""
     found = {
         "base": AblationSystem(
-            "base", {**_NO_ATTENTION, **_NO_DROPOUT, "model.encoder.direction": "forward"},
-            10.6, 11.3,
+            "base", {**_NO_ATTENTION, **_NO_DROPOUT, f"{_ENCODER}.direction": "forward"}, 10.6, 11.3,
         ),
         "reverse": AblationSystem("+ reverse", {**_NO_ATTENTION, **_NO_DROPOUT}, 9.9, 12.6),
         "dropout": AblationSystem("+ dropout", _NO_ATTENTION, 8.1, 14.0),
@@ -211,7 +211,8 @@ def _layout() -> dict[str, dict[str, str]]:
 
 def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
     config = runs[0].resolved()
-    data, model, training = config["data"], config["model"], config["training"]
+    data, training = config["data"], config["training"]
+    source = config["model"]["sources"]["source"]
     return [
         *tables.opening(
             "Luong's ablation: where to attend, with which score, and input feeding",
@@ -223,8 +224,8 @@ def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
         f"- data: {tables.corpus(data)}; the paper: WMT'14 English to German, 4.5 M sentence "
         "pairs, 50,000 words a side, BLEU of tokenised newstest2014, and AER on 508 sentences of "
         "Europarl;",
-        f"- size: one LSTM layer of {model['encoder']['hidden_dim']} a side, embeddings of "
-        f"{model['source_embedding_dim']}; in the paper four layers and embeddings of 1,000;",
+        f"- size: one LSTM layer of {source['encoder']['hidden_dim']} a side, embeddings of "
+        f"{source['input']['embedding_dim']}; in the paper four layers and embeddings of 1,000;",
         f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
         f"{config['optimizer']['name']}, the same for every system; in the paper 10 or 12 epochs "
         "of SGD with halving, parameters started within 0.1;",

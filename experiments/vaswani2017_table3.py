@@ -32,7 +32,7 @@ and learned positions; three seeds each. 57 runs.
 usage: python -m experiments.vaswani2017_table3 [--OPTION=VALUE ...]
 """
 _DEPTH, _HEADS, _LAYERS, _WIDTH = 64, 4, 3, 256
-_STACKS = ("model.encoder.", "model.decoder.")
+_STACKS = ("model.sources.source.encoder.", "model.decoder.")
 _TESTS = (
     "Mean ± standard deviation over seeds. p: of the difference in BLEU from the base, where both "
     f"are finished, by a two-sided paired bootstrap of {seeds.RESAMPLES:,} draws over sentences "
@@ -77,7 +77,7 @@ def _heads(number: int) -> dict[str, Any]:
 
 def _depth(depth: int) -> dict[str, Any]:
     return {
-        "model.source_embedding_dim": depth,
+        "model.sources.source.input.embedding_dim": depth,
         "model.target_embedding_dim": depth,
         "model.attention.head_dim": depth // _HEADS,
         "schedule.model_depth": depth,

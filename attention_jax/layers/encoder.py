@@ -1,7 +1,8 @@
 """What encoders share: their interface, what they return, their lookup.
 
-An encoder is a frozen dataclass of pure functions that turns embedded tokens into one annotation
-for each. An encoder file in `layers/encoders` holds `PAPER`, a frozen dataclass `Config` and
+An encoder is a frozen dataclass of pure functions that turns vectors, such as embedded tokens, into
+annotations, the slots of a memory: one for each vector, or fewer. An encoder file in
+`layers/encoders` holds `PAPER`, a frozen dataclass `Config` and
 `build(config, input_dim, attention) -> SequenceEncoder`; `attention` configures the model's own
 mechanism, for encoders that attend.
 """
@@ -114,10 +115,13 @@ class SequenceEncoder(abc.ABC):
     Attributes:
       output_dim: Depth of an annotation, and of a value.
       makes_keys: Whether parts of it make keys and nothing else.
+      keeps_positions: Whether slot s of what it returns stands for position s of what it reads.
+        Where it merges or leaves out positions, `Encoded.spans` says what slots stand for.
     """
 
     output_dim: int
     makes_keys = False
+    keeps_positions = True
 
     @property
     def finals(self) -> tuple[FinalCarry, ...]:
@@ -137,16 +141,16 @@ class SequenceEncoder(abc.ABC):
         mask: Array,
         call: Call = Call(),
     ) -> Encoded:
-        """Reads embedded tokens `B S E`, of which those under `mask` (`B S`) are real.
+        """Reads vectors `B N E`, of which those under `mask` (`B N`) are real.
 
         Args:
           params: Its parameters.
-          embedded: Embedded tokens; NaN at padding changes nothing.
-          mask: True at real tokens.
+          embedded: Embedded tokens, or what else an input has; NaN at padding changes nothing.
+          mask: True at real positions.
           call: Mode and key.
 
         Returns:
-          One annotation for each token.
+          One annotation for each slot, which is each position if it `keeps_positions`.
         """
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from attention_jax.discovery import Parts, module_of
 from attention_jax.types import Model
 
-MODELS = Parts(__name__)
+MODELS = Parts(__name__, former={"rnn_seq2seq": "encoder_decoder"})
 
 
 def build_model(config: Any, source_vocabulary_size: int, target_vocabulary_size: int) -> Model:

@@ -1,13 +1,12 @@
-"""The encoder-decoder: embeddings, any encoder, attention, any decoder, vocabulary.
+"""The encoder-decoder: sources with any encoder, attention, any decoder, readout.
 
 Everything that does not depend on the recurrence is computed for all steps at once: projections
 of embeddings and keys before the loop, readout and logits after it.
 """
 
 import dataclasses
-import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +16,32 @@ from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, scale
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.encoder import Sources, first_source
+from attention_jax.layers.input import InputSizes
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.predictor import PREDICTORS, build_predictors
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
 from attention_jax.layers.refinement import positional_refinements
+from attention_jax.layers.source import (
+    Source,
+    SourceConfig,
+    checked_sources,
+    one_source,
+    side_by_side,
+)
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions
-from attention_jax.types import Array, AttentionOutput, Batch, Call, ModelOutput, Params, SpecialIds
+from attention_jax.types import (
+    Array,
+    AttentionOutput,
+    Batch,
+    Call,
+    ModelOutput,
+    Params,
+    Slots,
+    SpecialIds,
+)
 
 _TYINGS = ("none", "target", "all")
 
@@ -36,16 +52,15 @@ class Config:
 
     Attributes:
       name: The model.
-      source_embedding_dim: Depth of an embedded source token.
+      sources: How each source is read, by its name; a plain translation has one, called `source`.
       target_embedding_dim: Depth of an embedded target token.
-      encoder: How the source is read.
-      attention: How the decoder attends to it; `none` for a fixed vector. Encoders and decoders
+      attention: How the decoder attends to them; `none` for a fixed vector. Encoders and decoders
         that attend to their own past or present do so in the same way, unless told otherwise.
       decoder: In which order the decoder attends, updates and reads out.
-      embedding_dropout: Share of each embedded token that is dropped.
+      embedding_dropout: Share of each embedded token, or other input, that is dropped.
       output_dropout: Share of the features that is dropped before the vocabulary.
       tie_embeddings: `target` uses the target embedding as output matrix too, `all` also as
-        source embedding (joint vocabularies only).
+        embedding of all sources (joint vocabularies only).
       initialization: How parameters start.
       readout: What the features are turned into predictions by; see `layers/readouts`.
       predictors: What is predicted beside the target, for objectives that teach it, by name; see
@@ -55,11 +70,8 @@ class Config:
     """
 
     name: str = setting("encoder_decoder")
-    source_embedding_dim: int = setting(128, at_least=1)
+    sources: Mapping[str, SourceConfig] = dataclasses.field(default_factory=one_source)
     target_embedding_dim: int = setting(128, at_least=1)
-    encoder: Any = setting(
-        {"name": "recurrent"}, named=encoder.ENCODERS.config, unnamed="recurrent"
-    )
     attention: Any = setting({"name": "bahdanau"}, named=mechanism.find_config)
     decoder: Any = setting({"name": "conditional_gru"}, named=decoder.DECODERS.config)
     embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
@@ -67,46 +79,72 @@ class Config:
     tie_embeddings: str = setting("none", choices=_TYINGS)
     initialization: Initialization = dataclasses.field(default_factory=Initialization)
     FORMER: ClassVar[Mapping[str, Any]] = {"fertility_dim": 0}  # predictors.fertility.hidden_dim
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "encoder": "sources.source.encoder",
+        "source_embedding_dim": "sources.source.input.embedding_dim",
+    }
     readout: Any = setting({"name": "softmax"}, named=READOUTS.config)
     predictors: Mapping[str, Any] = setting({}, members=PREDICTORS.config)
     dtype: str = setting("float32", choices=("float32", "bfloat16"))
+
+    def __post_init__(self) -> None:
+        """Checks the names of sources."""
+        object.__setattr__(self, "sources", checked_sources(self.sources))
 
 
 def build(
     config: Config, source_vocabulary_size: int, target_vocabulary_size: int
 ) -> "EncoderDecoder":
     """Builds the model; raises `ConfigError` if parts of the config do not fit."""
-    if config.tie_embeddings == "all":
-        if source_vocabulary_size != target_vocabulary_size:
-            raise ConfigError(
-                "config.model.tie_embeddings: expected a joint vocabulary for 'all', found "
-                f"{source_vocabulary_size} source and {target_vocabulary_size} target symbols"
-            )
-        if config.source_embedding_dim != config.target_embedding_dim:
-            raise ConfigError(
-                "config.model.tie_embeddings: expected embeddings of one depth for 'all', found "
-                f"{config.source_embedding_dim} and {config.target_embedding_dim}"
-            )
+    sizes = source_vocabulary_size, target_vocabulary_size
     try:
-        reading = build_encoder(config)
-        _check_parts(config, reading)
-        functions = build_decoder(config, reading, source_vocabulary_size)
-        reading.parameters, functions.parameters  # noqa: B018  (rejects parts that do not fit)
+        sources = build_sources(config, source_vocabulary_size)
+        _check_tying(config, sources, *sizes)
+        for source in sources:
+            _check_parts(config, source)
+        functions = build_decoder(config, sources)
+        for source in sources:
+            source.encoder.parameters  # noqa: B018  (rejects parts that do not fit)
+        functions.parameters  # noqa: B018
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
     readout = READOUTS.find(config.readout.name).build(
         config.readout,
         ReadoutSizes(
             target_vocabulary_size, functions.feature_dim, config.target_embedding_dim,
-            is_tied=config.tie_embeddings != "none", memory_dim=reading.output_dim,
+            is_tied=config.tie_embeddings != "none", memory_dim=sources[0].encoder.output_dim,
         ),
     )  # fmt: skip
-    sizes = source_vocabulary_size, target_vocabulary_size
-    return EncoderDecoder(config, *sizes, reading, functions, readout)
+    return EncoderDecoder(config, *sizes, sources, functions, readout)
 
 
-def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
+def _check_tying(
+    config: Config, sources: tuple[Source, ...], source_size: int, target_size: int
+) -> None:
+    """Rejects one table for vocabularies or depths that differ."""
+    if config.tie_embeddings != "all":
+        return
+    if source_size != target_size:
+        raise ValueError(
+            "tie_embeddings: expected a joint vocabulary for 'all', found "
+            f"{source_size} source and {target_size} target symbols"
+        )
+    for source in sources:
+        if source.input.vocabulary_size is None:
+            raise ValueError(
+                "tie_embeddings: expected sources of tokens for 'all', found "
+                f"sources.{source.name}.input.name={config.sources[source.name].input.name!r}"
+            )
+        if source.input.depth != config.target_embedding_dim:
+            raise ValueError(
+                "tie_embeddings: expected embeddings of one depth for 'all', found "
+                f"{source.input.depth} and {config.target_embedding_dim}"
+            )
+
+
+def _check_parts(config: Config, source: Source) -> None:
     """Rejects parts of which one would leave another without effect."""
+    reading, chosen = source.encoder, config.sources[source.name].encoder
     is_initial_only = getattr(config.attention, "conditioning", None) == "initial_state"
     bridge = getattr(config.decoder, "bridge", None)
     reads_both_ways = bool(reading.finals) and len(reading.finals[-1].readings) > 1
@@ -129,11 +167,12 @@ def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
         )
     if reading.makes_keys and not mechanism.reads_keys(config.attention):
         raise ValueError(
-            f"encoder.name: expected one without keys of their own beside attention that reads "
-            f"none, {mechanism.described(config.attention)}, found {config.encoder.name!r}"
+            f"sources.{source.name}.encoder.name: expected one without keys of their own beside "
+            f"attention that reads none, {mechanism.described(config.attention)}, found "
+            f"{chosen.name!r}"
         )
     positional = positional_refinements(config.attention)
-    stacks = [part for part in (config.encoder, config.decoder) if hasattr(part, "self_attention")]
+    stacks = [part for part in (chosen, config.decoder) if hasattr(part, "self_attention")]
     if positional and stacks and all(part.self_attention is not None for part in stacks):
         raise ValueError(
             "attention.refinements: expected none that compare positions where every "
@@ -142,18 +181,24 @@ def _check_parts(config: Config, reading: encoder.SequenceEncoder) -> None:
         )
 
 
-def build_encoder(config: Config) -> encoder.SequenceEncoder:
-    """Builds the encoder's pure functions."""
-    module = encoder.ENCODERS.find(config.encoder.name)
-    return module.build(config.encoder, config.source_embedding_dim, config.attention)
+def build_sources(config: Config, vocabulary_size: int) -> tuple[Source, ...]:
+    """Builds the sources' pure functions."""
+    is_tied = config.tie_embeddings == "all"
+    return tuple(
+        Source.build(
+            chosen,
+            InputSizes(name, vocabulary_size, is_tied, config.embedding_dropout),
+            config.attention,
+        )
+        for name, chosen in config.sources.items()
+    )
 
 
-def build_decoder(
-    config: Config, reading: encoder.SequenceEncoder, source_vocabulary_size: int
-) -> decoder.SequenceDecoder:
+def build_decoder(config: Config, sources: tuple[Source, ...]) -> decoder.SequenceDecoder:
     """Builds the decoder's pure functions."""
+    encoders = {source.name: source.encoder for source in sources}
     sizes = decoder.DecoderSizes(
-        config.target_embedding_dim, {"source": reading}, source_vocabulary_size
+        config.target_embedding_dim, encoders, sources[0].slot_vocabulary_size
     )
     module = decoder.DECODERS.find(config.decoder.name)
     return module.build(config.decoder, sizes, config.attention)
@@ -167,7 +212,7 @@ class EncoderDecoder:
       config: The model's config.
       source_vocabulary_size: How many source ids there are.
       target_vocabulary_size: How many target ids there are.
-      encoder: The encoder's pure functions.
+      sources: What is read, each with its input and its encoder; a decoder starts from the first.
       decoder: The decoder's pure functions.
       readout: The readout's pure functions.
     """
@@ -175,7 +220,7 @@ class EncoderDecoder:
     config: Config
     source_vocabulary_size: int
     target_vocabulary_size: int
-    encoder: encoder.SequenceEncoder
+    sources: tuple[Source, ...]
     decoder: decoder.SequenceDecoder
     readout: Readout
     begins_from: ClassVar[str] = "source"
@@ -183,9 +228,11 @@ class EncoderDecoder:
     @property
     def provides(self) -> dict[str, str | None]:
         """What may be asked of it; see `types.Model`."""
-        parts = self.decoder.mechanism.parts
+        parts, is_single = self.decoder.mechanism.parts, len(self.sources) == 1
+        keeps_positions = all(source.encoder.keeps_positions for source in self.sources)
         is_there = {
-            "alignment": parts.is_alignment,
+            "alignment": parts.is_alignment and is_single,
+            "slot_for_each_token": keeps_positions and is_single,
             "last_word": self.decoder.knows_last_word or parts.spec.observes,
             "coverage": parts.remaining is not None,
         }
@@ -196,33 +243,25 @@ class EncoderDecoder:
     def module(self) -> "EncoderDecoderModule":
         """The Linen module that declares the parameters."""
         return EncoderDecoderModule(
-            self.config,
-            self.encoder,
-            self.decoder,
-            self.readout,
-            self.source_vocabulary_size,
-            self.target_vocabulary_size,
+            self.config, self.sources, self.decoder, self.readout, self.target_vocabulary_size
         )
 
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
-        batch = {
-            "source": jnp.zeros((1, 2), jnp.int32),
-            "source_mask": jnp.ones((1, 2), bool),
-            "target": jnp.zeros((1, 2), jnp.int32),
-            "target_mask": jnp.ones((1, 2), bool),
-        }
+        batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
+        for source in self.sources:
+            batch |= source.input.example(1, 2)
         return self.module.init(rng, batch, Call())["params"]
 
     def parameter_axes(self) -> Params:
         """Returns the logical axes of every parameter."""
-        sizes = self.source_vocabulary_size, self.target_vocabulary_size
-        predictors = build_predictors(self.config.predictors, self.encoder.output_dim)
+        sources, depth = self.sources, self.sources[0].encoder.output_dim
+        predictors = build_predictors(self.config.predictors, depth)
         return logical_axes(
             {
-                "encoder": self.encoder.parameters,
+                **{source.encoder_name: source.encoder.parameters for source in sources},
                 "decoder": self.decoder.parameters,
-                **_tables(self.config, self.readout, *sizes),
+                **_tables(self.config, sources, self.readout, self.target_vocabulary_size),
                 **{name: predictor.parameters for name, predictor in predictors.items()},
             }
         )
@@ -236,6 +275,10 @@ class EncoderDecoder:
         memory, state = self._call(params, batch, max_length, method="start")
         return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
 
+    def slots(self, memory: Any) -> Slots:
+        """Returns what the slots of a memory stand for."""
+        return jax.tree.map(lambda leaf: leaf[:, 0], memory.slots)
+
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
     ) -> tuple[Predictions, Array, Any]:
@@ -248,41 +291,55 @@ class EncoderDecoder:
         return self.module.apply({"params": params}, *arguments, **keywords)
 
 
+class Searched(NamedTuple):
+    """What a search asks at every step.
+
+    Attributes:
+      memory: What the decoder attends to.
+      source: What the readout has prepared of the source.
+      slots: What the slots stand for that are attended to.
+    """
+
+    memory: Any
+    source: Any
+    slots: Slots
+
+
 class EncoderDecoderModule(nn.Module):
     """The parameters of an encoder-decoder.
 
     Attributes:
       config: The model's config.
-      reading: The encoder's pure functions.
+      sources: The sources' pure functions.
       writing: The decoder's pure functions.
       readout: The readout's pure functions.
-      source_vocabulary_size: How many source ids there are.
       target_vocabulary_size: How many target ids there are.
     """
 
     config: Config
-    reading: encoder.SequenceEncoder
+    sources: tuple[Source, ...]
     writing: decoder.SequenceDecoder
     readout: Readout
-    source_vocabulary_size: int
     target_vocabulary_size: int
 
     def setup(self) -> None:
-        """Declares embeddings, encoder, decoder, readout and predictors."""
+        """Declares embeddings, encoders, decoder, readout and predictors."""
         config = self.config
-        self.encoder = encoder.Encoder(self.reading, config.initialization)
+        for source in self.sources:
+            module = encoder.Encoder(source.encoder, config.initialization)
+            setattr(self, source.encoder_name, module)
         self.decoder = decoder.Decoder(self.writing, config.initialization)
-        sizes = self.source_vocabulary_size, self.target_vocabulary_size
-        tables = _tables(config, self.readout, *sizes)
+        tables = _tables(config, self.sources, self.readout, self.target_vocabulary_size)
         self.tables = declare(self, tables, config.initialization)
-        self.predictors = build_predictors(config.predictors, self.reading.output_dim)
+        depth = self.sources[0].encoder.output_dim
+        self.predictors = build_predictors(config.predictors, depth)
         trees = {name: predictor.parameters for name, predictor in self.predictors.items()}
         self.predicting = declare(self, trees, config.initialization)
 
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Runs the model on known targets."""
-        encoded = self._encode(batch, call.fold(0))
-        memory, state = self.decoder.start({"source": encoded}, 0)
+        sources, slots = self._encode(batch, call.fold(0))
+        memory, state = self.decoder.start(sources, 0)
         target, mask = batch["target"], batch["target_mask"]
         embedded = self._embed_target(shift_right(target, SpecialIds.BOS), call.fold(1))
         features, attended, state = self.decoder.run(
@@ -291,10 +348,12 @@ class EncoderDecoderModule(nn.Module):
         rate = self.config.output_dropout
         kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
         last = self._embed_target(target[:, -1], call.fold(4))
-        outputs = {
+        encoded = first_source(sources)
+        outputs: dict[str, Any] = {
             name: predictor.predict(self.predicting[name], encoded)
             for name, predictor in self.predictors.items()
         }
+        outputs["slots"] = slots
         coverage = self.decoder.remaining(memory, state, last, mask[:, -1])
         if coverage is not None:
             outputs["coverage"] = coverage
@@ -302,27 +361,30 @@ class EncoderDecoderModule(nn.Module):
         predictions = self._predict(scale(features, kept), attended, source)
         return ModelOutput(predictions, attended, outputs)
 
-    def start(self, batch: Batch, max_length: int) -> Any:
-        """Encodes the sources; returns (memory, source of the readout), and the first state."""
-        encoded = self._encode(batch)
-        memory, state = self.decoder.start({"source": encoded}, max_length)
-        return (memory, self.readout.prepare(self.tables, encoded, batch)), state
+    def start(self, batch: Batch, max_length: int) -> tuple["Searched", Any]:
+        """Encodes the sources; returns what is searched for, and the first state."""
+        sources, slots = self._encode(batch)
+        memory, state = self.decoder.start(sources, max_length)
+        source = self.readout.prepare(self.tables, first_source(sources), batch)
+        return Searched(memory, source, slots), state
 
-    def _encode(self, batch: Batch, call: Call = Call()) -> Encoded:
-        name = "target_embedding" if self.config.tie_embeddings == "all" else "source_embedding"
-        embedded = look_up(self.tables[name], batch["source"])
-        kept = dropout_factors(
-            call.fold(0), self.config.embedding_dropout, embedded.shape, embedded.dtype
-        )
-        encoded = self.encoder(scale(embedded, kept), batch["source_mask"], call.fold(1))
-        return dataclasses.replace(encoded, aux={**encoded.aux, "source_ids": batch["source"]})
+    def _encode(self, batch: Batch, call: Call = Call()) -> tuple[Sources, Slots]:
+        sources, slots = {}, []
+        for number, source in enumerate(self.sources):
+            # The first has the call's own key, whatever there is beside it.
+            part = call.fold(1 + number) if number else call
+            read = getattr(self, source.encoder_name)
+            sources[source.name], of_source = source.encode(self.tables, read, batch, part)
+            slots.append(of_source)
+        return sources, side_by_side(slots)
 
-    def step(self, memory: Any, state: Any, tokens: Array) -> tuple[Predictions, Array, Any]:
+    def step(
+        self, memory: "Searched", state: Any, tokens: Array
+    ) -> tuple[Predictions, Array, Any]:
         """Feeds one token to every hypothesis."""
-        memory, source = memory
         embedded = self._embed_target(tokens)
-        features, attended, state = self.decoder.step(memory, state, embedded)
-        return self._predict(features, attended, source), attended.weights, state
+        features, attended, state = self.decoder.step(memory.memory, state, embedded)
+        return self._predict(features, attended, memory.source), attended.weights, state
 
     def _embed_target(self, tokens: Array, call: Call = Call()) -> Array:
         tokens = self.readout.input_ids(tokens)
@@ -338,15 +400,15 @@ class EncoderDecoderModule(nn.Module):
 
 
 def _tables(
-    config: Config, readout: Readout, source_vocabulary_size: int, target_vocabulary_size: int
-) -> dict[str, Parameter]:
-    """Returns the embeddings and what the readout has, in the order in which they are drawn."""
-    table, rest = functools.partial(Parameter.of, "word_embedding"), dict(readout.parameters)
-    depth = config.target_embedding_dim
-    tables = {"target_embedding": table(vocab=target_vocabulary_size, embed=depth)}
-    if "output_bias" in rest:  # before the source's, so that seeds keep their meaning
+    config: Config, sources: tuple[Source, ...], readout: Readout, vocabulary_size: int
+) -> dict[str, Any]:
+    """Returns what inputs and the readout have, in the order in which it is drawn."""
+    rest, depth = dict(readout.parameters), config.target_embedding_dim
+    tables = {
+        "target_embedding": Parameter.of("word_embedding", vocab=vocabulary_size, embed=depth)
+    }
+    if "output_bias" in rest:  # before the sources', so that seeds keep their meaning
         tables["output_bias"] = rest.pop("output_bias")
-    if config.tie_embeddings != "all":
-        depth = config.source_embedding_dim
-        tables["source_embedding"] = table(vocab=source_vocabulary_size, embed=depth)
+    for source in sources:
+        tables |= source.tables
     return {**tables, **rest}

@@ -74,6 +74,7 @@ from attention_jax.ops.scores import (
     scaled_dot_scores,
 )
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
+from attention_jax.ops.spans import any_in_spans
 from attention_jax.ops.step_program import Operation, Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.summation import for_sums, sum_type
@@ -111,6 +112,7 @@ __all__ = [
     "add_bias",
     "additive_scores",
     "alibi_slopes",
+    "any_in_spans",
     "at_indices",
     "attend",
     "attend_sharded",

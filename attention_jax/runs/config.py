@@ -264,6 +264,16 @@ def names_part(values: ConfigDict, path: str) -> bool:
     return isinstance(group, PartGroup)
 
 
+def present_path(path: str) -> str:
+    """Returns what the path of a field is now; finished runs may have it under a former one."""
+    for name in models.MODELS.names():
+        for old, new in getattr(models.MODELS.config(name), "RENAMED", {}).items():
+            old, new = f"model.{old}", f"model.{new}"
+            if path == old or path.startswith(f"{old}."):
+                return new + path.removeprefix(old)
+    return path
+
+
 # A run may be continued with these changed: none of them changes an update that was made.
 _MAY_CHANGE = (
     "training.num_steps",

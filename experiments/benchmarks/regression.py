@@ -49,7 +49,7 @@ _SMALL = {
 }
 # Fields by their last name: whichever of them a config has is made this small.
 _SIZES = {
-    "source_embedding_dim": 32,
+    "sources": {"source": {"input": {"name": "tokens", "embedding_dim": 32}}},
     "target_embedding_dim": 32,
     "hidden_dim": 48,
     "attention_dim": 40,

@@ -193,9 +193,9 @@ CONDITIONS: Mapping[str, Condition] = {
 
 # The order of size of the papers' models, for a GPU; what is not named is as in the small size.
 FULL: Mapping[str, Any] = {
-    "model.source_embedding_dim": 256,
+    "model.sources.source.input.embedding_dim": 256,
     "model.target_embedding_dim": 256,
-    "model.encoder.hidden_dim": 512,
+    "model.sources.source.encoder.hidden_dim": 512,
     "model.attention.attention_dim": 512,
     "model.decoder.hidden_dim": 512,
     "model.decoder.readout_dim": 256,

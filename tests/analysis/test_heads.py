@@ -125,7 +125,7 @@ def test_self_attention_is_that_of_the_positions(run):
     """The weights of the lowest encoder layer again, from embedded words; no target looks ahead."""
     split = build_task(run.config.data, run.directory.vocabularies).split("test").select([3])
     found = self_attention(run, split)
-    params, encoder = run.params["encoder"], run.model.encoder
+    params, encoder = run.params["encoder"], run.model.sources[0].encoder
     ids = jnp.asarray(split.source_ids[0])
     embedded = run.params.get("source_embedding", run.params["target_embedding"])[ids]
     stream = place_embeddings(encoder.config, params, embedded, jnp.arange(len(ids)))
@@ -223,8 +223,11 @@ def test_heads_of_self_attention_need_no_others(name, tmp_path):
     """Under a decoder with a single head, and in a model that reads no source."""
     config = importlib.import_module(f"configs.{name}").get_config("smoke")
     if name == "encoders_as_matrices":
-        config.model.encoder = {"name": "self_attention", "num_layers": 1, "feed_forward_dim": 8}
-        config.model.encoder.self_attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
+        heads = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
+        config.model.sources.source.encoder = {
+            "name": "self_attention", "num_layers": 1, "feed_forward_dim": 8,
+            "self_attention": heads,
+        }  # fmt: skip
     config.search = {"method": "greedy"}
     run, task = untrained(from_config_dict(config), tmp_path / "run")
     evaluate_as_asked(run, task, EvaluationRequest(split=("test",), heads=True))

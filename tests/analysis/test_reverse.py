@@ -84,7 +84,7 @@ def test_run_that_was_cut_off_ends_the_same(workdir, tmp_path):
 
 def test_run_of_one_direction_is_not_continued_in_two(workdir):
     single = to_plain(config())
-    single["model"]["name"], single["objectives"] = "rnn_seq2seq", {"nll": {}}
+    single["model"]["name"], single["objectives"] = "encoder_decoder", {"nll": {}}
     with pytest.raises(RunDirectoryError, match="model.name is 'bidirectional' there") as caught:
         run_experiment(from_config_dict(single), workdir)
     assert "\n" not in str(caught.value)
@@ -151,7 +151,7 @@ def test_run_of_one_direction_has_no_reverse(run):
     single = dataclasses.replace(run, model=run.model.forward, config=tiny_config())
     with pytest.raises(UserError, match="expected a run with a reverse direction") as caught:
         reverse_run(single)
-    assert "found 'rnn_seq2seq'" in str(caught.value) and "\n" not in str(caught.value)
+    assert "found 'encoder_decoder'" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_config_of_the_run_reads_back(run):

@@ -149,7 +149,7 @@ def test_renamed_field_is_answered_with_the_nearest_of_any_group(launch, tmp_pat
     for name, words in (
         ("data.vocab_size", "did you mean --config.data.subwords.size?"),
         ("batch_size", "did you mean --config.data.batch_size?"),
-        ("model.hidden_size", "--config.model.decoder.hidden_dim or --config.model.encoder.hidden"),
+        ("model.hidden_size", "model.decoder.hidden_dim or --config.model.sources.source.encoder"),
         ("data.xyzzy", "expected one of alignment, batch_multiple, batch_size"),
     ):
         workdir = f"--workdir={tmp_path / 'run'}"
@@ -259,6 +259,6 @@ def test_what_the_machine_has_not_is_one_line(error, line, capsys, monkeypatch):
 def test_a_model_that_no_machine_holds_is_one_line(launch, tmp_path):
     result = launch(
         "train", CONFIG, f"--workdir={tmp_path / 'run'}",
-        "--config.model.encoder.hidden_dim=10000000",
+        "--config.model.sources.source.encoder.hidden_dim=10000000",
     )  # fmt: skip
     assert result.error.startswith("config.model: expected parameters and optimiser that fit")

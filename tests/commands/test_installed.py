@@ -19,8 +19,8 @@ def smallest():
         "seed": 0,
         "data": {"name": "smoke", "batch_size": 32, "num_buckets": 1},
         "model": {
-            "name": "rnn_seq2seq", "source_embedding_dim": 8, "target_embedding_dim": 8,
-            "encoder": {"name": "recurrent", "hidden_dim": 8},
+            "name": "encoder_decoder", "target_embedding_dim": 8,
+            "sources": {"source": {"input": {"embedding_dim": 8}, "encoder": {"hidden_dim": 8}}},
             "attention": {"name": "bahdanau", "attention_dim": 8},
             "decoder": {"name": "bahdanau", "hidden_dim": 8, "readout_dim": 8},
         },

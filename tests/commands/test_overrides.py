@@ -21,7 +21,7 @@ def override(monkeypatch):
         values = ConfigDict(
             values or {
                 "data": {"name": "smoke"},
-                "model": {"name": "rnn_seq2seq"},
+                "model": {"name": "encoder_decoder"},
                 "optimizer": {"name": "adam", "learning_rate": 0.5, "beta2": 0.9},
                 "training": {"num_steps": 3},
             }
@@ -43,7 +43,7 @@ def test_override_reaches_fields_that_the_file_does_not_mention(override):
 
 
 def test_override_sets_what_is_none_by_default(override):
-    values = {"data": {"name": "smoke"}, "model": {"name": "rnn_seq2seq"}, "training": {}}
+    values = {"data": {"name": "smoke"}, "model": {"name": "encoder_decoder"}, "training": {}}
     config = override("--config.training.num_epochs=1.5", values=values)
     assert (config.training.num_steps, config.training.num_epochs) == (None, 1.5)
 
@@ -59,19 +59,27 @@ def test_override_sets_what_is_none_by_default(override):
     ],
 )
 def test_override_unsets_what_may_be_none(override, arguments, lengths):
-    values = {"data": {"name": "smoke"}, "model": {"name": "rnn_seq2seq"},
+    values = {"data": {"name": "smoke"}, "model": {"name": "encoder_decoder"},
               "training": {"num_epochs": 5.0, "num_steps": 9}}  # fmt: skip
     config = override(*arguments, values=values)
     assert (config.training.num_steps, config.training.num_epochs) == lengths
 
 
+def model_with(encoder):
+    return {"name": "encoder_decoder", "sources": {"source": {"encoder": encoder}}}
+
+
+def encoder_of(config):
+    return config.model.sources["source"].encoder
+
+
 def test_override_unsets_an_optional_part(override):
     stack = {"name": "self_attention", "self_attention": {"name": "scaled_dot"}}
     values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},
-              "model": {"name": "encoder_decoder", "encoder": stack}}  # fmt: skip
-    where = "--config.model.encoder.self_attention"
-    assert override(values=values).model.encoder.self_attention is not None
-    assert override(f"{where}=None", values=values).model.encoder.self_attention is None
+              "model": model_with(stack)}  # fmt: skip
+    where = "--config.model.sources.source.encoder.self_attention"
+    assert encoder_of(override(values=values)).self_attention is not None
+    assert encoder_of(override(f"{where}=None", values=values)).self_attention is None
 
 
 @pytest.mark.parametrize(
@@ -100,8 +108,8 @@ def test_override_refuses_what_no_field_can_be(override, argument, message):
 def test_override_of_a_part_that_is_not_there_names_its_field(override):
     stack = {"name": "self_attention"}
     values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},
-              "model": {"name": "encoder_decoder", "encoder": stack}}  # fmt: skip
-    where = "--config.model.encoder.self_attention"
+              "model": model_with(stack)}  # fmt: skip
+    where = "--config.model.sources.source.encoder.self_attention"
     with pytest.raises(ConfigError, match=f"{where}: .* such as {where}.name=scaled_dot, found"):
         override(f"{where}=scaled_dot", values=values)
 
@@ -133,7 +141,7 @@ def test_a_field_may_be_denied_if_there_is_one(override):
 def test_override_makes_a_model_go_both_ways(override):
     values = {
         "data": {"name": "smoke"},
-        "model": {"name": "rnn_seq2seq", "attention": {"name": "bahdanau", "attention_dim": 7}},
+        "model": {"name": "encoder_decoder", "attention": {"name": "bahdanau", "attention_dim": 7}},
         "training": {"num_steps": 3},
     }
     config = override(
@@ -203,10 +211,10 @@ def test_override_adds_a_refinement_and_suggests_the_nearest(override):
 def test_override_refines_heads_that_only_it_names(override, added, base):
     stack = {"name": "self_attention", "num_layers": 1}
     values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},
-              "model": {"name": "encoder_decoder", "encoder": stack}}  # fmt: skip
-    where = "--config.model.encoder.self_attention"
+              "model": model_with(stack)}  # fmt: skip
+    where = "--config.model.sources.source.encoder.self_attention"
     config = override(f"{where}.name=multi_head", f"{where}.refinements.{added}", values=values)
-    assert dict(config.model.encoder.self_attention.refinements)["rope"].base == base
+    assert dict(encoder_of(config).self_attention.refinements)["rope"].base == base
 
 
 def test_override_adds_and_leaves_out_whole_refinements(override):

@@ -66,9 +66,13 @@ def test_long_sources_are_searched_few_at_a_time(setting, monkeypatch):
 
 def transformer(task):
     values = {
-        "source_embedding_dim": 8,
         "target_embedding_dim": 8,
-        "encoder": {"name": "self_attention", "num_layers": 1, "feed_forward_dim": 8},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 8},
+                "encoder": {"name": "self_attention", "num_layers": 1, "feed_forward_dim": 8},
+            }
+        },
         "attention": {"name": "multi_head", "num_heads": 2, "head_dim": 4},
         "decoder": {"name": "transformer", "num_layers": 1, "feed_forward_dim": 8},
     }

@@ -33,10 +33,14 @@ STEPS = 2
 
 # A model is added by a line: its config, with every dropout that it has.
 NETWORKS = {
-    "rnn_seq2seq": {
-        "source_embedding_dim": 32,
+    "recurrent": {
         "target_embedding_dim": 32,
-        "encoder": {"hidden_dim": 16, "recurrent_dropout": 0.2},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 32},
+                "encoder": {"hidden_dim": 16, "recurrent_dropout": 0.2},
+            }
+        },
         "attention": {
             "name": "multi_head", "num_heads": 2, "head_dim": 8, "dropout": 0.2,
             "score": {"name": "bahdanau", "attention_dim": 16},
@@ -47,11 +51,16 @@ NETWORKS = {
         "embedding_dropout": 0.2,
         "output_dropout": 0.2,
     },
-    "encoder_decoder": {
-        "source_embedding_dim": 32,
+    "transformer": {
         "target_embedding_dim": 32,
-        "encoder": {
-            "name": "self_attention", "num_layers": 1, "feed_forward_dim": 32, "dropout": 0.2,
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 32},
+                "encoder": {
+                    "name": "self_attention", "num_layers": 1, "feed_forward_dim": 32,
+                    "dropout": 0.2,
+                },
+            }
         },
         "attention": {
             "name": "multi_head", "num_heads": 4, "num_memory_heads": 2, "head_dim": 8,
@@ -64,8 +73,8 @@ NETWORKS = {
     },
 }  # fmt: skip
 RULES = {
-    "rnn_seq2seq": (("gates", "tensor"), ("features", "fsdp"), ("hidden", None)),
-    "encoder_decoder": (
+    "recurrent": (("gates", "tensor"), ("features", "fsdp"), ("hidden", None)),
+    "transformer": (
         ("heads", "tensor"), ("memory_heads", "tensor"), ("feed_forward", "tensor"),
         ("embed", "fsdp"),
     ),
@@ -97,15 +106,16 @@ AVERAGING = MovingAverage()
 @functools.cache
 def network_of(model):
     values = narrow_gnmt() if model == "gnmt" else NETWORKS[model]
-    config = typed(MODELS.config(values.get("name", model)), values)
+    config = typed(MODELS.config(values.get("name", "encoder_decoder")), values)
     return build_model(config, VOCABULARY, VOCABULARY)
 
 
 def narrow_gnmt():
     """The model of GNMT's config for the paper's size, with three narrow layers a side."""
     model = load_config("configs/gnmt2016.py:paper").model
-    model.source_embedding_dim = model.target_embedding_dim = model.attention.attention_dim = 32
-    for side in (model.encoder, model.decoder):
+    source = model.sources.source
+    source.input.embedding_dim = model.target_embedding_dim = model.attention.attention_dim = 32
+    for side in (source.encoder, model.decoder):
         side.hidden_dim, side.num_layers = 32, 3  # residual connections are from the third one on
     return model.to_dict()
 

@@ -31,12 +31,17 @@ def config_of(sharding):
         num_steps=NUM_STEPS, accumulate_steps=2, log_every_steps=1, evaluate_every_steps=0,
         checkpoint_every_steps=0, evaluation={"splits": ()},
     )  # fmt: skip
-    parts = {"source_embedding_dim": 32, "target_embedding_dim": 32, "embedding_dropout": 0.2}
-    encoder = dataclasses.replace(config.model.encoder, hidden_dim=32)
+    source = config.model.sources["source"]
+    source = dataclasses.replace(
+        source,
+        input=dataclasses.replace(source.input, embedding_dim=32),
+        encoder=dataclasses.replace(source.encoder, hidden_dim=32),
+    )
+    parts = {"sources": {"source": source}, "target_embedding_dim": 32, "embedding_dropout": 0.2}
     return dataclasses.replace(
         config,
         data=dataclasses.replace(config.data, batch_size=10),
-        model=dataclasses.replace(config.model, encoder=encoder, **parts),
+        model=dataclasses.replace(config.model, **parts),
         sharding=typed(ShardingConfig, sharding),
     )
 

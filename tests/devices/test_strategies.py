@@ -12,7 +12,7 @@ from tests.simulated_devices import call_on_devices
 pytestmark = pytest.mark.early
 
 CASES_IN_PARTS = [(case, parts) for case in CASES for parts in PARTS[case]]
-RESUMED_MODEL = "rnn_seq2seq"  # a checkpoint knows leaves, and not what they are for
+RESUMED_MODEL = "recurrent"  # a checkpoint knows leaves, and not what they are for
 RESUMED = [case for case in CASES if 2 in PARTS[case]]
 FIRST_STEP = "tests.devices.cases.first_step"
 
@@ -98,7 +98,7 @@ def test_gnmt_trains_with_each_layer_on_eight_devices():
 
 def test_devices_agree_as_compiled_for_users():
     """Whose programs are optimised, which those of the other tests are not."""
-    found = call_on_devices(8, FIRST_STEP, "rnn_seq2seq", ["all"], is_optimized=True)
+    found = call_on_devices(8, FIRST_STEP, "recurrent", ["all"], is_optimized=True)
     assert_same_step(found, "all")
 
 

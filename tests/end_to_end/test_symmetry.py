@@ -26,9 +26,13 @@ def _train(weight, workdir):
         "data": {"name": "smoke", "batch_size": 32, "num_buckets": 1, "eval_batch_size": 128},
         "model": {
             "name": "bidirectional",
-            "source_embedding_dim": 16,
             "target_embedding_dim": 16,
-            "encoder": {"hidden_dim": 24},
+            "sources": {
+                "source": {
+                    "input": {"name": "tokens", "embedding_dim": 16},
+                    "encoder": {"hidden_dim": 24},
+                }
+            },
             "attention": {"name": "bahdanau", "attention_dim": 24},
             "decoder": {"name": "bahdanau", "hidden_dim": 24, "readout_dim": 24},
         },

@@ -61,12 +61,10 @@ def test_systems_differ_in_their_encoder_alone():
         for run in experiment.make_grid().runs(Path(), Path())
         if run.seed == 0
     }
-    names = {cell: config["model"]["encoder"]["name"] for cell, config in configs.items()}
+    sources = {cell: config["model"].pop("sources") for cell, config in configs.items()}
+    names = {cell: source["source"]["encoder"]["name"] for cell, source in sources.items()}
     assert names.pop("fixed_vector") == "recurrent"
     assert all(cell == name for cell, name in names.items())
-    for config in configs.values():
-        for group, field in (("model", "encoder"), ("model", "source_embedding_dim")):
-            config[group].pop(field)
     attention = configs["fixed_vector"]["model"].pop("attention")
     assert attention["name"] == "none" and attention["conditioning"] == "every_step"
     for cell, config in configs.items():

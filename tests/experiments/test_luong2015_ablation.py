@@ -54,8 +54,8 @@ def test_steps_change_one_thing_at_a_time():
     runs = experiment.make_grid().runs(Path(), Path())
     configs = {run.cell: run.resolved()["model"] for run in runs if run.seed == 0}
     base, reverse, dropout = (configs[name] for name in experiment.STEPS[:3])
-    assert base["encoder"].pop("direction") == "forward"
-    assert reverse["encoder"].pop("direction") == "backward"
+    directions = [each["sources"]["source"]["encoder"].pop("direction") for each in (base, reverse)]
+    assert directions == ["forward", "backward"]
     assert base == reverse
     assert dropout.pop("embedding_dropout") and dropout.pop("output_dropout")
     assert dropout["attention"]["name"] == "none"

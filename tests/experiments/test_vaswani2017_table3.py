@@ -23,7 +23,7 @@ def num_parameters(run):
     return sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
 
-BOTH = ("model.encoder", "model.decoder")
+BOTH = ("model.sources.source.encoder", "model.decoder")
 CHANGES = {
     "heads_1": {"model.attention.num_heads": 1, "model.attention.head_dim": 64},
     "heads_2": {"model.attention.num_heads": 2, "model.attention.head_dim": 32},
@@ -34,7 +34,7 @@ CHANGES = {
     **{f"layers_{n}": {f"{each}.num_layers": n for each in BOTH} for n in (1, 2, 4)},
     **{
         f"depth_{n}": {
-            "model.source_embedding_dim": n, "model.target_embedding_dim": n,
+            "model.sources.source.input.embedding_dim": n, "model.target_embedding_dim": n,
             "model.attention.head_dim": n // 4, "schedule.model_depth": n,
         }
         for n in (32, 128)

@@ -13,13 +13,18 @@ from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.types import BidirectionalModel, Call, Model, swap_sides
 from tests.parameters import drawn
+from tests.sources import in_source
 
 B, S, T = 3, 5, 4
 SOURCES, TARGETS = 9, 11
 FIELDS = {
-    "source_embedding_dim": 4,
     "target_embedding_dim": 5,
-    "encoder": {"hidden_dim": 3},
+    "sources": {
+        "source": {
+            "input": {"name": "tokens", "embedding_dim": 4},
+            "encoder": {"hidden_dim": 3},
+        }
+    },
     "attention": {"name": "bahdanau", "attention_dim": 5},
     "decoder": {"name": "bahdanau", "hidden_dim": 6, "readout_dim": 5},
     "initialization": {"name": "uniform", "scale": 0.5},
@@ -33,7 +38,8 @@ OBJECTIVES = {"nll": {}, "reverse_nll": {}, "bilingual_symmetry": {}}
 
 
 def build(name="bidirectional", sizes=(SOURCES, TARGETS), **fields):
-    return build_model(typed(MODELS.config(name), {**FIELDS, **fields}, "config.model"), *sizes)
+    values = {**FIELDS, **in_source(fields)}
+    return build_model(typed(MODELS.config(name), values, "config.model"), *sizes)
 
 
 @functools.cache
@@ -62,7 +68,7 @@ def assert_equal(found, expected):
 def test_apply_is_that_of_both_models_and_search_that_of_the_forward_one():
     model, params = started()
     assert isinstance(model, Model) and isinstance(model, BidirectionalModel)
-    single = build("rnn_seq2seq")
+    single = build("encoder_decoder")
     assert isinstance(single, Model) and not isinstance(single, BidirectionalModel)
     output = jax.jit(model.apply)(params, batch())
     forward = jax.jit(single.apply)(params["forward"], batch())
@@ -70,7 +76,7 @@ def test_apply_is_that_of_both_models_and_search_that_of_the_forward_one():
         (output.predictions.logits, output.attention),
         (forward.predictions.logits, forward.attention),
     )
-    other = build("rnn_seq2seq", (TARGETS, SOURCES))
+    other = build("encoder_decoder", (TARGETS, SOURCES))
     assert_equal(
         output.outputs["reverse"], jax.jit(other.apply)(params["reverse"], swap_sides(batch()))
     )
@@ -116,6 +122,7 @@ def test_row_and_column_of_a_number_are_the_same_token(decoder, reading):
     with a state that does not know the last token yet.
     """
     model = build(
+        input={"embedding_dim": 4},
         encoder={"hidden_dim": 3, "direction": reading},
         decoder={"name": decoder, "hidden_dim": 6, "bridge": "zero", **DECODERS[decoder]},
     )

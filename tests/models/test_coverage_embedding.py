@@ -9,7 +9,7 @@ import pytest
 
 from attention_jax.objectives import build_objective
 from attention_jax.search.state import follow
-from tests.models.test_rnn_seq2seq import DECODERS, V, build, sigmoid
+from tests.models.test_encoder_decoder import DECODERS, V, build, sigmoid
 from tests.parameters import drawn
 
 LENGTHS, TARGET_LENGTHS = (5, 3), (2, 4)

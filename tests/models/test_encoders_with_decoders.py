@@ -18,6 +18,7 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.types import Call, SpecialIds
 from tests.parameters import drawn
 from tests.quick import quick_jit
+from tests.sources import in_source
 from tests.sums import places_of, short_sums
 
 B, S, V, D = 2, 4, 7, 8
@@ -41,12 +42,16 @@ def build(encoder, decoder, /, **fields):
         attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4, "score": attention}
     values = {
         "name": "encoder_decoder",
-        "source_embedding_dim": D,
         "target_embedding_dim": D,
-        "encoder": small(ENCODERS.config(encoder)),
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": D},
+                "encoder": small(ENCODERS.config(encoder)),
+            }
+        },
         "attention": attention,
         "decoder": small(DECODERS.config(decoder)),
-        **fields,
+        **in_source(fields),
     }
     return build_model(typed(MODELS.config("encoder_decoder"), values, "config.model"), V, V)
 
@@ -131,6 +136,7 @@ def without_attention(**fields):
     """A Transformer whose source is one vector."""
     return build(
         "recurrent", "transformer",
+        input={"embedding_dim": D},
         encoder={"name": "recurrent", "hidden_dim": D // 2},
         attention={"name": "none"},
         decoder={
@@ -145,8 +151,9 @@ def test_a_transformer_without_attention_reads_the_final_states():
     model = without_attention()
     params = drawn(model)
     memory, _ = model.start(params, batch(), S)
-    (layer,), _ = memory
-    encoded = model.module.apply({"params": params}, batch(), method="_encode")
+    (layer,) = memory.memory
+    sources, _ = model.module.apply({"params": params}, batch(), method="_encode")
+    encoded = sources["source"]
     np.testing.assert_allclose(layer.values[:, 0, 0], encoded.summary, rtol=1e-6)
     assert not np.allclose(encoded.summary, encoded.annotations.mean(1), atol=1e-3)
 

@@ -70,7 +70,7 @@ def test_decodes_with_both_penalties():
     Outputs are shorter than their sources, so that some word is left without its share.
     """
     config = get_config("smoke")
-    for part in (config.model.encoder, config.model.decoder):
+    for part in (config.model.sources.source.encoder, config.model.decoder):
         part.hidden_dim = 8
     config.model.attention.attention_dim = 8
     values = config.model.to_dict()

@@ -19,9 +19,13 @@ STACK = {"num_layers": 1, "feed_forward_dim": 7}
 def encoder_decoder(attention, **own):
     return {
         "name": "encoder_decoder",
-        "source_embedding_dim": D,
         "target_embedding_dim": D,
-        "encoder": {"name": "self_attention", **STACK, **own},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": D},
+                "encoder": {"name": "self_attention", **STACK, **own},
+            }
+        },
         "decoder": {"name": "transformer", **STACK, **own},
         "attention": attention,
     }

@@ -37,9 +37,13 @@ def build(name, variant, is_told=False):
     if variant is not None:
         decoder["variant"] = variant
     fields = {
-        "source_embedding_dim": D,
         "target_embedding_dim": D,
-        "encoder": {"name": "recurrent", "hidden_dim": 3},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": D},
+                "encoder": {"name": "recurrent", "hidden_dim": 3},
+            }
+        },
         "attention": COVERED if is_told else HEADS if name == "transformer" else ADDITIVE,
         "decoder": decoder,
         "initialization": {"name": "uniform", "scale": 0.7},

@@ -13,6 +13,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers.decoders.transformer import _write
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.layers.source import SourceConfig
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from attention_jax.types import Call
@@ -23,9 +24,13 @@ from tests.quick import quick_jit
 B, S, T, V, D = 3, 5, 4, 11, 6
 STACK = {"num_layers": 2, "feed_forward_dim": 7}
 BASE = {
-    "source_embedding_dim": D,
     "target_embedding_dim": D,
-    "encoder": {"name": "self_attention", **STACK},
+    "sources": {
+        "source": {
+            "input": {"name": "tokens", "embedding_dim": D},
+            "encoder": {"name": "self_attention", **STACK},
+        }
+    },
     "decoder": {"name": "transformer", **STACK},
     "attention": {"name": "multi_head", "num_heads": 2, "head_dim": 4, "head_value_dim": 3},
     "tie_embeddings": "all",
@@ -34,11 +39,15 @@ BASE = {
 
 
 def config_of(**changes):
+    """The config with other fields, those of the encoder given as `encoder`."""
+    source = BASE["sources"]["source"]
+    encoder = {**source["encoder"], **changes.pop("encoder", {})}
     merged = {
         name: {**value, **changes.get(name, {})} if isinstance(value, dict) else value
         for name, value in BASE.items()
     }
     merged |= {name: value for name, value in changes.items() if not isinstance(value, dict)}
+    merged["sources"] = {"source": {**source, "encoder": encoder}}
     return typed(MODELS.config("encoder_decoder"), merged, "config.model")
 
 
@@ -119,7 +128,7 @@ def reference(config, params, batch):
     p = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
     b = jax.tree.map(np.asarray, batch)
     table, to_source = p["target_embedding"], b["source_mask"][:, None]
-    stack, own = config.encoder, p["encoder"]
+    stack, own = config.sources["source"].encoder, p["encoder"]
     x = placed(stack, own, table, b["source"])
     for layer in range(2):
         w = own[f"layer_{layer}"]
@@ -331,7 +340,7 @@ def test_the_papers_sizes(name, expected):
     model = build_model(config, size, size)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     found = sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    depth, width = config.target_embedding_dim, config.encoder.feed_forward_dim
+    depth, width = config.target_embedding_dim, config.decoder.feed_forward_dim
     attention, norms = 4 * depth**2, 2 * depth
     alone = 2 * depth * width + width + depth
     layers = 6 * (attention + alone + 2 * norms) + 6 * (2 * attention + alone + 3 * norms)
@@ -432,10 +441,11 @@ def test_positions_are_compared_where_one_stack_attends_as_the_model_says():
     for part in PARTS:
         changes = {"attention": {"refinements": {"relative_positions": {}}}, part: OWN}
         model = build_model(config_of(**changes), V, V)
-        names = {name: set(getattr(model, name).parameters["layer_0"]["self_attention"])
-                 for name in PARTS}  # fmt: skip
+        sides = {"encoder": model.sources[0].encoder, "decoder": model.decoder}
+        names = {name: set(sides[name].parameters["layer_0"]["self_attention"]) for name in PARTS}
         assert {name for name in PARTS if "distance_keys" in names[name]} == {*PARTS} - {part}
-    alone = dataclasses.replace(config_of(**changes), encoder=ENCODERS.config("recurrent")())
+    source = SourceConfig(encoder=ENCODERS.config("recurrent")())
+    alone = dataclasses.replace(config_of(**changes), sources={"source": source})
     with pytest.raises(ConfigError, match="model.attention.refinements: .* 'relative_positions'$"):
         build_model(alone, V, V)
 

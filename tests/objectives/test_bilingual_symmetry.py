@@ -159,10 +159,10 @@ def test_swapping_the_sides_twice_changes_nothing(batch):
 @pytest.mark.parametrize(
     ("model", "objectives", "words"),
     [
-        ({"name": "rnn_seq2seq"}, {"nll": {}, "bilingual_symmetry": {}},
+        ({"name": "encoder_decoder"}, {"nll": {}, "bilingual_symmetry": {}},
          "config.objectives.bilingual_symmetry: expected a model of both directions, as with "
          "config.model.name='bidirectional', found a model without"),
-        ({"name": "rnn_seq2seq"}, {"nll": {}, "reverse_nll": {}},
+        ({"name": "encoder_decoder"}, {"nll": {}, "reverse_nll": {}},
          "config.objectives.reverse_nll: expected a model of both directions"),
         ({"name": "bidirectional"}, {"nll": {}},
          "config.objectives: expected reverse_nll for a model of both directions, since nothing "

@@ -120,7 +120,7 @@ def test_a_scheduled_weight_is_used_and_reported_in_training_only(tower):
 def test_terms_that_need_an_alignment_reject_models_without():
     objective = build_objective({"nll": {}, "coverage_loss": {}})
     aligning, blind = (
-        build_model(typed(MODELS.config("rnn_seq2seq"), {"attention": {"name": name}}), 9, 9)
+        build_model(typed(MODELS.config("encoder_decoder"), {"attention": {"name": name}}), 9, 9)
         for name in ("bahdanau", "none")
     )
     objective.check(aligning)
@@ -165,7 +165,7 @@ def test_terms_that_need_an_alignment_reject_models_without():
     ],
 )
 def test_terms_and_parts_of_the_model_must_fit(objectives, model, message):
-    model = build_model(typed(MODELS.config("rnn_seq2seq"), model), 9, 9)
+    model = build_model(typed(MODELS.config("encoder_decoder"), model), 9, 9)
     if message is None:
         return build_objective(objectives).check(model)
     with pytest.raises(ConfigError) as caught:

@@ -29,7 +29,7 @@ from attention_jax.training.early_stopping import watched_fields
 def _values(**groups) -> ConfigDict:
     values = {
         "data": {"name": "smoke"},
-        "model": {"name": "rnn_seq2seq"},
+        "model": {"name": "encoder_decoder"},
         "training": {"num_steps": 10},
     }
     return ConfigDict({**values, **groups})
@@ -132,13 +132,14 @@ def test_template_takes_another_name_and_drops_what_it_has_not():
 
 def test_template_takes_the_name_of_a_part_that_a_config_leaves_out():
     encoder = {"name": "self_attention", "feed_forward_dim": 8}
-    values = _values(model={"name": "encoder_decoder", "encoder": encoder})
-    assert from_config_dict(template(values)).model.encoder.self_attention is None
-    completed = template(
-        values, Choices([("model.encoder.self_attention.name", "multi_head")])
-    )
-    completed.model.encoder.self_attention.num_heads = 2
-    assert from_config_dict(completed).model.encoder.self_attention.num_heads == 2
+    values = _values(model={"name": "encoder_decoder", "sources": {"source": {"encoder": encoder}}})
+    config = from_config_dict(template(values))
+    assert config.model.sources["source"].encoder.self_attention is None
+    path = "model.sources.source.encoder.self_attention.name"
+    completed = template(values, Choices([(path, "multi_head")]))
+    completed.model.sources.source.encoder.self_attention.num_heads = 2
+    config = from_config_dict(completed)
+    assert config.model.sources["source"].encoder.self_attention.num_heads == 2
 
 
 def test_changed_fields_lists_paths_with_both_values():

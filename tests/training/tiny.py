@@ -10,10 +10,14 @@ def tiny_config(**training) -> ExperimentConfig:
     evaluation = training.pop("evaluation", {"splits": ("test",), "num_heat_maps": 0})
     learning_rate = training.pop("learning_rate", 0.02)
     model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 8,
+        "name": "encoder_decoder",
         "target_embedding_dim": 8,
-        "encoder": {"hidden_dim": 8},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 8},
+                "encoder": {"hidden_dim": 8},
+            }
+        },
         "attention": {"name": "bahdanau", "attention_dim": 8},
         "decoder": {"name": "bahdanau", "hidden_dim": 8, "readout_dim": 8},
         "output_dropout": 0.1,

@@ -21,10 +21,14 @@ def get_config() -> ConfigDict:
         "eval_batch_size": 512,
     }
     config.model = {
-        "name": "rnn_seq2seq",
-        "source_embedding_dim": 8,
+        "name": "encoder_decoder",
         "target_embedding_dim": 8,
-        "encoder": {"hidden_dim": 8},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 8},
+                "encoder": {"hidden_dim": 8},
+            }
+        },
         "attention": {"name": "bahdanau", "attention_dim": 8},
         "decoder": {"name": "bahdanau", "hidden_dim": 8, "readout_dim": 8},
         "output_dropout": 0.1,

@@ -60,7 +60,7 @@ class Subject:
         if "attention_dim" in attention:
             attention["attention_dim"] = self.hidden
         sizes = Sizes(self.vocabulary, self.hidden // 2, self.hidden)
-        return {"name": "rnn_seq2seq", **model_fields(sizes), "attention": attention}
+        return {"name": "encoder_decoder", **model_fields(sizes), "attention": attention}
 
     def _transformer(self) -> dict[str, Any]:
         heads = max(1, self.hidden // _HEAD_DEPTH)

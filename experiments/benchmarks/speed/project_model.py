@@ -41,9 +41,13 @@ def model_fields(sizes: Sizes | TransformerSizes) -> dict[str, Any]:
 def _transformer(sizes: TransformerSizes) -> dict[str, Any]:
     stack = {"num_layers": sizes.layers, "feed_forward_dim": sizes.width}
     return {
-        "source_embedding_dim": sizes.depth,
         "target_embedding_dim": sizes.depth,
-        "encoder": {"name": "self_attention", **stack},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": sizes.depth},
+                "encoder": {"name": "self_attention", **stack},
+            }
+        },
         "attention": {
             "name": "multi_head",
             "num_heads": sizes.heads,
@@ -58,9 +62,13 @@ def _transformer(sizes: TransformerSizes) -> dict[str, Any]:
 def _recurrent(sizes: Sizes) -> dict[str, Any]:
     hidden = sizes.hidden
     return {
-        "source_embedding_dim": sizes.embedding,
         "target_embedding_dim": sizes.embedding,
-        "encoder": {"cell": "gru", "hidden_dim": hidden},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": sizes.embedding},
+                "encoder": {"cell": "gru", "hidden_dim": hidden},
+            }
+        },
         "attention": {"name": "bahdanau", "attention_dim": hidden},
         "decoder": {
             "name": "luong",

@@ -15,7 +15,7 @@ from attention_jax.runs.run_directory import RunDirectory
 
 @pytest.fixture
 def config() -> ExperimentConfig:
-    sections = {"data": {"name": "smoke"}, "model": {"name": "rnn_seq2seq"}}
+    sections = {"data": {"name": "smoke"}, "model": {"name": "encoder_decoder"}}
     return from_config_dict({**sections, "training": {"num_steps": 3}})
 
 

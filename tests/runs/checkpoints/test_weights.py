@@ -31,9 +31,13 @@ STACK = {"num_layers": LAYERS, "feed_forward_dim": WIDTH}
 def transformer(**changes):
     stack = {**STACK, **changes}
     fields = {
-        "source_embedding_dim": D,
         "target_embedding_dim": D,
-        "encoder": {"name": "self_attention", **stack},
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": D},
+                "encoder": {"name": "self_attention", **stack},
+            }
+        },
         "decoder": {"name": "transformer", **stack},
         "attention": {
             "name": "multi_head", "num_heads": HEADS, "head_dim": D // HEADS, "use_bias": True

@@ -13,7 +13,7 @@ def opening(tmp_path):
     """Returns a function that makes the opening of a run."""
 
     def make(**fields) -> Opening:
-        config = {"seed": 3, "model": {"name": "rnn_seq2seq", "encoder": {"hidden_dim": 8}}}
+        config = {"seed": 3, "model": {"name": "encoder_decoder", "decoder": {"hidden_dim": 8}}}
         return Opening(tmp_path, config, **fields)
 
     return make

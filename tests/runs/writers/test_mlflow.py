@@ -82,7 +82,7 @@ def test_a_run_is_told_config_steps_and_values(fake, opening, tmp_path):
     experiment, run, fields, values = FakeClient.last.told
     assert (experiment, run) == (("experiment", "attention_jax"), ("run", "7", tmp_path.name))
     assert {param.key: param.value for param in fields[2]} == {
-        "seed": "3", "model.name": "rnn_seq2seq", "model.encoder.hidden_dim": "8",
+        "seed": "3", "model.name": "encoder_decoder", "model.decoder.hidden_dim": "8",
     }  # fmt: skip
     assert values == ("new", [("train/loss", 1.5, 5)], [])
 
@@ -129,4 +129,4 @@ def test_a_database_of_its_own_holds_one_run_of_a_continued_training(
     run = client.get_run(first.run_id)
     points = client.get_metric_history(first.run_id, "train/loss")
     assert [(point.step, point.value) for point in points] == [(1, 1.5), (2, 1.25)]
-    assert run.info.status == "FINISHED" and run.data.params["model.encoder.hidden_dim"] == "8"
+    assert run.info.status == "FINISHED" and run.data.params["model.decoder.hidden_dim"] == "8"

@@ -1,4 +1,4 @@
-"""The recurrent encoder-decoder as a whole."""
+"""The encoder-decoder as a whole, with recurrent parts."""
 
 import ast
 import dataclasses
@@ -14,16 +14,21 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.mechanism import find_config
 from attention_jax.models import MODELS, build_model
-from attention_jax.models.rnn_seq2seq import Config
+from attention_jax.models.encoder_decoder import Config
 from attention_jax.objectives import build_objective
 from attention_jax.types import Call
 from tests.parameters import drawn
+from tests.sources import in_source
 
 B, S, T, V = 3, 5, 4, 9
 BASE = {
-    "source_embedding_dim": 4,
     "target_embedding_dim": 4,
-    "encoder": {"hidden_dim": 3},
+    "sources": {
+        "source": {
+            "input": {"embedding_dim": 4},
+            "encoder": {"hidden_dim": 3},
+        }
+    },
     "attention": {"name": "bahdanau", "attention_dim": 5},
     "decoder": {"name": "conditional_gru", "hidden_dim": 6, "readout_dim": 5},
     "initialization": {"name": "uniform", "scale": 0.5},
@@ -45,7 +50,9 @@ def merged(base, changes):
 
 
 def build(source_size=V, target_size=V, **changes):
-    config = typed(MODELS.config("rnn_seq2seq"), merged(BASE, changes), "config.model")
+    """Builds the model with other fields, those of its source given as `input` and `encoder`."""
+    values = merged(BASE, in_source(changes))
+    config = typed(MODELS.config("encoder_decoder"), values, "config.model")
     return build_model(config, source_size, target_size)
 
 
@@ -179,7 +186,7 @@ def test_no_parameter_is_empty(decoder, conditioning):
 
 
 CHANGES = [
-    {"source_embedding_dim": 5},
+    {"input": {"embedding_dim": 5}},
     {"target_embedding_dim": 5},
     {"encoder": {"cell": "gru_reset_before"}},
     {"encoder": {"hidden_dim": 4}},
@@ -206,12 +213,14 @@ CHANGES = [
 
 def test_every_field_is_changed():
     """Fields of attention and decoder are changed one by one beside their own tests."""
-    for group, cls in ((None, Config), ("encoder", type(Config().encoder)),
+    source = Config().sources["source"]
+    for group, cls in ((None, Config), ("input", type(source.input)),
+                       ("encoder", type(source.encoder)),
                        ("initialization", type(Config().initialization))):  # fmt: skip
         changed = {
             field
             for change in CHANGES
-            for field in (change if group is None else change.get(group, {}))
+            for field in (in_source(change) if group is None else change.get(group, {}))
         }
         # The readout has no other choice yet.
         assert changed >= {field.name for field in dataclasses.fields(cls)} - {"name", "readout"}
@@ -254,7 +263,7 @@ def test_every_field_changes_something(change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encoder": {"hiden_dim": 3}}, "config.model.encoder.hiden_dim: no such field; did you"),
+        ({"encoder": {"hiden_dim": 3}}, "sources.source.encoder.hiden_dim: no such field; did you"),
         ({"attention": {"name": "luong"}}, "config.model.attention.name: expected one of bahdanau"),
         ({"decoder": {"name": "loung"}}, r"found 'loung' \(did you mean 'luong'\?\)"),
         (
@@ -280,7 +289,7 @@ def test_every_field_changes_something(change):
             "config.model.decoder.variant: expected 'paper' where .* found 'gnmt_v2'",
         ),
         ({"initialization": {"forget_bias": 1.0}}, "initialization.forget_bias: .* with an lstm"),
-        ({"tie_embeddings": "all", "source_embedding_dim": 5}, "embeddings of one depth for 'all'"),
+        ({"tie_embeddings": "all", "input": {"embedding_dim": 5}}, "embeddings of one depth for"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_are_one_clear_line(change, message):
@@ -367,7 +376,7 @@ def test_fertility_is_predicted_from_the_annotations():
     np.testing.assert_allclose(
         output.predictions.logits, plain.predictions.logits, rtol=1e-6, atol=1e-6
     )
-    assert plain.outputs == {}
+    assert set(output.outputs) - set(plain.outputs) == {"fertility"}
     objective = build_objective({"nll": {}, "global_fertility": {}})
     objective.check(model)
 
@@ -404,6 +413,6 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
 
 
 def test_config_survives_a_round_trip():
-    assert MODELS.names() == ["bidirectional", "encoder_decoder", "language_model", "rnn_seq2seq"]
+    assert MODELS.names() == ["bidirectional", "encoder_decoder", "language_model"]
     config = started()[0].config
     assert typed(Config, plain(config)) == config

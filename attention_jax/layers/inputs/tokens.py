@@ -1,0 +1,80 @@
+"""Embedded tokens: one learned vector for each symbol of a vocabulary.
+
+  e_j = E x_j
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import setting
+from attention_jax.layers.dropout import dropout_factors, scale
+from attention_jax.layers.input import Embedded, Input, InputSizes
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.lookup import look_up
+from attention_jax.types import Batch, Call, Params, SpecialIds
+
+PAPER = "Bengio, Ducharme, Vincent and Jauvin (2003), A neural probabilistic language model"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A table of word embeddings.
+
+    Attributes:
+      name: The input.
+      embedding_dim: Depth of an embedded token.
+    """
+
+    name: str = setting("tokens")
+    embedding_dim: int = setting(128, at_least=1)
+
+
+def build(config: Config, sizes: InputSizes) -> "TokenInput":
+    """Builds the input."""
+    return TokenInput(sizes, config.embedding_dim)
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenInput(Input):
+    """Pure functions of the input.
+
+    Attributes:
+      sizes: What it fits.
+      depth: Depth of an embedded token.
+    """
+
+    sizes: InputSizes
+    depth: int
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many symbols there are."""
+        return self.sizes.vocabulary_size
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Ids `B N`, which end in EOS, and where they are real."""
+        return self.sizes.name, f"{self.sizes.name}_mask"
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The table, but where it is the target's."""
+        if self.sizes.is_tied:
+            return {}
+        table = Parameter.of("word_embedding", vocab=self.vocabulary_size, embed=self.depth)
+        return {"embedding": table}
+
+    def example(self, rows: int, length: int) -> Batch:
+        """Returns padding symbols."""
+        arrays = jnp.zeros((rows, length), jnp.int32), jnp.ones((rows, length), bool)
+        return dict(zip(self.fields, arrays, strict=True))
+
+    def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
+        """Looks up the tokens."""
+        ids, mask = (batch[field] for field in self.fields)
+        vectors = look_up(params["embedding"], ids)
+        kept = dropout_factors(call, self.sizes.dropout, vectors.shape, vectors.dtype)
+        is_boundary = (ids == SpecialIds.BOS) | (ids == SpecialIds.EOS)
+        return Embedded(scale(vectors, kept), mask, mask & ~is_boundary, {"source_ids": ids})

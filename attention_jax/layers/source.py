@@ -1,0 +1,139 @@
+"""Sources: what a model reads, each by an input and an encoder of its own, under a name.
+
+A plain translation has one, called `source`. Its parameters are `encoder` and `source_embedding`;
+those of another source NAME are `encoder_NAME`, and `NAME_embedding` or what else its input has.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from attention_jax.configuration import NamedConfigs, setting
+from attention_jax.layers.encoder import ENCODERS, Encoded, SequenceEncoder
+from attention_jax.layers.input import INPUTS, Input, InputSizes
+from attention_jax.ops.spans import any_in_spans
+from attention_jax.types import Array, Batch, Call, Params, Slots
+
+MAIN = "source"  # the only one of a plain translation
+_TAKEN = ("target", "output")  # names of other parameters begin with them
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceConfig:
+    """How a source is read.
+
+    Attributes:
+      input: What its fields are turned into vectors by; see `layers/inputs`.
+      encoder: What reads the vectors; see `layers/encoders`.
+    """
+
+    input: Any = setting({"name": "tokens"}, named=INPUTS.config, unnamed="tokens")
+    encoder: Any = setting({"name": "recurrent"}, named=ENCODERS.config, unnamed="recurrent")
+
+
+def one_source() -> NamedConfigs:
+    """Returns the sources of a plain translation, as they are by default."""
+    return NamedConfigs({MAIN: SourceConfig()})
+
+
+def checked_sources(configs: Mapping[str, SourceConfig]) -> NamedConfigs:
+    """Returns the configs of sources by name; raises `ValueError` if a name does not serve."""
+    if not configs:
+        raise ValueError("sources: expected at least one, such as 'source', found none")
+    for name in configs:
+        if not name.isidentifier() or name in _TAKEN:
+            raise ValueError(
+                f"sources.{name}: expected a name of letters, digits and underscores other than "
+                f"{' and '.join(map(repr, _TAKEN))}, found {name!r}"
+            )
+    return NamedConfigs(configs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Pure functions of a source.
+
+    Attributes:
+      name: What it is called.
+      input: From a batch's fields to vectors.
+      encoder: From vectors to a memory.
+    """
+
+    name: str
+    input: Input
+    encoder: SequenceEncoder
+
+    @classmethod
+    def build(cls, config: SourceConfig, sizes: InputSizes, attention: Any) -> "Source":
+        """Builds the source of the name in `sizes`; `attention` is the model's mechanism.
+
+        Raises:
+          ValueError: If parts of the config do not fit.
+        """
+        reading = INPUTS.find(config.input.name).build(config.input, sizes)
+        module = ENCODERS.find(config.encoder.name)
+        return cls(sizes.name, reading, module.build(config.encoder, reading.depth, attention))
+
+    @property
+    def encoder_name(self) -> str:
+        """What the encoder's parameters are called."""
+        return "encoder" if self.name == MAIN else f"encoder_{self.name}"
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The input's parameters, by the names that they have in the model."""
+        return {f"{self.name}_{key}": tree for key, tree in self.input.parameters.items()}
+
+    @property
+    def slot_vocabulary_size(self) -> int | None:
+        """How many ids a slot of the memory may have; None where slots are no single symbols."""
+        return self.input.vocabulary_size if self.encoder.keeps_positions else None
+
+    def encode(
+        self,
+        tables: Params,
+        read: Callable[[Array, Array, Call], Encoded],
+        batch: Batch,
+        call: Call = Call(),
+    ) -> tuple[Encoded, Slots]:
+        """Embeds and encodes a batch.
+
+        Args:
+          tables: What is declared of `tables`; `target_embedding` is used where it is tied.
+          read: The encoder with its parameters.
+          batch: What the input reads is among the fields.
+          call: Mode and key.
+
+        Returns:
+          The encoded source, and what its slots stand for.
+
+        Raises:
+          ValueError: If the encoder gives slots without saying what they stand for.
+        """
+        params = {key: tables[f"{self.name}_{key}"] for key in self.input.parameters}
+        params = params or {"embedding": tables["target_embedding"]}
+        embedded = self.input.embed(params, batch, call.fold(0))
+        encoded = read(embedded.vectors, embedded.mask, call.fold(1))
+        if not self.encoder.keeps_positions:
+            if encoded.spans is None:
+                raise ValueError(
+                    f"{type(self.encoder).__name__}: expected spans of an encoder whose slots are "
+                    "not the positions that it reads, found none"
+                )
+            is_word = any_in_spans(embedded.is_word, encoded.spans) & encoded.mask
+            return encoded, Slots(encoded.mask, is_word, encoded.spans)
+        encoded = dataclasses.replace(encoded, aux={**encoded.aux, **embedded.aux})
+        return encoded, Slots(encoded.mask, embedded.is_word)
+
+
+def side_by_side(slots: Sequence[Slots]) -> Slots:
+    """Joins the slots of several sources, in their order, as attention to all of them has them.
+
+    Positions are no longer told then, for each source counts its own.
+    """
+    if len(slots) == 1:
+        return slots[0]
+    mask = jnp.concatenate([one.mask for one in slots], axis=-1)
+    return Slots(mask, jnp.concatenate([one.is_word for one in slots], axis=-1))

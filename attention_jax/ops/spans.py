@@ -1,0 +1,30 @@
+"""Spans: from what is known of the positions that an encoder reads to what its slots stand for.
+
+A slot of a memory stands for the positions `first <= i < end` of its span: all that a pyramid has
+merged, or a region of an image. An empty span stands for nothing, as at padding.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+
+def any_in_spans(
+    flags: Bool[Array, "*B N"], spans: Int[Array, "*#B S 2"]
+) -> Bool[Array, "*B S"]:
+    """Tells which spans hold a flagged position.
+
+      found[s] = any flags[i], spans[s, 0] <= i < spans[s, 1]
+
+    Args:
+      flags: Of each position.
+      spans: The first position of each span, and the one after its last.
+    """
+    counts = jnp.cumsum(flags, axis=-1, dtype=jnp.int32)
+    counts = jnp.concatenate([jnp.zeros_like(counts[..., :1]), counts], axis=-1)
+    *axes, _ = flags.shape
+
+    def count_before(place: Array) -> Array:
+        place = jnp.broadcast_to(place, (*axes, place.shape[-1]))
+        return jnp.take_along_axis(counts, place, axis=-1, mode="clip")
+
+    return count_before(spans[..., 1]) > count_before(spans[..., 0])
