@@ -111,7 +111,8 @@ def systems() -> dict[str, AblationSystem]:
     """Returns all systems by name, those of the paper's tables first."""
     found = {
         "base": AblationSystem(
-            "base", {**_NO_ATTENTION, **_NO_DROPOUT, f"{_ENCODER}.direction": "forward"}, 10.6, 11.3,
+            "base", {**_NO_ATTENTION, **_NO_DROPOUT, f"{_ENCODER}.direction": "forward"},
+            10.6, 11.3,
         ),
         "reverse": AblationSystem("+ reverse", {**_NO_ATTENTION, **_NO_DROPOUT}, 9.9, 12.6),
         "dropout": AblationSystem("+ dropout", _NO_ATTENTION, 8.1, 14.0),
