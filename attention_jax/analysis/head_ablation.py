@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.analysis.head_names import layer_number, modules
+from attention_jax.analysis.self_attention import with_side
 from attention_jax.data.examples import Split
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.layers.attention import Mechanism
@@ -112,4 +113,4 @@ def _without_context(model: Any, layer: str, head: int) -> Any:
     number = layer_number(layer)
     layers = {} if number is None else {"layer": number, "num_layers": side.config.num_layers}
     silenced = _Silenced(**vars(mechanism), head=head, **layers)
-    return dataclasses.replace(model, **{part: dataclasses.replace(side, **{field: silenced})})
+    return with_side(model, part, dataclasses.replace(side, **{field: silenced}))

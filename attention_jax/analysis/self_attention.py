@@ -124,9 +124,16 @@ def _weights(
     for part, field, _ in sides:
         side = getattr(model, part)
         recorded = _Recorded(**vars(getattr(side, field)), kept=kept[part])
-        model = dataclasses.replace(model, **{part: dataclasses.replace(side, **{field: recorded})})
+        model = with_side(model, part, dataclasses.replace(side, **{field: recorded}))
     model.apply(params, batch)
     return kept
+
+
+def with_side(model: Any, part: str, side: Any) -> Any:
+    """Returns a model with another `encoder` or `decoder` of the same parameters."""
+    if part == "encoder":
+        return model.with_encoder(side)
+    return dataclasses.replace(model, **{part: side})
 
 
 def _cut(

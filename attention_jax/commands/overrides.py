@@ -120,10 +120,24 @@ def _find(values: ConfigDict, name: str, path: str) -> tuple[ConfigDict, str]:
         if not isinstance(group, ConfigDict):
             raise ConfigError(f"--{where}.{part}: no such field; {where} is a single value")
         if part not in group.keys():
+            if now := _present(values, path):
+                raise ConfigError(f"--{name}.{path}: no such field; it is --{name}.{now} now")
             below = parts[place + 1] if place + 1 < len(parts) else None
             raise ConfigError(mistakes.unknown_field(values, name, where, part, below))
         where, parent, group = f"{where}.{part}", group, group[part]
     return parent, parts[-1]
+
+
+def _present(values: ConfigDict, path: str) -> str | None:
+    """Returns the path that a field of a former name has now, if there is such a field."""
+    from attention_jax.runs.config import present_path
+
+    now, group = present_path(path), values
+    for part in now.split("."):
+        if not isinstance(group, ConfigDict) or part not in group.keys():
+            return None
+        group = group[part]
+    return now if now != path else None
 
 
 def _check(values: ConfigDict, name: str, path: str, text: str | None) -> None:

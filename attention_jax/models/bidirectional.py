@@ -10,16 +10,26 @@ import jax
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
+from attention_jax.layers.source import MAIN
 from attention_jax.models import encoder_decoder
-from attention_jax.types import Array, Batch, Call, Model, ModelOutput, Params, swap_sides
+from attention_jax.types import (
+    Array,
+    Batch,
+    Call,
+    Model,
+    ModelOutput,
+    Params,
+    Slots,
+    swap_sides,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config(encoder_decoder.Config):
     """Two encoder-decoders of one config, whose fields are those of `encoder_decoder`.
 
-    The models share no parameters. The source of the reverse one, whose embeddings are of depth
-    `source_embedding_dim` in it, is the target of the task.
+    The models share no parameters. The source of the reverse one, which it reads as the forward one
+    reads its own, is the target of the task.
 
     Attributes:
       name: The model.
@@ -37,8 +47,17 @@ def build(
             "config.model.predictors: expected none in a model of both directions, of which "
             f"objectives see the forward one's only, found {', '.join(config.predictors)}"
         )
+    forward = encoder_decoder.build(config, source_vocabulary_size, target_vocabulary_size)
+    if list(config.sources) != [MAIN] or forward.sources[0].input.vocabulary_size is None:
+        found = ", ".join(
+            f"{name} (input {source.input.name!r})" for name, source in config.sources.items()
+        )
+        raise ConfigError(
+            "config.model.sources: expected one of tokens, called 'source', in a model of both "
+            f"directions, found {found}"
+        )
     return Bidirectional(
-        forward=encoder_decoder.build(config, source_vocabulary_size, target_vocabulary_size),
+        forward=forward,
         reverse=encoder_decoder.build(config, target_vocabulary_size, source_vocabulary_size),
     )
 
@@ -66,7 +85,8 @@ class Bidirectional:
     @property
     def provides(self) -> dict[str, str | None]:
         """What the forward model provides, and its attention only as far as both do."""
-        mine, of_both = self.forward.provides, ("alignment", "last_word")
+        mine = self.forward.provides
+        of_both = "alignment", "last_word", "slot_for_each_token"
         missing = {key for key in of_both if key not in self.reverse.provides}
         return {**{key: mine[key] for key in mine if key not in missing}, "reverse": None}
 
@@ -92,6 +112,10 @@ class Bidirectional:
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources for the forward model."""
         return self.forward.start(params["forward"], batch, max_length)
+
+    def slots(self, memory: Any) -> Slots | None:
+        """Returns what the forward model's slots stand for."""
+        return self.forward.slots(memory)
 
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array

@@ -16,7 +16,7 @@ from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, scale
-from attention_jax.layers.encoder import Sources, first_source
+from attention_jax.layers.encoder import SequenceEncoder, Sources, first_source
 from attention_jax.layers.input import InputSizes
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.predictor import PREDICTORS, build_predictors
@@ -226,6 +226,17 @@ class EncoderDecoder:
     begins_from: ClassVar[str] = "source"
 
     @property
+    def encoder(self) -> SequenceEncoder:
+        """The encoder of the first source, which the decoder starts from."""
+        return self.sources[0].encoder
+
+    def with_encoder(self, reading: SequenceEncoder) -> "EncoderDecoder":
+        """Returns the model with another encoder of the same parameters for the first source."""
+        first, *others = self.sources
+        sources = dataclasses.replace(first, encoder=reading), *others
+        return dataclasses.replace(self, sources=sources)
+
+    @property
     def provides(self) -> dict[str, str | None]:
         """What may be asked of it; see `types.Model`."""
         parts, is_single = self.decoder.mechanism.parts, len(self.sources) == 1
@@ -255,8 +266,8 @@ class EncoderDecoder:
 
     def parameter_axes(self) -> Params:
         """Returns the logical axes of every parameter."""
-        sources, depth = self.sources, self.sources[0].encoder.output_dim
-        predictors = build_predictors(self.config.predictors, depth)
+        sources = self.sources
+        predictors = build_predictors(self.config.predictors, self.encoder.output_dim)
         return logical_axes(
             {
                 **{source.encoder_name: source.encoder.parameters for source in sources},

@@ -136,6 +136,10 @@ class LanguageModel:
         state = self._call(params, batch["prompt"].shape[0], max_length, method="start")
         return jax.tree.map(lambda leaf: leaf[:, None], (begins, state))
 
+    def slots(self, memory: Any) -> None:
+        """Returns nothing, for nothing is attended to."""
+        return None
+
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
     ) -> tuple[Predictions, Array, Any]:

@@ -1,6 +1,7 @@
 """From links between source and target to the attention that a target token should have.
 
-Links are `B T S`, True where a target and a source token belong together, padding excluded.
+Links are `B T S`, True where a target token and a slot of the source, mostly a token, belong
+together, padding excluded.
 """
 
 import jax.numpy as jnp
@@ -34,18 +35,22 @@ def inherit(
 
 
 def smooth(
-    links: Bool[Array, "B T S"], source_mask: Bool[Array, "B S"], width: float
+    links: Bool[Array, "B T S"],
+    mask: Bool[Array, "B S"],
+    is_word: Bool[Array, "B S"],
+    width: float,
 ) -> Float[Array, "B T S"]:
     """Spreads every link over its neighbourhood in the source.
 
     spread[t, s] = sum over links (t, i) of exp(-(s - i)^2 / (2 width^2))
 
-    EOS, the last token, is nobody's neighbour: links to it stay there, others do not reach it.
+    EOS is nobody's neighbour: links to it stay there, others do not reach it.
 
     Args:
       links: What is linked.
-      source_mask: Where there is a source token.
-      width: Standard deviation, in tokens.
+      mask: The real slots of the source.
+      is_word: Those that stand for more than EOS.
+      width: Standard deviation, in slots.
 
     Source:
       Mi et al. (2016), "Supervised attentions for neural machine translation", where EOS stands for
@@ -53,9 +58,9 @@ def smooth(
     """
     place = jnp.arange(links.shape[-1], dtype=float)
     kernel = jnp.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
-    is_word = _words(source_mask)[:, None, :]
+    is_word = is_word[:, None, :]
     spread = (links & is_word).astype(float) @ kernel
-    return jnp.where(is_word, spread, (links & source_mask[:, None, :]).astype(float))
+    return jnp.where(is_word, spread, (links & mask[:, None, :]).astype(float))
 
 
 def normalize(rows: Float[Array, "B T S"]) -> Float[Array, "B T S"]:

@@ -43,7 +43,11 @@ class Term:
     weight: float = setting(1.0, at_least=0.0)
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     reduction: str = setting("per_token", choices=("per_token", "per_sentence"))
-    needs: ClassVar[Mapping[str, str]] = {**NEEDS_REVERSE, **NEEDS_ALIGNMENT}
+    needs: ClassVar[Mapping[str, str]] = {
+        **NEEDS_REVERSE,
+        **NEEDS_ALIGNMENT,
+        "slot_for_each_token": "an encoder whose memory has a slot for each token",
+    }
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens, or of real sentences."""

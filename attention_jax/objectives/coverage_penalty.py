@@ -52,5 +52,6 @@ class Term:
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the penalty summed over the real sentences."""
         received = attention_received(output, batch)
-        counts = real_slots(batch) if self.with_boundaries else slots_of_words(batch)
+        chosen = real_slots if self.with_boundaries else slots_of_words
+        counts = chosen(output, batch)
         return jnp.sum(jnp.where(counts, (1.0 - received) ** 2, 0.0))

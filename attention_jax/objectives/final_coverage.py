@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
+from attention_jax.objectives.real_attention import real_slots
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.ops.summation import for_sums
 from attention_jax.types import Batch, ModelOutput
@@ -47,7 +48,7 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the norms summed over the real source tokens of the real sentences."""
-        is_real = batch["source_mask"] & jnp.any(batch["target_mask"], axis=-1, keepdims=True)
+        is_real = real_slots(output, batch)
         left = jnp.where(is_real[..., None], for_sums(output.outputs["coverage"]), 0.0)
         squares = jnp.sum(left**2, axis=-1)
         # The root has no derivative at zero; a token without anything left asks for nothing.

@@ -9,7 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attention_jax.configuration import setting
-from attention_jax.objectives.real_attention import attention_received, slots_of_words
+from attention_jax.objectives.real_attention import (
+    attention_received,
+    slots_of_words,
+    source_words,
+)
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.objectives.term import NEEDS_ALIGNMENT
 from attention_jax.types import Batch, ModelOutput
@@ -23,7 +27,8 @@ class Term:
 
     loss = -sum_s log Normal(f_s; mu(h_s), sigma^2(h_s) + min_variance), f_s = sum_t weights[t, s]
 
-    Over the real source tokens, and over all real target tokens in f. It needs a model that
+    Over the real source tokens (the slots that stand for them, where an encoder merges tokens), and
+    over all real target tokens in f. It needs a model that
     predicts mu and sigma from its annotations h: `config.model.predictors.fertility`.
 
     Attributes:
@@ -51,11 +56,12 @@ class Term:
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens without boundaries."""
-        return jnp.sum(slots_of_words(batch), dtype=float)
+        is_sentence = jnp.any(batch["target_mask"], axis=-1, keepdims=True)
+        return jnp.sum(source_words(batch) & is_sentence, dtype=float)
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the negative log-likelihood summed over these tokens."""
-        counts = slots_of_words(batch)
+        counts = slots_of_words(output, batch)
         fertility = output.outputs["fertility"]
         mean = jnp.where(counts, fertility.mean, 0.0)
         log_variance = jnp.where(counts, fertility.log_variance, 0.0)

@@ -1,9 +1,44 @@
-"""The attention that counts in an objective: between real tokens only."""
+"""The attention that counts in an objective: between real slots and real target tokens only.
+
+A memory may have fewer slots than the source has tokens, as behind a pyramid of layers. What is
+summed over the source is therefore summed over the memory's own slots.
+"""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attention_jax.ops.spans import any_in_spans
 from attention_jax.types import Batch, ModelOutput, SpecialIds
+
+
+def slots_mask(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
+    """Returns the real slots: the tokens of `source`, if the model says nothing of slots."""
+    slots = output.outputs.get("slots")
+    return batch["source_mask"] if slots is None else slots.mask
+
+
+def slots_with_words(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
+    """Returns the real slots that stand for more than a boundary of the source."""
+    slots = output.outputs.get("slots")
+    return source_words(batch) if slots is None else slots.is_word
+
+
+def slots_linked(
+    links: Bool[Array, "B T N"], output: ModelOutput
+) -> Bool[Array, "B T S"]:
+    """Links slots: with all that any of the tokens is linked with that they stand for."""
+    slots = output.outputs.get("slots")
+    if slots is None or slots.spans is None:
+        return links
+    return any_in_spans(links, slots.spans[:, None])
+
+
+def source_words(batch: Batch) -> Bool[Array, "B N"]:
+    """Returns where the source has something to be said: no boundary, such as its EOS."""
+    source, mask = batch["source"], batch["source_mask"]
+    if not jnp.issubdtype(source.dtype, jnp.integer):
+        return mask  # sound and images have no boundaries
+    return mask & (source != SpecialIds.BOS) & (source != SpecialIds.EOS)
 
 
 def real_weights(output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
@@ -12,7 +47,7 @@ def real_weights(output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
     They are taken out before anything is computed with them: a NaN that only the result is
     cleared of would still come back through the gradient.
     """
-    real = batch["target_mask"][..., :, None] & batch["source_mask"][..., None, :]
+    real = batch["target_mask"][..., :, None] & slots_mask(output, batch)[..., None, :]
     return jnp.where(real, output.attention.weights, 0.0)
 
 
@@ -21,12 +56,15 @@ def attention_received(output: ModelOutput, batch: Batch) -> Float[Array, "B S"]
     return real_weights(output, batch).sum(axis=-2)
 
 
-def real_slots(batch: Batch) -> Bool[Array, "B S"]:
-    """Returns where the real tokens of the sources of real sentences are."""
-    return batch["source_mask"] & jnp.any(batch["target_mask"], axis=-1, keepdims=True)
+def real_slots(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
+    """Returns where the real slots of real sentences are."""
+    return slots_mask(output, batch) & _is_sentence(batch)
 
 
-def slots_of_words(batch: Batch) -> Bool[Array, "B S"]:
-    """Returns the `real_slots` that are no boundary of the source, such as its EOS."""
-    is_boundary = (batch["source"] == SpecialIds.BOS) | (batch["source"] == SpecialIds.EOS)
-    return real_slots(batch) & ~is_boundary
+def slots_of_words(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
+    """Returns the `real_slots` that stand for more than a boundary of the source."""
+    return slots_with_words(output, batch) & _is_sentence(batch)
+
+
+def _is_sentence(batch: Batch) -> Bool[Array, "B 1"]:
+    return jnp.any(batch["target_mask"], axis=-1, keepdims=True)

@@ -10,7 +10,12 @@ from jaxtyping import Array, Bool, Float
 from attention_jax.configuration import setting
 from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.nll import token_count
-from attention_jax.objectives.real_attention import real_weights
+from attention_jax.objectives.real_attention import (
+    real_weights,
+    slots_linked,
+    slots_mask,
+    slots_with_words,
+)
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.objectives.term import NEEDS_ALIGNMENT
 from attention_jax.ops.summation import for_sums
@@ -81,8 +86,8 @@ class Term:
       unaligned: What a target token without a link should attend to: what the nearest token with
         links does (`inherit`); what the nearest word with links does (`inherit_by_word`); or
         nothing is asked of it (`ignore`). Of a sentence without links, nothing is asked.
-      smoothing: Standard deviation, in tokens, of the Gaussian around each link between words; 0
-        for none.
+      smoothing: Standard deviation, in slots (tokens, unless an encoder merges some), of the
+        Gaussian around each link between words; 0 for none.
       step: Which step a target token's links teach: the one that `writes` it, as in the papers,
         or the next, which `reads` it. The first has to guess what it is about to write, the second
         knows; links are read from that step, too, wherever the run is asked for alignments. Not
@@ -125,7 +130,7 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the loss summed over the target tokens of which something is expected."""
-        expected, weights = self.expected(batch), real_weights(output, batch)
+        expected, weights = self.expected(output, batch), real_weights(output, batch)
         # A step that attends to nothing by design, as GNMT's first may, cannot be taught.
         expected = jnp.where(jnp.any(weights > 0, axis=-1, keepdims=True), expected, 0.0)
         asked = jnp.any(expected > 0, axis=-1, keepdims=True)
@@ -133,15 +138,17 @@ class Term:
         weights = jnp.where(asked, weights, 0.0)
         return jnp.sum(LOSSES[self.loss](weights, expected))
 
-    def expected(self, batch: Batch) -> Rows:
+    def expected(self, output: ModelOutput, batch: Batch) -> Rows:
         """Returns the attention that the links ask for; zero rows where they ask for none."""
-        links = batch["links"]  # in which words have inherited already, if they are to
+        # Words have inherited already, if they are to.
+        links = slots_linked(batch["links"], output)
         if self.unaligned == "inherit":
             links = inherit(links, batch["target_mask"])
         links = _later(links, self.shift) & batch["target_mask"][..., None]
         rows = links.astype(float)
         if self.smoothing:
-            rows = smooth(links, batch["source_mask"], self.smoothing)
+            slots = slots_mask(output, batch), slots_with_words(output, batch)
+            rows = smooth(links, *slots, self.smoothing)
         return normalize(rows)
 
 

@@ -49,7 +49,7 @@ _SMALL = {
 }
 # Fields by their last name: whichever of them a config has is made this small.
 _SIZES = {
-    "sources": {"source": {"input": {"name": "tokens", "embedding_dim": 32}}},
+    "embedding_dim": 32,
     "target_embedding_dim": 32,
     "hidden_dim": 48,
     "attention_dim": 40,
@@ -135,8 +135,6 @@ def _shrink(config: Any) -> None:
     narrow(config.model)
     if config.model.attention.get("name") == "multi_head" and "head_dim" in config.model.attention:
         config.model.attention.head_dim = 8
-    if "embedding_dim" in config.model:
-        config.model.embedding_dim = 32
 
 
 def record(config: Any) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import pytest
 
 from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.supervised_alignment import LOSSES, Term
-from attention_jax.types import AttentionOutput, ModelOutput
+from attention_jax.types import AttentionOutput, ModelOutput, SpecialIds
 
 WEIGHTS = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]
 LINKS = [[1, 1, 0], [0, 0, 0], [0, 0, 1]]  # the middle token is unaligned
@@ -24,10 +24,12 @@ def batch_of(links, target_lengths=None, source_lengths=None):
     rows, size_t, size_s = links.shape
     target_lengths = np.asarray(target_lengths or [size_t] * rows)
     source_lengths = np.asarray(source_lengths or [size_s] * rows)
+    place = np.arange(size_s)
     return {
         "links": jnp.asarray(links),
+        "source": jnp.asarray(np.where(place == source_lengths[:, None] - 1, SpecialIds.EOS, 5)),
         "target_mask": jnp.asarray(np.arange(size_t) < target_lengths[:, None]),
-        "source_mask": jnp.asarray(np.arange(size_s) < source_lengths[:, None]),
+        "source_mask": jnp.asarray(place < source_lengths[:, None]),
     }
 
 
@@ -61,7 +63,8 @@ def test_a_step_that_attends_to_nothing_is_asked_for_nothing(loss):
 
 def test_cross_entropy_is_least_at_the_entropy_of_the_links():
     term, batch = Term(unaligned="ignore"), batch_of([LINKS])
-    floor = term.total(output_of(term.expected(batch)), batch)
+    expected = term.expected(output_of([WEIGHTS]), batch)
+    floor = term.total(output_of(expected), batch)
     np.testing.assert_allclose(floor, 0.69314718, rtol=1e-6)
 
 
@@ -83,10 +86,11 @@ def test_gradient_of_cross_entropy_is_weights_minus_links(step, numpy_rng):
 
 def test_smoothing_golden():
     links = jnp.asarray([[[False, True, False, False, False]]])
-    rows = normalize(smooth(links, jnp.ones((1, 5), bool), 1.0))
+    real, words = jnp.ones((1, 5), bool), jnp.arange(5)[None] < 4
+    rows = normalize(smooth(links, real, words, 1.0))
     expected = [0.25827437, 0.42582245, 0.25827437, 0.0576288]
     np.testing.assert_allclose(rows[0, 0], [*expected, 0], rtol=1e-6)  # the last token is EOS
-    cut = normalize(smooth(links, jnp.asarray([[True, True, True, False, False]]), 1.0))
+    cut = normalize(smooth(links, jnp.arange(5)[None] < 3, jnp.arange(5)[None] < 2, 1.0))
     np.testing.assert_allclose(cut[0, 0], np.array([*expected[:2], 0, 0, 0]) / sum(expected[:2]))
 
 
@@ -102,7 +106,8 @@ def test_smoothing_keeps_the_end_apart(numpy_rng):
         kernel = np.exp(-(distance**2) / (2 * width**2))
         expected[row, :, :end] = np.einsum("ti,is->ts", links[row, :, :end], kernel)
         expected[row, :, end] = links[row, :, end]
-    found = smooth(jnp.asarray(links), jnp.asarray(mask), width)
+    words = np.arange(6) < np.array(lengths)[:, None] - 1
+    found = smooth(jnp.asarray(links), jnp.asarray(mask), jnp.asarray(words), width)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
