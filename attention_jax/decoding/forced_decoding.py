@@ -1,6 +1,7 @@
 """Attention while a known target is written (forced decoding)."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -9,8 +10,9 @@ from jaxtyping import Float
 
 from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import make_eval_batches
+from attention_jax.ops.spans import to_positions
 from attention_jax.runs.load import TrainedRun
-from attention_jax.types import ModelOutput
+from attention_jax.types import Batch, Model, ModelOutput, Params
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -21,7 +23,7 @@ class ForcedAttention:
     decoder.
 
     Attributes:
-      weights: `T S`, without padding.
+      weights: `T S`, without padding: between tokens, also where an encoder merges some.
       heads: `H T S`, or None where the mechanism has one head.
     """
 
@@ -39,7 +41,7 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
     # A copy of this process's own: of several processes, it may be the only one that is here.
     params = jax.device_put(jax.device_get(run.params))
     found: dict[int, ForcedAttention] = {}
-    attend = jax.jit(lambda params, batch: _kept(run.model.apply(params, batch)))
+    attend = jax.jit(functools.partial(_attend, run.model))
     for batch in make_eval_batches(split, run.config.data):
         arrays = jax.device_get(attend(params, batch))
         lengths = (batch["target_mask"].sum(-1), batch["source_mask"].sum(-1))
@@ -60,11 +62,21 @@ def has_heads(run: TrainedRun, split: Split) -> bool:
     if not len(split):
         return False
     batch = next(iter(make_eval_batches(split.select([0]), run.config.data)))
-    return "head_weights" in _kept(jax.eval_shape(run.model.apply, run.params, batch))
+    attend = functools.partial(_attend, run.model)
+    return "head_weights" in jax.eval_shape(attend, run.params, batch)
 
 
-def _kept(output: ModelOutput) -> dict[str, Any]:
-    """Returns the weights, `B T S`, and those of the heads, `B T H S`, if there are several."""
+def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
+    return _kept(model.apply(params, batch), batch["source_mask"].shape[1])
+
+
+def _kept(output: ModelOutput, size: int) -> dict[str, Any]:
+    """Returns the weights, `B T N`, and those of the heads, `B T H N`, if there are several."""
     kept = {"weights": output.attention.weights}
     heads = output.attention.aux.get("head_weights")
-    return kept if heads is None or heads.shape[-2] == 1 else {**kept, "head_weights": heads}
+    if heads is not None and heads.shape[-2] > 1:
+        kept["head_weights"] = heads
+    spans = output.outputs["slots"].spans if "slots" in output.outputs else None
+    if spans is None:
+        return kept
+    return {name: to_positions(weights, spans, size) for name, weights in kept.items()}

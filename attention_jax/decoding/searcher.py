@@ -20,9 +20,10 @@ from attention_jax.devices import (
     shard_batch,
 )
 from attention_jax.errors import ConfigError
+from attention_jax.ops.spans import to_positions
 from attention_jax.runs.divergence import check_outputs
 from attention_jax.search import Hypotheses, SearchConfig, Stage, search_stage
-from attention_jax.types import Batch, Model, Params
+from attention_jax.types import Batch, Model, Params, Slots
 
 # Weights of attention that are held for all hypotheses of a batch: a quarter of a GiB. Batches of
 # sentences are far below; a paragraph in a batch of 64 is not.
@@ -167,8 +168,22 @@ class Searcher:
     ) -> Stage:
         memory, state = self._model.start(params, batch, room)
         step = functools.partial(self._model.step, params, memory)
-        lengths = batch[f"{self._model.begins_from}_mask"].sum(axis=-1)
-        return search_stage(step, state, self._config, lengths, max_length, room, carry, rng)
+        mask = batch[f"{self._model.begins_from}_mask"]
+        slots = self._model.slots(memory)
+        words = None if slots is None else slots.is_word
+        stage = search_stage(
+            step, state, self._config, mask.sum(axis=-1), max_length, room, carry, rng, words
+        )
+        hypotheses = _of_positions(stage.hypotheses, slots, mask.shape[1])
+        return stage._replace(hypotheses=hypotheses)
+
+
+def _of_positions(hypotheses: Hypotheses, slots: Slots | None, size: int) -> Hypotheses:
+    """Returns hypotheses whose attention is to positions of the source, whatever its slots are."""
+    if slots is None or slots.spans is None:
+        return hypotheses
+    weights = to_positions(hypotheses.weights, slots.spans, size)
+    return dataclasses.replace(hypotheses, weights=weights)
 
 
 def usual_length(source_length: int) -> int:

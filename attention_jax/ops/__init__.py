@@ -74,7 +74,7 @@ from attention_jax.ops.scores import (
     scaled_dot_scores,
 )
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
-from attention_jax.ops.spans import any_in_spans
+from attention_jax.ops.spans import any_in_spans, to_positions
 from attention_jax.ops.step_program import Operation, Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.summation import for_sums, sum_type
@@ -183,6 +183,7 @@ __all__ = [
     "sum_type",
     "take_slots",
     "time_major",
+    "to_positions",
     "window_around",
     "window_indices",
     "with_backward",

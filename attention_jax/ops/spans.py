@@ -5,7 +5,7 @@ merged, or a region of an image. An empty span stands for nothing, as at padding
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 
 def any_in_spans(
@@ -28,3 +28,21 @@ def any_in_spans(
         return jnp.take_along_axis(counts, place, axis=-1, mode="clip")
 
     return count_before(spans[..., 1]) > count_before(spans[..., 0])
+
+
+def to_positions(
+    weights: Float[Array, "B *T S"], spans: Int[Array, "B S 2"], size: int
+) -> Float[Array, "B *T {size}"]:
+    """Turns attention to slots into attention to positions: those of a slot share it evenly.
+
+      shared[t, i] = sum_s weights[t, s] / (end[s] - first[s]),  first[s] <= i < end[s]
+
+    Args:
+      weights: Attention of any number of queries.
+      spans: The first position of each slot, and the one after its last.
+      size: N, the positions that there are.
+    """
+    place, first, end = jnp.arange(size), spans[..., :1], spans[..., 1:]
+    is_inside = (first <= place) & (place < end)
+    shares = is_inside / jnp.maximum(end - first, 1).astype(weights.dtype)
+    return jnp.einsum("b...s,bsn->b...n", weights, shares)

@@ -76,6 +76,7 @@ def beam_method(
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
+    words: Bool[Array, "B S"] | None = None,
 ) -> Method:
     """Finds hypotheses of high normalised log-probability, `config.beam_size` at a time.
 
@@ -94,6 +95,7 @@ def beam_method(
       config: Beam size, number of hypotheses, limits and normalisation.
       source_lengths: Source tokens with EOS.
       max_length: L.
+      words: See `dispatch.search`.
 
     Returns:
       The method, which ends with the N best hypotheses, N being `config.num_hypotheses`.
@@ -120,7 +122,7 @@ def beam_method(
         predictions, weights, state = step(live.state, live.tokens)
         ended, candidates = _continuations(predictions, live, config, position, shortest, longest)
         coverage = None if live.coverage is None else live.coverage + weights
-        penalties = _penalties(config, coverage, source_lengths)
+        penalties = _penalties(config, coverage, source_lengths, words)
         handicaps = penalties if config.coverage_stepwise else None
         ranked, log_probs, tokens, parents = _best(*candidates, width, handicaps)
         accepted = _among_best(ended, ranked, handicaps)
@@ -183,11 +185,15 @@ def _written(
 
 
 def _penalties(
-    config: SearchConfig, coverage: Float[Array, "B K S"] | None, source_lengths: Int[Array, "B"]
+    config: SearchConfig,
+    coverage: Float[Array, "B K S"] | None,
+    source_lengths: Int[Array, "B"],
+    words: Bool[Array, "B S"] | None,
 ) -> Float[Array, "B K"] | None:
     if coverage is None:
         return None
-    return coverage_penalty(config, coverage, word_columns(source_lengths, coverage.shape[-1]))
+    columns = word_columns(source_lengths, coverage.shape[-1], words)
+    return coverage_penalty(config, coverage, columns)
 
 
 def _none_finished(batch: int, number: int) -> _Finished:

@@ -9,8 +9,10 @@ from attention_jax.search.config import SearchConfig
 _LEAST = 1e-10
 
 
-def word_columns(source_lengths: Int[Array, "B"], size: int) -> Bool[Array, "B 1 S"]:
-    """Tells which columns of attention belong to words of the source.
+def word_columns(
+    source_lengths: Int[Array, "B"], size: int, words: Bool[Array, "B S"] | None = None
+) -> Bool[Array, "B 1 S"]:
+    """Tells which columns of attention, which are slots of the memory, belong to words.
 
     Its EOS is not one of them, and neither is padding: EOS says nothing that has to be said, every
     output rests on it while it ends, and rows without a counterpart may rest there at no cost.
@@ -18,7 +20,10 @@ def word_columns(source_lengths: Int[Array, "B"], size: int) -> Bool[Array, "B 1
     Args:
       source_lengths: Source tokens with EOS.
       size: S, the columns that there are.
+      words: True at slots that stand for words; None where slot s is source token s.
     """
+    if words is not None:
+        return words[:, None]
     return (jnp.arange(size) < source_lengths[:, None] - 1)[:, None]
 
 
@@ -32,8 +37,8 @@ def coverage_penalty(
 
     Args:
       config: Which of them, not `none`, and beta.
-      coverage: c, the attention to each source position, summed over the tokens of a hypothesis.
-      words: The positions that count.
+      coverage: c, the attention to each slot of the source, summed over the tokens of a hypothesis.
+      words: The slots that count.
 
     Source:
       gnmt: Wu et al. 2016, Google's Neural Machine Translation System, eq. 14. summary: the

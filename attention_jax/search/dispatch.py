@@ -3,7 +3,7 @@
 from typing import Any
 
 import jax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from attention_jax.search.beam import beam_method
 from attention_jax.search.config import SearchConfig
@@ -20,6 +20,7 @@ def search(
     source_lengths: Int[Array, "B"],
     max_length: int,
     rng: jax.Array | None = None,
+    words: Bool[Array, "B S"] | None = None,
 ) -> Hypotheses:
     """Searches the outputs of a batch of sources by the configured method.
 
@@ -35,6 +36,8 @@ def search(
       max_length: L, the longest output that the arrays have room for, EOS included; see
         `SearchConfig.longest`.
       rng: Key of the randomness, with `config.seed`; needed by `sample` only.
+      words: True at the slots of attention that stand for words, for a coverage penalty; None where
+        slot s is source token s.
 
     Returns:
       The `config.num_hypotheses` best hypotheses of each source.
@@ -42,7 +45,7 @@ def search(
     Raises:
       ValueError: If a leaf of `state` is not `B 1 ...`, or `sample` has no `rng`.
     """
-    method = _method(step, state, config, source_lengths, max_length, rng)
+    method = _method(step, state, config, source_lengths, max_length, rng, words)
     return method.finish(advance_all(method, method.begin(max_length), max_length))
 
 
@@ -55,6 +58,7 @@ def search_stage(
     room: int,
     carry: Any = None,
     rng: jax.Array | None = None,
+    words: Bool[Array, "B S"] | None = None,
 ) -> Stage:
     """Searches as `search` does, in arrays that have room for the first positions only.
 
@@ -72,11 +76,12 @@ def search_stage(
       room: How many positions are searched, `max_length` at most.
       carry: That of the stage before, which had less room, or None at the beginning.
       rng: As for `search`, the same at every stage.
+      words: As for `search`.
 
     Returns:
       Where the search stands.
     """
-    method = _method(step, state, config, source_lengths, max_length, rng)
+    method = _method(step, state, config, source_lengths, max_length, rng, words)
     first = method.begin(room)
     carry = advance_all(method, first if carry is None else enlarged(carry, first), room)
     is_done = ~method.is_alive(carry) | (carry[0] >= max_length)
@@ -90,12 +95,13 @@ def _method(
     source_lengths: Array,
     max_length: int,
     rng: jax.Array | None,
+    words: Array | None,
 ) -> Method:
     arguments = (step, state, config, source_lengths, max_length)
     if config.method == "beam":
-        return beam_method(*arguments)
+        return beam_method(*arguments, words)
     if config.method == "greedy":
-        return greedy_method(*arguments)
+        return greedy_method(*arguments, words)
     if rng is None:
         raise ValueError("search by sampling needs rng")
-    return sample_method(*arguments, jax.random.fold_in(rng, config.seed))
+    return sample_method(*arguments, jax.random.fold_in(rng, config.seed), words)

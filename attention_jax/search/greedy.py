@@ -3,7 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.method import Method, Step
@@ -16,6 +16,7 @@ def greedy_method(
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
+    words: Bool[Array, "B S"] | None = None,
 ) -> Method:
     """Takes y_t = argmax p(y | y_<t, x) until EOS; the arguments are those of `search`."""
 
@@ -23,4 +24,4 @@ def greedy_method(
         del position
         return jnp.argmax(logits, axis=-1)
 
-    return rollout_method(step, state, choose, config, source_lengths, max_length)
+    return rollout_method(step, state, choose, config, source_lengths, max_length, words)

@@ -40,6 +40,7 @@ def rollout_method(
     config: SearchConfig,
     source_lengths: Int[Array, "B"],
     max_length: int,
+    words: Bool[Array, "B S"] | None = None,
 ) -> Method:
     """Continues `config.num_hypotheses` outputs of each source until all have ended.
 
@@ -51,6 +52,7 @@ def rollout_method(
       config: Number of hypotheses, limits and normalisation.
       source_lengths: Source tokens with EOS.
       max_length: L.
+      words: See `dispatch.search`.
 
     Returns:
       The method, which ends with the hypotheses, best first. Their log-probabilities are the
@@ -98,18 +100,21 @@ def rollout_method(
         return jnp.any(carry[1].is_live)
 
     def finish(carry):
-        return _best_first(carry[1], config, source_lengths)
+        return _best_first(carry[1], config, source_lengths, words)
 
     return Method(begin, advance, is_alive, finish)
 
 
 def _best_first(
-    outputs: _Outputs, config: SearchConfig, source_lengths: Int[Array, "B"]
+    outputs: _Outputs,
+    config: SearchConfig,
+    source_lengths: Int[Array, "B"],
+    words: Bool[Array, "B S"] | None,
 ) -> Hypotheses:
     penalties = None
     if config.coverage_penalty != "none":
-        words = word_columns(source_lengths, outputs.weights.shape[-1])
-        penalties = coverage_penalty(config, outputs.weights.sum(axis=0), words)
+        columns = word_columns(source_lengths, outputs.weights.shape[-1], words)
+        penalties = coverage_penalty(config, outputs.weights.sum(axis=0), columns)
     scores = hypothesis_scores(config, outputs.log_probs, outputs.lengths, penalties)
     scores, order = lax.top_k(scores, scores.shape[1])
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.method import Method, Step
@@ -19,6 +19,7 @@ def sample_method(
     source_lengths: Int[Array, "B"],
     max_length: int,
     rng: jax.Array,
+    words: Bool[Array, "B S"] | None = None,
 ) -> Method:
     """Draws outputs token by token, `config.num_hypotheses` of each source independently.
 
@@ -35,7 +36,7 @@ def sample_method(
             logits = keep_nucleus(logits, config.top_p)
         return jax.random.categorical(jax.random.fold_in(rng, position), logits)
 
-    return rollout_method(step, state, choose, config, source_lengths, max_length)
+    return rollout_method(step, state, choose, config, source_lengths, max_length, words)
 
 
 def keep_top_k(logits: Float[Array, "*B V"], k: int) -> Float[Array, "*B V"]:
