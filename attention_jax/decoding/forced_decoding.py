@@ -44,7 +44,7 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
     attend = jax.jit(functools.partial(_attend, run.model))
     for batch in make_eval_batches(split, run.config.data):
         arrays = jax.device_get(attend(params, batch))
-        lengths = (batch["target_mask"].sum(-1), batch["source_mask"].sum(-1))
+        lengths = (batch["target_mask"].sum(-1), batch[f"{run.model.begins_from}_mask"].sum(-1))
         for row, index in enumerate(batch["index"]):
             if index >= 0:
                 sizes = (slice(lengths[0][row]), slice(lengths[1][row]))
@@ -67,7 +67,7 @@ def has_heads(run: TrainedRun, split: Split) -> bool:
 
 
 def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
-    return _kept(model.apply(params, batch), batch["source_mask"].shape[1])
+    return _kept(model.apply(params, batch), batch[model.begins_from].shape[1])
 
 
 def _kept(output: ModelOutput, size: int) -> dict[str, Any]:

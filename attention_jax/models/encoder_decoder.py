@@ -223,7 +223,11 @@ class EncoderDecoder:
     sources: tuple[Source, ...]
     decoder: decoder.SequenceDecoder
     readout: Readout
-    begins_from: ClassVar[str] = "source"
+
+    @property
+    def begins_from(self) -> str:
+        """The first source, whose length limits that of outputs."""
+        return self.sources[0].name
 
     @property
     def encoder(self) -> SequenceEncoder:
