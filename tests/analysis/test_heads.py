@@ -266,8 +266,8 @@ def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_pa
 def test_heads_that_split_depths_are_silenced_in_every_layer(tmp_path):
     """They are heads with projections, each of which copies a part of what it is given."""
     config = vaswani2017.get_config("smoke")
-    for name in ("encoder", "decoder"):
-        config.model[name].norm_order = "pre"
+    for stack in (config.model.sources.source.encoder, config.model.decoder):
+        stack.norm_order = "pre"
     config.model.attention = {"name": "scaled_dot", "num_heads": 2}
     run, task = untrained(from_config_dict(config), tmp_path / "splitting")
     config.model.attention = {"name": "multi_head", "num_heads": 2, "head_dim": 16}
