@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attention_jax.configuration import NamedConfigs, setting
+from attention_jax.discovery import module_of
 from attention_jax.layers.encoder import ENCODERS, Encoded, SequenceEncoder
 from attention_jax.layers.input import INPUTS, Input, InputSizes
 from attention_jax.ops.spans import any_in_spans
@@ -72,8 +73,8 @@ class Source:
         Raises:
           ValueError: If parts of the config do not fit.
         """
-        reading = INPUTS.find(config.input.name).build(config.input, sizes)
-        module = ENCODERS.find(config.encoder.name)
+        reading = module_of(config.input).build(config.input, sizes)
+        module = module_of(config.encoder)
         return cls(sizes.name, reading, module.build(config.encoder, reading.depth, attention))
 
     @property

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from attention_jax.configuration import setting
+from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.dropout import dropout_factors, scale
@@ -108,7 +109,7 @@ def build(
         functions.parameters  # noqa: B018
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
-    readout = READOUTS.find(config.readout.name).build(
+    readout = module_of(config.readout).build(
         config.readout,
         ReadoutSizes(
             target_vocabulary_size, functions.feature_dim, config.target_embedding_dim,
@@ -200,7 +201,7 @@ def build_decoder(config: Config, sources: tuple[Source, ...]) -> decoder.Sequen
     sizes = decoder.DecoderSizes(
         config.target_embedding_dim, encoders, sources[0].slot_vocabulary_size
     )
-    module = decoder.DECODERS.find(config.decoder.name)
+    module = module_of(config.decoder)
     return module.build(config.decoder, sizes, config.attention)
 
 

@@ -14,6 +14,7 @@ from flax import linen as nn
 from jaxtyping import Int
 
 from attention_jax.configuration import setting
+from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers import mechanism
 from attention_jax.layers.decoder import Decoder, DecoderSizes
@@ -89,7 +90,7 @@ def build(
         raise ConfigError(f"config.model.{error}") from None
     depth = config.embedding_dim
     sizes = ReadoutSizes(target_vocabulary_size, depth, depth, is_tied=config.tie_embeddings)
-    readout = READOUTS.find(config.readout.name).build(config.readout, sizes)
+    readout = module_of(config.readout).build(config.readout, sizes)
     return LanguageModel(config, target_vocabulary_size, functions, readout)
 
 

@@ -14,7 +14,9 @@ from attention_jax.config_choices import Choices
 from attention_jax.configuration import plain
 from attention_jax.data.builders.smoke import Config as SmokeConfig
 from attention_jax.data.tasks import translate
+from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
+from attention_jax.models import build_model
 from attention_jax.objectives.compose import OBJECTIVES
 from attention_jax.runs.config import (
     changed_fields,
@@ -140,6 +142,20 @@ def test_template_takes_the_name_of_a_part_that_a_config_leaves_out():
     completed.model.sources.source.encoder.self_attention.num_heads = 2
     config = from_config_dict(completed)
     assert config.model.sources["source"].encoder.self_attention.num_heads == 2
+
+
+def test_a_model_is_built_of_its_config_without_looking_up_its_parts(monkeypatch):
+    model = {"name": "encoder_decoder", "predictors": {"fertility": {}}}
+    config = from_config_dict(_values(model=model, objectives={"nll": {}, "global_fertility": {}}))
+    looked_up, find = [], Parts.find
+
+    def recorded(parts, name):
+        looked_up.append(name)
+        return find(parts, name)
+
+    monkeypatch.setattr(Parts, "find", recorded)
+    build_model(config.model, 9, 9)
+    assert set(looked_up) <= {"bahdanau"}  # its mechanism
 
 
 def test_changed_fields_lists_paths_with_both_values():
