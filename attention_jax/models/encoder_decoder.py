@@ -202,7 +202,13 @@ def build_decoder(config: Config, sources: tuple[Source, ...]) -> decoder.Sequen
         config.target_embedding_dim, encoders, sources[0].slot_vocabulary_size
     )
     module = module_of(config.decoder)
-    return module.build(config.decoder, sizes, config.attention)
+    try:
+        return module.build(config.decoder, sizes, config.attention)
+    except ValueError as error:
+        if sources[0].encoder.keeps_positions or "source_vocabulary_size" not in str(error):
+            raise
+        name = config.sources[sources[0].name].encoder.name
+        raise ValueError(f"{error}: no slot of encoder {name!r} is one token") from None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,6 +25,7 @@ from attention_jax.runs.config import (
     changed_fields,
     from_config_dict,
     names_part,
+    present_path,
     template,
     to_plain,
 )
@@ -164,7 +165,8 @@ class Run:
 
     def changes(self) -> str:
         """Returns how the overrides of the run differ from those that its record was made with."""
-        changed = changed_fields(self.record().overrides, json.loads(json.dumps(self.overrides)))
+        before = {present_path(path): value for path, value in self.record().overrides.items()}
+        changed = changed_fields(before, json.loads(json.dumps(self.overrides)))
         return "; ".join(f"{path} {old!r}, now {new!r}" for path, (old, new) in changed.items())
 
     def shared(self, name: str) -> Path:

@@ -73,6 +73,25 @@ def encoder_of(config):
     return config.model.sources["source"].encoder
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("encoder.hidden_dim=9", "sources.source.encoder.hidden_dim"),
+        ("encoder.name=lstmn", "sources.source.encoder.name"),
+        ("source_embedding_dim=9", "sources.source.input.embedding_dim"),
+    ],
+)
+def test_override_of_a_former_name_is_told_the_present_one(override, old, new):
+    path = old.partition("=")[0]
+    expected = f"--config.model.{path}: no such field; it is --config.model.{new} now"
+    with pytest.raises(ConfigError) as caught:
+        override(f"--config.model.{old}", values={
+            "data": {"name": "smoke"}, "training": {"num_steps": 3},
+            "model": {"name": "encoder_decoder"},
+        })  # fmt: skip
+    assert str(caught.value) == expected
+
+
 def test_override_unsets_an_optional_part(override):
     stack = {"name": "self_attention", "self_attention": {"name": "scaled_dot"}}
     values = {"data": {"name": "smoke"}, "training": {"num_steps": 3},

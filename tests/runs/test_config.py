@@ -22,6 +22,7 @@ from attention_jax.runs.config import (
     changed_fields,
     from_config_dict,
     may_change,
+    present_path,
     template,
     to_plain,
 )
@@ -239,3 +240,46 @@ def test_every_form_of_every_config_file_is_a_config(name):
             values.data.train_source = values.data.train_target = "text"
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
         assert from_config_dict(template(values)) == from_config_dict(values), argument
+
+
+def test_configs_of_finished_runs_are_read_under_their_former_names():
+    old = {"encoder": {"hidden_dim": 9}, "source_embedding_dim": 7}
+    new = {"sources": {"source": {"encoder": {"hidden_dim": 9}, "input": {"embedding_dim": 7}}}}
+    for name in ("bidirectional", "encoder_decoder"):
+        expected = from_config_dict(_values(model={"name": name, **new}))
+        assert from_config_dict(_values(model={"name": name, **old})) == expected
+        assert from_config_dict(template(_values(model={"name": name, **old}))) == expected
+    assert expected.model.name == "encoder_decoder"
+    assert from_config_dict(_values(model={"name": "rnn_seq2seq", **old})) == expected
+    with pytest.raises(ConfigError, match="model.encoder: .* it is .*model.sources.source.encoder"):
+        from_config_dict(_values(model={"name": "encoder_decoder", **old, **new}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("model.encoder.hidden_dim", "model.sources.source.encoder.hidden_dim"),
+        ("model.source_embedding_dim", "model.sources.source.input.embedding_dim"),
+        ("model.encoders", "model.encoders"),
+        ("data.encoder", "data.encoder"),
+    ],
+)
+def test_present_path_is_that_of_a_renamed_field(old, new):
+    assert present_path(old) == new
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ({}, "model.sources: expected at least one, such as 'source', found none"),
+        ({"target": {}}, "model.sources.target: expected a name .* other than 'target'"),
+        ({"a b": {}}, "model.sources.a b: expected a name of letters"),
+        ({"source": {"input": {"name": "tokns"}}}, "source.input.name: expected one of .*frames"),
+        ({"source": {"inpt": {}}}, "sources.source.inpt: no such field; did you mean 'input'"),
+        ({"source": 3}, "sources.source: expected a group of fields, found 3"),
+    ],
+)
+def test_sources_that_cannot_be_are_one_clear_line(sources, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        from_config_dict(_values(model={"name": "encoder_decoder", "sources": sources}))
+    assert "\n" not in str(caught.value)
