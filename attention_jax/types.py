@@ -15,7 +15,7 @@ to scores. Layouts are batch-major.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -156,6 +156,7 @@ class Model(Protocol):
     Attributes:
       begins_from: The field of a batch that a search begins from, with a mask beside it: `source`,
         or `prompt` where that is how outputs begin and nothing of their length is known.
+      fields: Names of the fields of a batch that it reads, beside `target`.
       provides: What objectives, searches and pictures may ask of it, by key, each with the config
         field whose parameters an objective alone can teach, or None. The keys of its `outputs` are
         among them, and what its attention is good for: `alignment`, where weights say which
@@ -164,6 +165,7 @@ class Model(Protocol):
     """
 
     begins_from: str
+    fields: Sequence[str]
     provides: Mapping[str, str | None]
 
     def init(self, rng: Array) -> Params:

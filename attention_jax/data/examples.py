@@ -177,12 +177,14 @@ class Split(Texts, Examples):
         return b"\0".join([super().content(), *further])
 
     def with_field(self, field: Field, values: Sequence[Any] | None = None) -> "Split":
-        """Returns the same with one more field.
+        """Returns the same with one more field, or as it is if it has one of this name.
 
         Args:
           field: The field.
           values: One for each example, where the field does not find them itself.
         """
+        if field.name in {each.name for each in self.fields}:
+            return self
         extras = self.extras if values is None else {**self.extras, field.name: values}
         return dataclasses.replace(self, fields=(*self.fields, field), extras=extras)
 

@@ -11,7 +11,7 @@ from typing import Any
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split, Texts
 from attention_jax.data.field import Field
-from attention_jax.data.task import FIELDS, Task, find_task
+from attention_jax.data.task import Task, find_task, further_fields
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.vocabularies import obtain_vocabularies
 from attention_jax.errors import DataError
@@ -60,10 +60,12 @@ class TaskData:
 
         Args:
           names: Of fields of the task, which are there, and of `data/fields`.
+
+        Raises:
+          ConfigError: If there is no such field.
         """
-        data, known = self, {field.name for field in self.task.fields}
-        for name in sorted(set(names) - known):
-            field = FIELDS.find(name).FIELD
+        data = self
+        for field in further_fields(self.task, names):
             if field.values is not None:
                 for split in data.splits:
                     data = data.with_field(split, field)

@@ -5,7 +5,7 @@ its config which task it is; a model that can do only one, such as a language mo
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,29 @@ def find_task(data_config: DataConfig, model_config: Any = None) -> Task:
             f"{name!r}"
         )
     return TASKS.find(name).TASK
+
+
+def further_fields(task: Task, names: Iterable[str]) -> list[Field]:
+    """Returns the fields of `data/fields` that somebody needs and a task lacks.
+
+    Args:
+      task: Whose batches they are for.
+      names: Of all fields that are needed, those of the task among them.
+
+    Raises:
+      ConfigError: If there is no such field.
+    """
+    own = {field.name for field in (*task.fields, *task.input_fields)}
+    found = []
+    for name in sorted(set(names) - own):
+        if name not in FIELDS:
+            known = ", ".join(sorted({*own, *FIELDS.names()}))
+            raise ConfigError(
+                f"config.data.name: expected data with a field {name!r}, which the model or an "
+                f"objective needs, found {task.label} data, of which there are {known}"
+            )
+        found.append(FIELDS.find(name).FIELD)
+    return found
 
 
 def by_name(metrics: Sequence[Metric]) -> Mapping[str, Metric]:

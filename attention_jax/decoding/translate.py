@@ -7,6 +7,7 @@ import numpy as np
 
 from attention_jax.data.examples import Inputs
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.task import further_fields
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.output_text import OutputWriter
@@ -88,7 +89,8 @@ class Translator:
         ]
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
-        inputs = Inputs([texts[number] for number in full], vocabulary, task.input_fields)
+        fields = (*task.input_fields, *further_fields(task, run.model.fields))
+        inputs = Inputs([texts[number] for number in full], vocabulary, fields)
         if task.continues:
             self._check_prompts(inputs)
         with said_of(run.place):

@@ -4,6 +4,7 @@ Objectives see the outputs of both. Search and evaluation take the model for its
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -81,6 +82,11 @@ class Bidirectional:
     def begins_from(self) -> str:
         """As the forward model does."""
         return self.forward.begins_from
+
+    @property
+    def fields(self) -> Sequence[str]:
+        """Those of the forward model; the reverse one reads the target as its source."""
+        return self.forward.fields
 
     @property
     def provides(self) -> dict[str, str | None]:

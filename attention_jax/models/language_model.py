@@ -5,7 +5,7 @@ goes on from a prompt, which is how the text begins.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -111,6 +111,7 @@ class LanguageModel:
     readout: Readout
     provides: ClassVar[Mapping[str, str | None]] = {}
     begins_from: ClassVar[str] = "prompt"
+    fields: ClassVar[Sequence[str]] = ()
 
     @property
     def module(self) -> "LanguageModelModule":

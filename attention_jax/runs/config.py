@@ -16,7 +16,7 @@ from attention_jax.config_choices import Choices
 from attention_jax.config_walk import Group, NamedConfigs, resolve
 from attention_jax.configuration import plain, setting, typed
 from attention_jax.data.config import data_config_class
-from attention_jax.data.task import FIELDS, Task, find_task
+from attention_jax.data.task import Task, find_task, further_fields
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, build_objective
@@ -195,19 +195,9 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     """
     config = typed(ExperimentConfig, values)
     objective = build_objective(config.objectives)
-    _check_fields(config, objective)
+    further_fields(find_task(config.data), objective.fields)  # rejects those that are not there
     _check_links(config, objective)
     return config
-
-
-def _check_fields(config: ExperimentConfig, objective: Objective) -> None:
-    """Raises ConfigError where an objective needs a field that batches cannot have."""
-    known = {*(field.name for field in find_task(config.data).fields), *FIELDS.names()}
-    for name in sorted(objective.fields - known):
-        raise ConfigError(
-            f"config.objectives: expected batches with one of the fields {', '.join(sorted(known))}"
-            f", found an objective that needs {name!r}"
-        )
 
 
 def _check_links(config: ExperimentConfig, objective: Objective) -> None:

@@ -94,7 +94,7 @@ def task_of(run: TrainedRun) -> TaskData:
     """
     check_texts_are_there(run.config, "--")
     task = build_task(run.config.data, run.directory.vocabularies)
-    task = task.with_fields(Objective(run.config.objectives).fields)
+    task = task.with_fields(Objective(run.config.objectives).fields.union(run.model.fields))
     for known in (recorded_inputs(run.directory)[TEXTS], run.texts):
         check_texts(known, run.directory, task, run.config.data)
     return task

@@ -105,13 +105,17 @@ def assemble(
     # ---- Devices --------------------------------------------------------------------------------
     strategy = build_strategy(config.sharding, devices)
 
-    # ---- Data -----------------------------------------------------------------------------------
+    # ---- Data, model, loss ----------------------------------------------------------------------
     config = _with_its_files(config, directory, begins)
     objective = Objective(config.objectives)
     task = processes.after_first(
         lambda: build_task(config.data, directory.vocabularies),
         is_made=lambda: has_vocabularies(directory.vocabularies),
     )
+    _check_vocabularies(config, task)
+    model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
+    objective.check(model)
+    task = task.with_fields(model.fields)
     task = processes.after_first(
         lambda: with_needed_fields(task, config.data, objective, directory, _to_standard_error),
         is_made=directory.links.exists,
@@ -122,10 +126,7 @@ def assemble(
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
 
-    # ---- Model, loss, update rule ---------------------------------------------------------------
-    _check_vocabularies(config, task)
-    model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
-    objective.check(model)
+    # ---- Update rule ----------------------------------------------------------------------------
     optimizer = build_optimizer(config.optimizer)
     schedule = build_schedule(
         config.schedule,

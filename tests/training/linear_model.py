@@ -27,6 +27,7 @@ class LinearModel:
     dtype: Any = jnp.float32
     provides = {}
     begins_from = "source"
+    fields = ("source",)
 
     def init(self, rng):
         shapes = {"output": (DEPTH, VOCABULARY), "source": (VOCABULARY, DEPTH)}
