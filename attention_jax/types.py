@@ -156,7 +156,7 @@ class Model(Protocol):
     Attributes:
       begins_from: The field of a batch that a search begins from, with a mask beside it: `source`,
         or `prompt` where that is how outputs begin and nothing of their length is known.
-      fields: Names of the fields of a batch that it reads, beside `target`.
+      fields: Names of the arrays of a batch that it reads, masks among them, beside the target's.
       provides: What objectives, searches and pictures may ask of it, by key, each with the config
         field whose parameters an objective alone can teach, or None. The keys of its `outputs` are
         among them, and what its attention is good for: `alignment`, where weights say which

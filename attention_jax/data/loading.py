@@ -59,7 +59,7 @@ class TaskData:
         """Returns the same with further fields in every split, those that find their values.
 
         Args:
-          names: Of fields of the task, which are there, and of `data/fields`.
+          names: Of arrays of the task, which are there, and of `data/fields`.
 
         Raises:
           ConfigError: If there is no such field.

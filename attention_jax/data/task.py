@@ -122,21 +122,24 @@ def further_fields(task: Task, names: Iterable[str]) -> list[Field]:
 
     Args:
       task: Whose batches they are for.
-      names: Of all fields that are needed, those of the task among them.
+      names: Of all arrays that are needed, those of the task and masks among them.
 
     Raises:
       ConfigError: If there is no such field.
     """
-    own = {field.name for field in (*task.fields, *task.input_fields)}
-    found = []
-    for name in sorted(set(names) - own):
+    found: list[Field] = []
+    own = {name for field in (*task.fields, *task.input_fields) for name in field.names}
+    for name in sorted(set(names)):  # an array before its mask
+        if name in own:
+            continue
         if name not in FIELDS:
             known = ", ".join(sorted({*own, *FIELDS.names()}))
             raise ConfigError(
                 f"config.data.name: expected data with a field {name!r}, which the model or an "
-                f"objective needs, found {task.label} data, of which there are {known}"
+                f"objective reads, found those of {task.label}: {known}"
             )
         found.append(FIELDS.find(name).FIELD)
+        own.update(found[-1].names)
     return found
 
 

@@ -6,7 +6,7 @@ dataclass `Config` and `build(config, sizes) -> Readout`.
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from attention_jax.discovery import Parts
@@ -53,7 +53,13 @@ class Step(NamedTuple):
 
 
 class Readout(abc.ABC):
-    """Pure functions of a readout."""
+    """Pure functions of a readout.
+
+    Attributes:
+      fields: Names of the fields of a batch that `prepare` reads, beside those of the sources.
+    """
+
+    fields: Sequence[str] = ()
 
     @property
     @abc.abstractmethod

@@ -237,6 +237,12 @@ class EncoderDecoder:
         return self.sources[0].name
 
     @property
+    def fields(self) -> tuple[str, ...]:
+        """What the sources' inputs and the readout read."""
+        of_inputs = (name for source in self.sources for name in source.input.fields)
+        return (*of_inputs, *self.readout.fields)
+
+    @property
     def encoder(self) -> SequenceEncoder:
         """The encoder of the first source, which the decoder starts from."""
         return self.sources[0].encoder

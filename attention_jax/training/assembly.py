@@ -105,7 +105,7 @@ def assemble(
     # ---- Devices --------------------------------------------------------------------------------
     strategy = build_strategy(config.sharding, devices)
 
-    # ---- Data, model, loss ----------------------------------------------------------------------
+    # ---- Data, model, loss, update rule ---------------------------------------------------------
     config = _with_its_files(config, directory, begins)
     objective = Objective(config.objectives)
     task = processes.after_first(
@@ -125,8 +125,6 @@ def assemble(
         rows_multiple=local_shards(strategy.mesh) * config.training.accumulate_steps,
     )
     total_steps = config.training.total_steps(batches.batches_per_epoch)
-
-    # ---- Update rule ----------------------------------------------------------------------------
     optimizer = build_optimizer(config.optimizer)
     schedule = build_schedule(
         config.schedule,

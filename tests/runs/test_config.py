@@ -208,8 +208,8 @@ def test_a_task_that_is_not_there_is_named(monkeypatch):
 
 def test_a_field_that_no_batch_can_have_is_named(monkeypatch):
     monkeypatch.setattr(OBJECTIVES.config("nll"), "fields", ("lexicon",), raising=False)
-    message = "with one of the fields links, source, target, found .* needs 'lexicon'"
-    with pytest.raises(ConfigError, match=f"^config.objectives: expected batches {message}$"):
+    message = "data with a field 'lexicon', .* found those of translation: links, source, "
+    with pytest.raises(ConfigError, match=f"^config.data.name: expected {message}"):
         from_config_dict(_values())
 
 

@@ -27,7 +27,7 @@ class LinearModel:
     dtype: Any = jnp.float32
     provides = {}
     begins_from = "source"
-    fields = ("source",)
+    fields = ("source", "source_mask")
 
     def init(self, rng):
         shapes = {"output": (DEPTH, VOCABULARY), "source": (VOCABULARY, DEPTH)}

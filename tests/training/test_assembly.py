@@ -28,3 +28,31 @@ def test_vocabularies_that_are_just_as_large_share_no_table(tmp_path, monkeypatc
     message = "config.model.tie_embeddings: expected a joint vocabulary .* found one for each side"
     with pytest.raises(ConfigError, match=message):
         assemble(config, RunDirectory(tmp_path / "run"))
+
+
+CONTEXT = '''
+"""The sources once more, as what stands before them."""
+from attention_jax.data.examples import encoded
+from attention_jax.data.field import Field
+
+def ids(examples):
+    return encoded(examples.source_vocabulary, examples.sources)
+
+FIELD = Field(name="context", axes=("C",), values=ids, mask="context_mask", is_input=True)
+'''
+
+
+def test_a_source_is_a_field_of_the_data(tmp_path, extension):
+    """Of the task, or of a file of its own; else it is missed in one line."""
+    config = tiny_config()
+    sources = {"context": config.model.sources["source"]}
+    config = dataclasses.replace(config, model=dataclasses.replace(config.model, sources=sources))
+    message = "^config.data.name: expected data with a field 'context', which the model or an"
+    with pytest.raises(ConfigError, match=message):
+        assemble(config, RunDirectory(tmp_path / "run"))
+    extension("data/fields", "context", CONTEXT)
+    parts = assemble(config, RunDirectory(tmp_path / "run"))
+    batch = next(parts.batches)
+    lengths = [batch[name].sum(axis=1).tolist() for name in ("context_mask", "source_mask")]
+    assert lengths[0] == lengths[1] and batch["context"].shape[1] % 8 == 0
+    assert "context" in parts.task.split("test").input_names
