@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
 
@@ -40,11 +41,11 @@ def supervised(folder, num_steps=2):
     return dataclasses.replace(config, data=data, objectives=objectives)
 
 
-@pytest.fixture
-def trained(tmp_path, monkeypatch):
-    """(config, run directory, training table, test table) of a run on files."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    table, test = tmp_path / "train.tsv", tmp_path / "test.tsv"
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(config, run directory) of a run on files; not to be changed."""
+    folder = tmp_path_factory.mktemp("whole")
+    table, test = folder / "train.tsv", folder / "test.tsv"
     write_table(table, range(60))
     write_table(test, range(90, 94))
     data = ParallelConfig(train_table=str(table), test_table=str(test), batch_size=16)
@@ -52,9 +53,20 @@ def trained(tmp_path, monkeypatch):
         data, num_buckets=1, subwords=dataclasses.replace(data.subwords, kind="words")
     )
     config = dataclasses.replace(tiny_config(num_steps=2), data=data)
-    workdir = tmp_path / "run"
-    run_experiment(config, workdir)
-    return config, workdir, table, test
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        run_experiment(config, folder / "run")
+        yield config, folder / "run"
+
+
+@pytest.fixture
+def trained(whole, tmp_path):
+    """(config, run directory, training table, test table) of a run, of which all may change."""
+    config, run = whole
+    table, test = run.with_name("train.tsv"), run.with_name("test.tsv")
+    write_table(table, range(60))
+    write_table(test, range(90, 94))
+    return config, shutil.copytree(run, tmp_path / "run"), table, test
 
 
 def test_other_training_text_is_refused_and_nothing_is_lost(trained):
