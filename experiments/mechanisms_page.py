@@ -22,7 +22,8 @@ usage: python -m experiments.mechanisms_page
 """
 PAGE = Path("docs/mechanisms.md")
 SECTION = "parts"
-FIRST = ("mechanisms", "refinements", "inputs", "encoders", "decoders")  # other kinds follow by their names
+# Others follow by their names.
+FIRST = ("mechanisms", "refinements", "inputs", "encoders", "decoders")
 HEADINGS = ("name", "what it is", "paper", "fields", "used by")
 # Groups of a config that are not called as the folder of the parts that they choose from.
 _GROUPS = {"attention": "mechanisms", "score": "mechanisms"}

@@ -67,7 +67,7 @@ def test_a_file_without_its_paper_is_one_line(new_mechanism):
 def test_all_that_can_be_chosen_is_listed():
     packages = {package.__name__.rpartition(".")[2]: package
                 for package in mechanisms_page.part_packages()}  # fmt: skip
-    assert tuple(packages)[:4] == mechanisms_page.FIRST
+    assert tuple(packages)[: len(mechanisms_page.FIRST)] == mechanisms_page.FIRST
     assert list(mechanisms_page.part_modules(packages["mechanisms"])) == mechanism_names()
     assert list(mechanisms_page.part_modules(objectives)) == compose.OBJECTIVES.names()
 
