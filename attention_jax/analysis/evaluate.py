@@ -85,7 +85,7 @@ class Evaluation:
     @property
     def is_aligning(self) -> bool:
         """Whether there is attention to be shown."""
-        return "alignment" in self._run.model.provides
+        return self._run.links_tokens
 
     def measure(self, name: str) -> dict[str, float]:
         """Measures a split with its known targets alone, and writes its metrics."""

@@ -200,7 +200,7 @@ def compare_with_gold(
 
 
 def _check_aligning(run: TrainedRun, flag: str) -> None:
-    if "alignment" not in run.model.provides:
+    if not run.links_tokens:
         raise UserError(f"{flag}: expected a model with attention to the source, found none")
 
 

@@ -121,7 +121,7 @@ def read_heads(run: TrainedRun, split: Split) -> list[HeadReport]:
 
 
 def _has_cross_heads(run: TrainedRun, split: Split) -> bool:
-    return "alignment" in run.model.provides and has_heads(run, split)
+    return run.links_tokens and has_heads(run, split)
 
 
 def _cross_attention(

@@ -43,7 +43,7 @@ def write_run_viewer(
       against: Other runs for the same sources; those without attention have no views.
       heads: What was measured of the run's heads over the split, shown beside their views.
     """
-    others = [one for one in against if "alignment" in one.run.model.provides]
+    others = [one for one in against if one.run.links_tokens]
     runs = [shown, *others]
     chosen = _chosen(runs, gold)
     directory, split = shown.run.directory, shown.split

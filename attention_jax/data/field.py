@@ -35,6 +35,7 @@ class Field:
       fingerprint: What of a value belongs to the hash of the data; None where that is told by the
         texts, or kept by itself.
       is_input: Whether it is known before the output is, so that a search may read it.
+      is_text: Whether its values are the token ids of the examples' texts.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Field:
     write: Callable[[np.ndarray, int, Any], None] = fill
     fingerprint: Callable[[Any], bytes] | None = None
     is_input: bool = False
+    is_text: bool = False
 
     def __post_init__(self):
         if self.mask is not None and not self.axes:
@@ -84,6 +86,7 @@ def _tokens(name: str, axis: str, *, is_input: bool) -> Field:
     return Field(
         name=name, axes=(axis,), values=lambda examples: examples.ids(name),
         padding=SpecialIds.PAD, mask=f"{name}_mask", is_input=is_input,
+        is_text=True,
     )  # fmt: skip
 
 

@@ -152,5 +152,5 @@ class Translator:
 
 def check_aligning(run: TrainedRun, *flags: str) -> None:
     """Raises `UserError`, naming the first flag, if a run's model does not attend to its source."""
-    if flags and "alignment" not in run.model.provides:
+    if flags and not run.links_tokens:
         raise UserError(f"--{flags[0]}: expected a model that attends to its source, found none")

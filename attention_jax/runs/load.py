@@ -81,6 +81,12 @@ class TrainedRun:
         return f"checkpoint step {self.step} of {self.directory.path}"
 
     @property
+    def links_tokens(self) -> bool:
+        """Whether its attention is to tokens of a text, which can be linked, named and shown."""
+        texts = {field.name for field in self.task.input_fields if field.is_text}
+        return "alignment" in self.model.provides and self.model.begins_from in texts
+
+    @property
     def alignment_shift(self) -> int:
         """How many steps after the one that writes a token its attention links it."""
         return Objective(self.config.objectives).alignment_shift

@@ -37,3 +37,16 @@ def test_alignments_are_of_the_step_that_was_taught(run_and_task, step, shift):
     }
     assert expected[0] != expected[1]
     assert run.directory.alignments("test").read_text().splitlines() == expected[shift]
+
+
+def test_attention_to_what_is_no_text_is_not_shown(run_and_task):
+    """Such as to frames, of which a source's tokens name none."""
+    run, task = run_and_task
+    assert run.links_tokens and Evaluation(run, task).is_aligning
+
+    class Hearing(type(run.model)):
+        begins_from = "speech"
+
+    run = dataclasses.replace(run, model=Hearing(**vars(run.model)))
+    assert "alignment" in run.model.provides and not run.links_tokens
+    assert not Evaluation(run, task).is_aligning
