@@ -1,5 +1,6 @@
 """The Transformer: against NumPy float64, cached against full, sizes of the paper, every field."""
 
+import copy
 import dataclasses
 import functools
 
@@ -13,7 +14,6 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers.decoders.transformer import _write
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.mechanism import mechanism_names
-from attention_jax.layers.source import SourceConfig
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from attention_jax.types import Call
@@ -444,8 +444,10 @@ def test_positions_are_compared_where_one_stack_attends_as_the_model_says():
         sides = {"encoder": model.sources[0].encoder, "decoder": model.decoder}
         names = {name: set(sides[name].parameters["layer_0"]["self_attention"]) for name in PARTS}
         assert {name for name in PARTS if "distance_keys" in names[name]} == {*PARTS} - {part}
-    source = SourceConfig(encoder=ENCODERS.config("recurrent")())
-    alone = dataclasses.replace(config_of(**changes), sources={"source": source})
+    config = config_of(**changes)
+    recurrent = ENCODERS.config("recurrent")()
+    source = dataclasses.replace(config.sources["source"], encoder=recurrent)
+    alone = dataclasses.replace(config, sources={"source": source})
     with pytest.raises(ConfigError, match="model.attention.refinements: .* 'relative_positions'$"):
         build_model(alone, V, V)
 
@@ -480,15 +482,15 @@ def test_faults_of_self_attention_name_its_fields(part, attention, message):
 
 def _config_with(place, mechanism):
     """The base config with a mechanism of one head at one of the three places of attention."""
-    values = {name: dict(value) if isinstance(value, dict) else value
-              for name, value in BASE.items()}  # fmt: skip
+    values = copy.deepcopy(BASE)
+    stacks = {"encoder": values["sources"]["source"]["encoder"], "decoder": values["decoder"]}
     heads, part = values["attention"], place.partition(".")[0]
     if place == "attention":
         values["attention"] = {"name": mechanism}
         for stack in PARTS:
-            values[stack]["self_attention"] = heads
+            stacks[stack]["self_attention"] = heads
     else:
-        values[part]["self_attention"] = {"name": mechanism}
+        stacks[part]["self_attention"] = {"name": mechanism}
     return typed(MODELS.config("encoder_decoder"), values, "config.model")
 
 
