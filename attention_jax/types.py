@@ -30,15 +30,19 @@ Batch = Mapping[str, Any]
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """Mode and random key of a call: handed down from the model to whatever drops or draws.
+    """Mode, random key and masks of a call: handed down from the model to whatever reads them.
 
     Attributes:
       train: Whether dropout is on; static under jit.
       rng: The key to draw from; None where nothing is drawn.
+      masks: What attention may read, beside its own masks, by the path of its parameters, such as
+        `decoder/layer_0/attention`: bool, such that `B H T S` is a shape that it broadcasts to. A
+        head that may read nothing is ablated.
     """
 
     train: bool = dataclasses.field(default=False, metadata={"static": True})
     rng: Leaf | None = None
+    masks: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
     def fold(self, number: int | Array) -> "Call":
         """Returns the call of one place among several, with a key of its own."""
@@ -51,8 +55,27 @@ class Call:
         return None if self.rng is None else jax.random.split(self.rng, number)
 
     def with_key(self, rng: Leaf | None) -> "Call":
-        """Returns the same mode with another key."""
+        """Returns the same with another key."""
         return dataclasses.replace(self, rng=rng)
+
+    def within(self, part: str) -> "Call":
+        """Returns the call of a part of the model, with the masks of what is below it."""
+        if not self.masks:
+            return self
+        start = f"{part}/"
+        below = {
+            path.removeprefix(start): mask
+            for path, mask in self.masks.items()
+            if path.startswith(start)
+        }
+        return dataclasses.replace(self, masks=below)
+
+    def mask_of(self, path: str, mask: Leaf | None = None) -> Leaf | None:
+        """Returns a mask `T S` of an attention's own, or None, with that of the call."""
+        given = self.masks.get(path)
+        if given is None or mask is None:
+            return mask if given is None else given
+        return given & mask
 
 
 @jax.tree_util.register_dataclass

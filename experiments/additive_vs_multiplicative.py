@@ -16,9 +16,9 @@ from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 from attention_jax.commands import cli
 from attention_jax.configuration import typed
 from attention_jax.errors import RunDirectoryError, UserError
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import MultiHead, build_mechanism
 from attention_jax.layers.encoder import sequence
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, Parameter, draw
 from attention_jax.ops.scores import additive_scores
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
@@ -253,8 +253,8 @@ def compiled(score: str, shape: Shape, what: str) -> tuple[Callable[[], Any], fl
 def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     """Returns the contexts as a function of parameters, queries, keys and values, and these."""
     heads = {"num_heads": shape.heads, "head_dim": shape.depth // shape.heads}
-    config = typed(find_config("multi_head"), {"name": "multi_head", **heads})
-    mechanism = Mechanism.build(config, *[shape.depth] * 3)
+    config = typed(MECHANISMS.config("multi_head"), {"name": "multi_head", **heads})
+    mechanism = build_mechanism(config, *[shape.depth] * 3)
     if score != DOT:
         mechanism = _with_score(mechanism, additive_scores if score == ADDITIVE else _written_out)
     rng = jax.random.key(0)
@@ -272,7 +272,7 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
     return attend, (params, query, keys, values)
 
 
-def _with_score(mechanism: Mechanism, scores: Callable[..., Any]) -> Mechanism:
+def _with_score(mechanism: MultiHead, scores: Callable[..., Any]) -> MultiHead:
     """Returns the same heads with additive scores of what they project.
 
     The mechanism `bahdanau` would project them a second time, as dot products do not.
@@ -283,9 +283,9 @@ def _with_score(mechanism: Mechanism, scores: Callable[..., Any]) -> Mechanism:
     def score(params: Any, query: Any, memory: Any, state: Any, positions: Any) -> Any:
         return scores(query, memory.keys, params["vector"])
 
-    spec = dataclasses.replace(parts.spec, score=score, fused=None)
+    spec = dataclasses.replace(parts.spec, score=score)
     parameters = {**parts.parameters, "vector": Parameter.of("attention_vector", attention=depth)}
-    parts = parts._replace(spec=spec, parameters=parameters, product_scale=None)
+    parts = parts._replace(spec=spec, parameters=parameters)
     return dataclasses.replace(mechanism, parts=parts)
 
 

@@ -19,7 +19,7 @@ RESULTS = Path("docs/results")
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class ResultComparison:
     """Two cells of an experiment, of which the README says what they reach.
 
     Attributes:
@@ -36,22 +36,22 @@ class Comparison:
 
 
 COMPARISONS = (
-    Comparison(
+    ResultComparison(
         "Additive attention against one fixed vector (Bahdanau et al. 2015)",
         bahdanau2015_length,
         ("attention_all", "fixed_all"),
     ),
-    Comparison(
+    ResultComparison(
         "Global attention with the general score against none (Luong et al. 2015)",
         luong2015_ablation,
         ("global_general_feed", "reverse"),
     ),
-    Comparison(
+    ResultComparison(
         "The Transformer against RNNsearch (Vaswani et al. 2017)",
         transformer_vs_rnn,
         ("transformer", "recurrent"),
     ),
-    Comparison(
+    ResultComparison(
         "Supervised attention, squared error, against additive attention (Liu et al. 2016)",
         coverage_vs_supervised,
         ("29k_mse_hmm", "29k_base"),
@@ -70,7 +70,7 @@ def main_results() -> str:
     return tables.table(["what, with its page", "what came out"], rows).replace("---:", "---")
 
 
-def _reached(comparison: Comparison) -> str:
+def _reached(comparison: ResultComparison) -> str:
     """Writes what the two cells reach, each as a mean over its seeds."""
     grid = comparison.experiment.make_grid()
     runs = [run for run in grid.runs(Path("runs"), RESULTS)

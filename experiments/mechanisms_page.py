@@ -50,9 +50,14 @@ def parts_section() -> str:
 
 def part_packages() -> list[ModuleType]:
     """Lists the folders of `layers`, each of which has a file for each part of one kind."""
-    names = [found.name for found in pkgutil.iter_modules(layers.__path__) if found.ispkg]
+    folders = [found.name for found in pkgutil.iter_modules(layers.__path__) if found.ispkg]
+    names = [name for name in folders if part_modules(_folder(name))]
     names.sort(key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
-    return [importlib.import_module(f"{layers.__name__}.{name}") for name in names]
+    return [_folder(name) for name in names]
+
+
+def _folder(name: str) -> ModuleType:
+    return importlib.import_module(f"{layers.__name__}.{name}")
 
 
 def part_modules(package: ModuleType) -> dict[str, ModuleType]:

@@ -48,7 +48,7 @@ class HeadReport:
 
 def check_heads(run: TrainedRun, split: Split) -> None:
     """Raises `UserError` if no attention of a run has several heads."""
-    if not (_has_cross_heads(run, split) or has_self_heads(run)):
+    if not (_has_cross_heads(run, split) or has_self_heads(run, split)):
         raise UserError("--heads: expected a model with several heads, found none")
 
 

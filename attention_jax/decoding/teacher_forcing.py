@@ -11,7 +11,7 @@ from attention_jax.objectives import Objective, add_pairs
 from attention_jax.objectives.metrics import means
 from attention_jax.runs.config import ExperimentConfig
 from attention_jax.runs.divergence import check_losses
-from attention_jax.types import Model, Params
+from attention_jax.types import Call, Model, Params
 from attention_jax.updates.state import TrainState
 from attention_jax.updates.step import EvalStep, make_eval_step
 
@@ -22,7 +22,12 @@ class TeacherForcing:
     """Teacher forcing over a split: the loss, and what else the objective measures."""
 
     def __init__(
-        self, model: Model, objective: Objective, strategy: Strategy, shardings: TrainState
+        self,
+        model: Model,
+        objective: Objective,
+        strategy: Strategy,
+        shardings: TrainState,
+        call: Call = Call(),
     ):
         """Compiles nothing yet.
 
@@ -31,12 +36,13 @@ class TeacherForcing:
           objective: The loss.
           strategy: How it is computed.
           shardings: Placement of the training state.
+          call: How the network is called, such as with masks.
         """
         self._model = model
         self._objective = objective
         self._strategy = strategy
         self._eval_step: EvalStep = strategy.compile_eval_step(
-            make_eval_step(model, objective, strategy.exchange(shardings)), shardings
+            make_eval_step(model, objective, strategy.exchange(shardings), call), shardings
         )
 
     def __call__(self, params: Params, batches: Iterable[NumpyBatch]) -> dict[str, float]:

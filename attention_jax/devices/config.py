@@ -4,10 +4,12 @@ import dataclasses
 from typing import Any
 
 from attention_jax.configuration import setting
+from attention_jax.discovery import Parts
 
 # The mesh's axes, in its order: neighbours along the last one exchange the most.
 AXES = ("data", "fsdp", "tensor")
 REST = -1
+STRATEGIES = Parts("attention_jax.devices.strategies", defines="build")
 
 Rule = tuple[str, Any]  # a logical axis, and an axis of the mesh or None
 
@@ -40,14 +42,18 @@ class ShardingConfig:
         two axes of a parameter are to be split over the same one, the first rule counts.
     """
 
-    strategy: str = setting("jit", choices=("jit", "pmap", "shard_map"))
+    strategy: str = setting("jit")
     data: int = setting(REST, at_least=REST)
     fsdp: int = setting(1, at_least=REST)
     tensor: int = setting(1, at_least=REST)
     rules: tuple[Rule, ...] = setting(())
 
     def __post_init__(self) -> None:
-        """Rejects sizes and rules that cannot be meant."""
+        """Rejects strategies that are not there, and sizes and rules that cannot be meant."""
+        names = STRATEGIES.names()
+        if self.strategy not in names:
+            listed = ", ".join(map(repr, names))
+            raise ValueError(f"strategy: expected one of {listed}, found {self.strategy!r}")
         for axis in AXES:
             if getattr(self, axis) == 0:
                 raise ValueError(f"{axis}: expected at least 1, or -1 for the rest, found 0")
@@ -56,7 +62,7 @@ class ShardingConfig:
             raise ValueError(
                 f"{rest[1]}: expected -1 for one axis only, found it for {rest[0]} too"
             )
-        if self.strategy != "jit":
+        if not getattr(STRATEGIES.find(self.strategy), "SPLITS_PARAMETERS", False):
             self._check_that_nothing_is_split()
         for index, rule in enumerate(self.rules):
             _check_rule(f"rules[{index}]", *rule)

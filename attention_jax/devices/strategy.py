@@ -1,9 +1,9 @@
 """What the training loop asks of a strategy, and how the one that a config names is built.
 
-A strategy is the file of its name in this package; `config.py` lists the names.
+A strategy is the file of its name in `strategies/`: `build(mesh, rules)`, and
+`SPLITS_PARAMETERS = True` where it splits more than the batch.
 """
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from attention_jax.devices.config import AXES, ShardingConfig
+from attention_jax.devices.config import AXES, STRATEGIES, ShardingConfig
 from attention_jax.devices.mesh import make_mesh
 from attention_jax.errors import ConfigError
 from attention_jax.types import Params
@@ -84,7 +84,7 @@ def build_strategy(config: ShardingConfig, devices: Sequence[jax.Device] | None 
     Raises:
       ConfigError: If its mesh does not fit the devices.
     """
-    module = importlib.import_module(f"{__package__}.{config.strategy}")
+    module = STRATEGIES.find(config.strategy)
     sizes = {axis: getattr(config, axis) for axis in AXES}
     return module.build(make_mesh(devices, **sizes), config.rules)
 

@@ -8,7 +8,7 @@ dataclass `Config` and `build(config, sizes, mechanism_config) -> SequenceDecode
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -18,8 +18,9 @@ from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.discovery import Parts
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import Encoded, SequenceEncoder, Sources, first_source
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
@@ -29,8 +30,24 @@ DECODERS = Parts("attention_jax.layers.decoders")
 
 # Apart from the numbers with which decoders derive the keys of their own dropout.
 ATTENTION_KEY = 2**16
+# What recurrent decoders tell a mechanism that observes.
+WRITTEN_WORD = "written_word"
 
-_Run = tuple[Array, AttentionOutput | None, State]
+
+class Decoded(NamedTuple):
+    """What a decoder returns for known targets.
+
+    Attributes:
+      features: `B T F`, one vector for each target token.
+      attention: What each token has attended to; None without a source.
+      state: The state after the last step.
+      outputs: What else was computed, for the model's outputs: weights of each layer.
+    """
+
+    features: Array
+    attention: AttentionOutput | None
+    state: State
+    outputs: Mapping[str, Any] = {}  # noqa: RUF012  (never changed)
 
 
 class DecoderSizes(NamedTuple):
@@ -53,7 +70,11 @@ class DecoderSizes(NamedTuple):
         return next(iter(self.encoders.values()), None)
 
     def mechanism(
-        self, config: Any, query_dim: int, alignment_head: int | None = None
+        self,
+        config: Any,
+        query_dim: int,
+        alignment_head: int | None = None,
+        tells: Collection[str] = (WRITTEN_WORD,),
     ) -> Mechanism:
         """Builds the mechanism that asks the annotations with queries of the given depth.
 
@@ -61,14 +82,27 @@ class DecoderSizes(NamedTuple):
           config: The mechanism's.
           query_dim: Depth of the queries.
           alignment_head: The decoder's, see `DecoderConfig`.
+          tells: Names of what the decoder tells a mechanism that observes.
 
         Raises:
           ValueError: If it does not fit, or there is no such head.
         """
-        depth, sizes = self.encoder.output_dim, {"word_dim": self.embedding_dim}
+        depth = self.encoder.output_dim
+        sources = tuple((name, encoder.output_dim) for name, encoder in self.encoders.items())
+        sizes: dict[str, Any] = {"word_dim": self.embedding_dim, "sources": sources}
         if self.vocabulary_size is not None:
             sizes["source_vocabulary_size"] = self.vocabulary_size
-        mechanism = Mechanism.build(config, query_dim, depth, depth, **sizes)
+        if len(sources) > 1 and "sources" not in config.needs:
+            raise ValueError(
+                "attention.name: expected a mechanism that attends to several sources for "
+                f"{', '.join(self.encoders)}, found {config.name!r}"
+            )
+        mechanism = build_mechanism(config, query_dim, depth, depth, **sizes)
+        if not mechanism.observes <= set(tells):
+            raise ValueError(
+                "attention.name: expected a mechanism that needs to know "
+                f"{' and '.join(['queries', *tells])} only, found {config.name!r}"
+            )
         if alignment_head is not None and mechanism.num_heads == 1:
             raise ValueError("decoder.alignment_head: expected several heads beside it, found one")
         if (alignment_head or 0) >= mechanism.num_heads:
@@ -76,6 +110,8 @@ class DecoderSizes(NamedTuple):
                 f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
                 f"heads, found {alignment_head}"
             )
+        if alignment_head is None:
+            return mechanism
         return dataclasses.replace(mechanism, alignment_head=alignment_head)
 
 
@@ -136,7 +172,7 @@ class SequenceDecoder(abc.ABC):
         *,
         mask: Array | None = None,
         call: Call = Call(),
-    ) -> _Run:
+    ) -> Decoded:
         """Decodes with known targets.
 
         Args:
@@ -148,7 +184,7 @@ class SequenceDecoder(abc.ABC):
           call: Mode and key.
 
         Returns:
-          Features `B T F`, the attention if there is a source, and the state after the last step.
+          Features, attention, the state after the last step, and what else was computed.
         """
 
     @abc.abstractmethod
@@ -236,8 +272,9 @@ class RecurrentDecoder(SequenceDecoder):
         """Tells the mechanism which embedded word `*B E` has been written, where there is one."""
         if not self.mechanism.observes:
             return state
+        told = {WRITTEN_WORD: word}
         attention = self.mechanism.observe(
-            params["attention"], memory, state["attention"], {"written_word": word}, where
+            params["attention"], memory, state["attention"], told, where
         )
         return {**state, "attention": attention}
 
@@ -251,6 +288,7 @@ class RecurrentDecoder(SequenceDecoder):
             memory,
             state["attention"],
             positions=state["position"].reshape(-1)[:1],
+            mask=call.mask_of("attention"),
             call=call,
         )
         axis = query.ndim - 1
@@ -265,7 +303,7 @@ class RecurrentDecoder(SequenceDecoder):
         *,
         mask: Array | None = None,
         call: Call = Call(),
-    ) -> _Run:
+    ) -> Decoded:
         """Decodes with known targets, in a scan over their positions."""
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         # Time-major throughout, so that only the narrow ends are transposed.
@@ -273,7 +311,7 @@ class RecurrentDecoder(SequenceDecoder):
         constants = (params, memory, dropout)
         state, outputs = self.recur(self.advance, constants, state, by_time, mask, call)
         features = self.readout(params, outputs, by_time)
-        return _swap(features), jax.tree.map(_swap, outputs["attention"]), state
+        return Decoded(_swap(features), jax.tree.map(_swap, outputs["attention"]), state)
 
     def recur(
         self,
@@ -370,7 +408,7 @@ class Decoder(nn.Module):
         *,
         mask: Array,
         call: Call,
-    ) -> _Run:
+    ) -> Decoded:
         """Decodes known targets."""
         return self.decoder.run(self.weights, memory, state, embedded, mask=mask, call=call)
 

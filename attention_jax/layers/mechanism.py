@@ -1,9 +1,12 @@
-"""What a mechanism file holds, and how it is found by its config's name.
+"""Attention as a small protocol, and what a mechanism file holds.
 
-A mechanism file in `layers/mechanisms` holds `PAPER`, a frozen dataclass `Config`, and
-`build(config, query_dim, key_dim) -> MechanismParts`. Its file name is its name in configs.
+A mechanism file in `layers/mechanisms` holds `PAPER`, a frozen dataclass `Config`, which is a
+`MechanismConfig`, and `build(config, query_dim, key_dim, **needs)`. Its file name is its name in
+configs. It returns `MechanismParts`, which is one head that asks one source: `layers.attention`
+makes a `Mechanism` of it, with as many heads as the config says. Or it returns a `Mechanism` of its
+own, such as one that asks several sources.
 
-A mechanism that depends on more of its model than these two depths names it in `NEEDS`, and its
+What a mechanism needs to know of its model beyond two depths it names in `Config.needs`, and
 `build` takes it by keyword:
 
   source_vocabulary_size  how many source ids there are; the memory's `aux["source_ids"]` holds them
@@ -11,91 +14,152 @@ A mechanism that depends on more of its model than these two depths names it in 
   value_dim               depth of the values
   place                   what asks what: `cross` (another sequence), `self`, or `causal` (itself,
                           up to the position that asks)
-
-A mechanism with `PROJECTS = True` makes its heads out of the whole depths; see `HeadLayout`. One
-with `READS_KEYS = False` tells slots apart by their places alone, or not at all. With
-`TELLS_KEY_BIAS = True` what is added to all keys alike changes weights, as in additive scores.
+  sources                 ((name, depth of its annotations), ...) of all sources; one that names it
+                          attends to any number of them, any other one to one
 """
 
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any, NamedTuple
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
-from attention_jax.discovery import Parts
+from jaxtyping import Bool, Float, Int
+
+from attention_jax.discovery import Parts, module_of
+from attention_jax.layers.encoder import Sources
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 MECHANISMS = Parts("attention_jax.layers.mechanisms")
 
 
-class HeadLayout(NamedTuple):
-    """Heads that all read whole queries, keys and values, and project them themselves.
+class MechanismConfig:
+    """What a mechanism's config says of it before it is built; a mechanism overrides what differs.
 
     Attributes:
-      num_memory_heads: How many of the heads have keys and values of their own; the query heads
-        are dealt out to them in order.
-      parameters: The parameters that belong to no head, used by `join`.
-      join: (those parameters, the heads' contexts `*B T H Dv`) -> contexts `*B T D`.
+      needs: What `build` must be told beyond depths; see above.
+      reads_keys: Whether it compares queries with keys, and does not tell slots apart by their
+        places alone, or not at all.
+      tells_key_bias: Whether what is added to all keys alike changes weights, as in additive
+        scores.
+      projects_heads: Whether it makes its heads out of the whole depths, instead of dealing each
+        an equal part of them.
     """
 
-    num_memory_heads: int
-    parameters: Mapping[str, Parameter]
-    join: Callable[[Params, Array], Array]
+    needs: ClassVar[tuple[str, ...]] = ()
+    reads_keys: ClassVar[bool] = True
+    tells_key_bias: ClassVar[bool] = False
+    projects_heads: ClassVar[bool] = False
 
 
 class MechanismParts(NamedTuple):
-    """What a mechanism file builds.
+    """One head of a mechanism.
 
     Attributes:
       spec: How it attends.
-      parameters: Its parameters, for one head.
+      parameters: Its parameters.
       is_alignment: Whether its weights say which source positions were attended to.
       reads_query: Whether anything depends on what the queries are.
+      reads_length: Whether its weights depend on how many slots there are.
       context_dim: Depth of its contexts, where that is not the values' depth.
       remaining: Name of the tracked value `*B S C` that says how much of each slot is left to
         translate, if there is one.
       memory_parameters: Names of the parameters that only the memory depends on, which heads of
         one memory share.
-      reads_length: Whether its weights depend on how many slots there are.
-      is_causal: Whether it reads no slot after its query's own position, whatever the mask.
-      product_scale: What the dot product of query and key is multiplied by, where that is the
-        score; None for any other score.
-      places_window: Whether each head places a window of its own.
-      heads: How its heads are laid out, where they are not equal parts of the depths.
     """
 
     spec: AttentionSpec
     parameters: Mapping[str, Parameter]
     is_alignment: bool = True
     reads_query: bool = True
+    reads_length: bool = False
     context_dim: int | None = None
     remaining: str | None = None
     memory_parameters: frozenset[str] = frozenset()
-    reads_length: bool = False
-    is_causal: bool = False
-    product_scale: float | None = None
-    places_window: bool = False
-    heads: HeadLayout | None = None
 
 
-def mechanism_names() -> list[str]:
-    """Lists the mechanisms: the modules of `layers/mechanisms`, and of extensions."""
-    return MECHANISMS.names()
+class Mechanism(abc.ABC):
+    """Attention ready to be used: pure functions of its parameters.
 
-
-def find_mechanism(name: str) -> ModuleType:
-    """Returns the module of a mechanism.
-
-    Raises:
-      KeyError: With the list of names, if there is none of that name.
+    Attributes:
+      context_dim: Depth of its contexts.
+      num_heads: How many heads there are.
+      is_alignment: Whether its weights say which source positions were attended to.
+      reads_query: Whether anything depends on what the queries are.
+      reads_length: Whether its weights depend on how many slots there are.
+      is_parallel: Whether queries do not depend on one another.
+      is_causal: Whether it reads no slot after its query's own position, whatever the mask.
+      averages_values: Whether contexts are averages of the values as they were given.
+      observes: Names of what is to be told between queries; see `observe`.
+      carries: Names of what it carries from query to query.
+      tells_remaining: Whether `remaining` returns anything.
     """
-    return MECHANISMS.find(name)
 
+    context_dim: int
+    num_heads: int = 1
+    is_alignment: bool = True
+    reads_query: bool = True
+    reads_length: bool = False
+    is_parallel: bool = True
+    is_causal: bool = False
+    averages_values: bool = False
+    observes: frozenset[str] = frozenset()
+    carries: tuple[str, ...] = ()
+    tells_remaining: bool = False
 
-def find_config(name: str) -> type:
-    """Returns the config dataclass of a mechanism; raises `KeyError` as `find_mechanism` does."""
-    return find_mechanism(name).Config
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The tree of its parameters."""
+
+    @abc.abstractmethod
+    def make_memory(
+        self, params: Params, sources: Sources, positions: Int[Array, "S"] | None = None
+    ) -> Memory:
+        """Prepares the sources once; `positions` are those of the slots, 0 .. S-1 if not given.
+
+        Raises:
+          ValueError: If there are several sources and it attends to one.
+        """
+
+    def init_state(self, params: Params, memory: Memory) -> State:
+        """Returns what is carried into the first query."""
+        return {}
+
+    @abc.abstractmethod
+    def attend(
+        self,
+        params: Params,
+        query: Float[Array, "*B T Dq"],
+        memory: Memory,
+        state: State | None = None,
+        *,
+        observed: Mapping[str, Array] | None = None,
+        mask: Bool[Array, "*#B #T S"] | Bool[Array, "*#B #H #T S"] | None = None,
+        bias: Float[Array, "*#B #T S"] | Float[Array, "*#B #H #T S"] | None = None,
+        positions: Int[Array, "T"] | None = None,
+        call: Call = Call(),
+        is_fused: bool = False,
+    ) -> tuple[AttentionOutput, State]:
+        """Answers queries; see `ops.attend.attend`.
+
+        A mask or a bias with one axis more than the queries has, `*B H T S`, is of each head.
+        """
+
+    def observe(
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        observed: Mapping[str, Array],
+        where: Bool[Array, "*B"] | None = None,
+    ) -> State:
+        """Tells what became known since the last query; see `ops.attend.observe`."""
+        return state
+
+    def remaining(self, state: State) -> Float[Array, "*B S C"] | None:
+        """Returns how much of each slot is left to translate, where that is tracked."""
+        return None
 
 
 def described(config: Any) -> str:
@@ -104,56 +168,19 @@ def described(config: Any) -> str:
     return repr(config.name) if inner is None else f"{config.name!r} over {inner.name!r}"
 
 
-def reads_keys(config: Any) -> bool:
-    """Whether a mechanism, or the score inside its window, compares queries with keys."""
-    inner = getattr(config, "score", config)
-    return getattr(find_mechanism(inner.name), "READS_KEYS", True)
-
-
-def tells_key_bias(config: Any) -> bool:
-    """Whether what is added to all keys changes the weights of a mechanism, or of its window."""
-    inner = getattr(config, "score", config)
-    return getattr(find_mechanism(inner.name), "TELLS_KEY_BIAS", False)
-
-
 def build_parts(
-    config: Any, query_dim: int, key_dim: int, sizes: Mapping[str, Any]
-) -> MechanismParts:
-    """Builds one head of the mechanism that `config.name` names.
+    config: MechanismConfig, query_dim: int, key_dim: int, sizes: Mapping[str, Any]
+) -> MechanismParts | Mechanism:
+    """Builds what the mechanism's file builds.
 
     Raises:
       ValueError: If `sizes` lacks something that the mechanism needs.
     """
-    module = find_mechanism(config.name)
-    needs = getattr(module, "NEEDS", ())
-    missing = [name for name in needs if name not in sizes]
+    missing = [name for name in config.needs if name not in sizes]
     if missing:
         raise ValueError(
             f"attention.name: expected a model with {' and '.join(missing)} for {config.name!r}, "
             "found none"
         )
-    return module.build(config, query_dim, key_dim, **{name: sizes[name] for name in needs})
-
-
-def check_window_score(config: Any, half_width: int) -> None:
-    """Raises `ValueError` unless a mechanism's config can score the slots of a window."""
-    size = 2 * half_width + 1
-    if not hasattr(config, "normalizer"):
-        raise ValueError(f"score.name: expected a score over all slots, found {config.name!r}")
-    if config.num_heads != 1:
-        raise ValueError(
-            f"score.num_heads: expected 1, for the window's own num_heads count, "
-            f"found {config.num_heads}"
-        )
-    sizes = dict.fromkeys(getattr(find_mechanism(config.name), "NEEDS", ()), 1)
-    carried = [name for name, _ in build_parts(config, 1, 1, sizes).spec.trackers]
-    if carried:
-        raise ValueError(
-            f"score.name: expected a score that carries nothing from query to query, found "
-            f"{config.name!r}, which carries {' and '.join(carried)}"
-        )
-    if getattr(config, "max_positions", size) != size:
-        raise ValueError(
-            f"score.max_positions: expected {size}, one for each slot of the window, "
-            f"found {config.max_positions}"
-        )
+    needed = {name: sizes[name] for name in config.needs}
+    return module_of(config).build(config, query_dim, key_dim, **needed)

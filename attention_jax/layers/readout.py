@@ -43,7 +43,7 @@ class Step(NamedTuple):
       features: `*B F`, dropped out already.
       attention: What the decoder has attended to, `*B S`; None where there is no source.
       embedding: The target embedding, `V E`.
-      source: What `Readout.prepare` returned.
+      source: What `Readout.prepare` returned, with an axis of one for `T` or `K`: `B 1 ...`.
     """
 
     features: Array

@@ -1,16 +1,12 @@
 """Refinements: what later papers changed in multi-head attention, each a change of its spec.
 
-A refinement file in `layers/refinements` holds `PAPER`, `ORDER` (lower ones act first), a frozen
-dataclass `Config` and `refine(config, parts, head) -> MechanismParts`. One that compares positions
-of queries and slots says so by `IS_POSITIONAL = True`: it needs one sequence that attends to
-itself. `EXCLUDES` names those that it cannot stand beside. With `TELLS_KEY_BIAS = True` scores by
-products are no longer blind to what is added to all keys alike.
+A refinement file in `layers/refinements` holds `PAPER`, a frozen dataclass `Config`, which is a
+`RefinementConfig`, and `refine(config, parts, head) -> MechanismParts`.
 """
 
 import dataclasses
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 
@@ -20,6 +16,24 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.types import Array
 
 REFINEMENTS = Parts("attention_jax.layers.refinements")
+
+
+class RefinementConfig:
+    """What a refinement's config says of it; a refinement overrides what differs.
+
+    Attributes:
+      order: Refinements with lower numbers act first.
+      is_positional: Whether it compares positions of queries and slots, for which one sequence has
+        to attend to itself.
+      excludes: Names of those that it cannot stand beside.
+      tells_key_bias: Whether scores by products are no longer blind to what is added to all keys
+        alike.
+    """
+
+    order: ClassVar[int]
+    is_positional: ClassVar[bool] = False
+    excludes: ClassVar[tuple[str, ...]] = ()
+    tells_key_bias: ClassVar[bool] = False
 
 
 class Head(NamedTuple):
@@ -32,6 +46,8 @@ class Head(NamedTuple):
       value_dim: Depth of a head's values.
       place: `cross`, `self` or `causal`; see `layers.mechanism`.
       score: What they score with, in words.
+      product_scale: What the dot product of query and key is multiplied by, where that is the
+        score; None for any other score.
     """
 
     num_heads: int
@@ -40,6 +56,7 @@ class Head(NamedTuple):
     value_dim: int
     place: str
     score: str
+    product_scale: float | None = None
 
     def index(self) -> Array:
         """Returns the number of the head that is being computed."""
@@ -54,22 +71,21 @@ class Head(NamedTuple):
 
 def check_refinements(configs: NamedConfigs) -> None:
     """Raises `ValueError` for refinements that cannot stand beside one another."""
-    for name in configs:
-        for other in getattr(REFINEMENTS.find(name), "EXCLUDES", ()):
+    for name, config in configs.items():
+        for other in config.excludes:
             if other in configs:
                 raise ValueError(f"refinements.{name}: expected no {other!r} beside it, found both")
 
 
 def positional_refinements(config: Any) -> list[str]:
     """Returns the names of those of a mechanism's refinements that compare positions."""
-    names = getattr(config, "refinements", {})
-    return sorted(name for name in names if _is_positional(REFINEMENTS.find(name)))
+    refinements = getattr(config, "refinements", {})
+    return sorted(name for name, refinement in refinements.items() if refinement.is_positional)
 
 
 def refinements_telling_key_bias() -> list[str]:
     """Lists the refinements beside which a bias of keys changes weights under any score."""
-    names = REFINEMENTS.names()
-    return [name for name in names if getattr(REFINEMENTS.find(name), "TELLS_KEY_BIAS", False)]
+    return [name for name in REFINEMENTS.names() if REFINEMENTS.config(name).tells_key_bias]
 
 
 def without_positions(config: Any) -> Any:
@@ -87,38 +103,32 @@ def refine(configs: NamedConfigs, parts: MechanismParts, head: Head) -> Mechanis
     Raises:
       ValueError: If one does not fit.
     """
-    for name in sorted(configs, key=lambda name: REFINEMENTS.find(name).ORDER):
-        module = REFINEMENTS.find(name)
-        if _is_positional(module) and head.place == "cross":
+    for name in sorted(configs, key=lambda name: configs[name].order):
+        if configs[name].is_positional and head.place == "cross":
             raise ValueError(
                 f"attention.refinements: expected a sequence that attends to itself for {name!r}, "
                 "found one that attends to another"
             )
-        parts = module.refine(configs[name], parts, head)
+        parts = REFINEMENTS.find(name).refine(configs[name], parts, head)
     return parts
 
 
-def _is_positional(module: ModuleType) -> bool:
-    return getattr(module, "IS_POSITIONAL", False)
-
-
-def product_scale(parts: MechanismParts, head: Head, name: str) -> float:
+def scale_of_products(head: Head, name: str) -> float:
     """Returns what the dot products of queries and keys are multiplied by.
 
     Args:
-      parts: The mechanism.
-      head: Its heads.
+      head: The heads.
       name: The refinement that needs dot products.
 
     Raises:
       ValueError: If scores are something else.
     """
-    if parts.product_scale is None:
+    if head.product_scale is None:
         raise ValueError(
             "attention.score.name: expected dot products of queries and keys, 'scaled_dot' or "
             f"'luong_dot', for {name}, found {head.score}"
         )
-    return parts.product_scale
+    return head.product_scale
 
 
 def change_score(
@@ -131,5 +141,5 @@ def change_score(
         scores = before(params, query, memory, state, positions)
         return change(params, scores, query, memory, positions)
 
-    spec = dataclasses.replace(parts.spec, score=score, fused=None)
+    spec = dataclasses.replace(parts.spec, score=score)
     return parts._replace(spec=spec, parameters={**parts.parameters, **parameters})

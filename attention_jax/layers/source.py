@@ -40,7 +40,11 @@ def one_source() -> NamedConfigs:
 
 
 def checked_sources(configs: Mapping[str, SourceConfig]) -> NamedConfigs:
-    """Returns the configs of sources by name; raises `ValueError` if a name does not serve."""
+    """Returns the configs of sources by name, `source` first, and others by the alphabet.
+
+    Raises:
+      ValueError: If there is none, or a name does not serve.
+    """
     if not configs:
         raise ValueError("sources: expected at least one, such as 'source', found none")
     for name in configs:
@@ -49,7 +53,8 @@ def checked_sources(configs: Mapping[str, SourceConfig]) -> NamedConfigs:
                 f"sources.{name}: expected a name of letters, digits and underscores other than "
                 f"{' and '.join(map(repr, _TAKEN))}, found {name!r}"
             )
-    return NamedConfigs(configs)
+    ordered = sorted(configs, key=lambda name: (name != MAIN, name))
+    return NamedConfigs({name: configs[name] for name in ordered})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,11 +15,11 @@ import jax
 from attention_jax.configuration import setting
 from attention_jax.layers import absolute_positions
 from attention_jax.layers.absolute_positions import POSITIONS, check_positions
-from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.dropout import dropout_factors, scale
-from attention_jax.layers.mechanism import described, find_config, find_mechanism
+from attention_jax.layers.attention import build_mechanism
+from attention_jax.layers.mechanism import MECHANISMS, Mechanism, described
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import without_positions
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.normalization import layer_norm, rms_norm
 from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.types import Array, Call, Params
@@ -57,7 +57,7 @@ class StackConfig:
     scales_embeddings: bool = setting(True)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     hidden_dropout: float = setting(0.0, at_least=0.0, below=1.0)
-    self_attention: Any | None = setting(None, named=find_config)
+    self_attention: Any | None = setting(None, named=MECHANISMS.config)
 
     def __post_init__(self) -> None:
         """Rejects a field that would change nothing."""
@@ -85,26 +85,25 @@ def self_attention(
 
     def build(config: Any) -> Mechanism:
         try:
-            return Mechanism.build(config, depth, depth, depth, place=place)
+            return build_mechanism(config, depth, depth, depth, place=place)
         except ValueError as error:  # which names the model's attention
             message = re.sub(r"^attention(?=[.:])", where, str(error))
             raise ValueError(message) from None
 
     # Without what compares positions first, for which a mechanism must serve already.
-    parts = build(without_positions(config)).parts
-    carried = [name for name, _ in parts.spec.trackers]
-    if carried:
-        reason = f"which carries {' and '.join(carried)}"
-    elif not parts.is_alignment:
+    plain = build(without_positions(config))
+    if plain.carries:
+        reason = f"which carries {' and '.join(plain.carries)}"
+    elif not plain.is_alignment:
         reason = "which does not choose between positions"
-    elif place == "causal" and parts.reads_length:
+    elif place == "causal" and plain.reads_length:
         reason = "which depends on the length of what is still being written"
     else:
         return build(config)
     is_shared = stack.self_attention is None and not is_alone
     advice = f"; {own} may be another one" if is_shared else ""
     what = "mechanism"
-    if getattr(find_mechanism(config.name), "PROJECTS", False):  # heads, which only hand it on
+    if config.projects_heads:  # heads, which only hand it on
         where, what, config = f"{where}.score", "score", config.score
     raise ValueError(
         f"{where}.name: expected a {what} with which a sequence can attend to itself, "

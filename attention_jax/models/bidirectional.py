@@ -111,8 +111,9 @@ class Bidirectional:
 
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Runs both models on known targets; that of the reverse one is among the outputs."""
-        forward = self.forward.apply(params["forward"], batch, call.fold(0))
-        reverse = self.reverse.apply(params["reverse"], swap_sides(batch), call.fold(1))
+        forward = self.forward.apply(params["forward"], batch, call.fold(0).within("forward"))
+        mirrored, call = swap_sides(batch), call.fold(1).within("reverse")
+        reverse = self.reverse.apply(params["reverse"], mirrored, call)
         return dataclasses.replace(forward, outputs={**forward.outputs, "reverse": reverse})
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:

@@ -16,8 +16,7 @@ from attention_jax.configuration import setting
 from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
-from attention_jax.layers.dropout import dropout_factors, scale
-from attention_jax.layers.encoder import SequenceEncoder, Sources, first_source
+from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.input import InputSizes
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.predictor import PREDICTORS, build_predictors
@@ -30,6 +29,7 @@ from attention_jax.layers.source import (
     one_source,
     side_by_side,
 )
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions
@@ -73,7 +73,7 @@ class Config:
     name: str = setting("encoder_decoder")
     sources: Mapping[str, SourceConfig] = dataclasses.field(default_factory=one_source)
     target_embedding_dim: int = setting(128, at_least=1)
-    attention: Any = setting({"name": "bahdanau"}, named=mechanism.find_config)
+    attention: Any = setting({"name": "bahdanau"}, named=mechanism.MECHANISMS.config)
     decoder: Any = setting({"name": "conditional_gru"}, named=decoder.DECODERS.config)
     embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
@@ -166,7 +166,7 @@ def _check_parts(config: Config, source: Source) -> None:
             "decoder.variant: expected 'paper' where attention.conditioning is 'initial_state', "
             f"since variants differ in their contexts, found {config.decoder.variant!r}"
         )
-    if reading.makes_keys and not mechanism.reads_keys(config.attention):
+    if reading.makes_keys and not config.attention.reads_keys:
         raise ValueError(
             f"sources.{source.name}.encoder.name: expected one without keys of their own beside "
             f"attention that reads none, {mechanism.described(config.attention)}, found "
@@ -243,26 +243,20 @@ class EncoderDecoder:
         return (*of_inputs, *self.readout.fields)
 
     @property
-    def encoder(self) -> SequenceEncoder:
+    def encoder(self) -> encoder.SequenceEncoder:
         """The encoder of the first source, which the decoder starts from."""
         return self.sources[0].encoder
-
-    def with_encoder(self, reading: SequenceEncoder) -> "EncoderDecoder":
-        """Returns the model with another encoder of the same parameters for the first source."""
-        first, *others = self.sources
-        sources = dataclasses.replace(first, encoder=reading), *others
-        return dataclasses.replace(self, sources=sources)
 
     @property
     def provides(self) -> dict[str, str | None]:
         """What may be asked of it; see `types.Model`."""
-        parts, is_single = self.decoder.mechanism.parts, len(self.sources) == 1
+        attention, is_single = self.decoder.mechanism, len(self.sources) == 1
         keeps_positions = all(source.encoder.keeps_positions for source in self.sources)
         is_there = {
-            "alignment": parts.is_alignment and is_single,
+            "alignment": attention.is_alignment and is_single,
             "slot_for_each_token": keeps_positions and is_single,
-            "last_word": self.decoder.knows_last_word or parts.spec.observes,
-            "coverage": parts.remaining is not None,
+            "last_word": self.decoder.knows_last_word or decoder.WRITTEN_WORD in attention.observes,
+            "coverage": attention.tells_remaining,
         }
         predicted = {name: f"config.model.predictors.{name}" for name in self.config.predictors}
         return {**{name: None for name, there in is_there.items() if there}, **predicted}
@@ -370,9 +364,10 @@ class EncoderDecoderModule(nn.Module):
         memory, state = self.decoder.start(sources, 0)
         target, mask = batch["target"], batch["target_mask"]
         embedded = self._embed_target(shift_right(target, SpecialIds.BOS), call.fold(1))
-        features, attended, state = self.decoder.run(
-            memory, state, embedded, mask=mask, call=call.fold(2)
+        decoded = self.decoder.run(
+            memory, state, embedded, mask=mask, call=call.fold(2).within("decoder")
         )
+        features, attended = decoded.features, decoded.attention
         rate = self.config.output_dropout
         kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
         last = self._embed_target(target[:, -1], call.fold(4))
@@ -382,10 +377,12 @@ class EncoderDecoderModule(nn.Module):
             for name, predictor in self.predictors.items()
         }
         outputs["slots"] = slots
-        coverage = self.decoder.remaining(memory, state, last, mask[:, -1])
+        outputs |= self._layers(sources, decoded.outputs)
+        coverage = self.decoder.remaining(memory, decoded.state, last, mask[:, -1])
         if coverage is not None:
             outputs["coverage"] = coverage
         source = self.readout.prepare(self.tables, encoded, batch)
+        source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as `start` has it
         predictions = self._predict(scale(features, kept), attended, source)
         return ModelOutput(predictions, attended, outputs)
 
@@ -402,9 +399,19 @@ class EncoderDecoderModule(nn.Module):
             # The first has the call's own key, whatever there is beside it.
             part = call.fold(1 + number) if number else call
             read = getattr(self, source.encoder_name)
+            part = part.within(source.encoder_name)
             sources[source.name], of_source = source.encode(self.tables, read, batch, part)
             slots.append(of_source)
         return sources, side_by_side(slots)
+
+    def _layers(self, sources: Sources, of_decoder: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what layers have computed, by the paths of their parameters."""
+        found = {f"decoder/{path}": output for path, output in of_decoder.items()}
+        for source in self.sources:
+            encoded = sources[source.name]
+            for path, output in encoded.outputs.items():
+                found[f"{source.encoder_name}/{path}"] = output
+        return found
 
     def step(
         self, memory: "Searched", state: Any, tokens: Array

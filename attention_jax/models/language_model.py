@@ -19,9 +19,9 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers import mechanism
 from attention_jax.layers.decoder import Decoder, DecoderSizes
 from attention_jax.layers.decoders import transformer
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
@@ -48,7 +48,7 @@ class Config:
     task: ClassVar[str] = "continue"
     name: str = setting("language_model")
     embedding_dim: int = setting(128, at_least=1)
-    attention: Any = setting({"name": "multi_head"}, named=mechanism.find_config)
+    attention: Any = setting({"name": "multi_head"}, named=mechanism.MECHANISMS.config)
     decoder: transformer.Config = setting(transformer.Config())
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     tie_embeddings: bool = setting(True)
@@ -188,12 +188,14 @@ class LanguageModelModule(nn.Module):
         inputs = self.readout.input_ids(shift_right(target, SpecialIds.BOS))
         embedded = look_up(self.tables["embedding"], inputs)
         state = self.start(target.shape[0], 0)
-        features, _, _ = self.decoder.run(
-            (), state, embedded, mask=mask, call=call.fold(0)
+        decoded = self.decoder.run(
+            (), state, embedded, mask=mask, call=call.fold(0).within("decoder")
         )
+        features = decoded.features
         rate = self.config.output_dropout
         kept = dropout_factors(call.fold(1), rate, features.shape, features.dtype)
-        return ModelOutput(self._predict(scale(features, kept)), None)
+        outputs = {f"decoder/{path}": output for path, output in decoded.outputs.items()}
+        return ModelOutput(self._predict(scale(features, kept)), None, outputs)
 
     def start(self, rows: int, max_length: int) -> Any:
         """Returns the state before the first token of each text."""

@@ -4,7 +4,6 @@ from attention_jax.ops.attend import (
     AttentionSpec,
     Tracker,
     attend,
-    average_values,
     init_state,
     keep_memory,
     keep_query,
@@ -27,7 +26,8 @@ from attention_jax.ops.convolutions import average_window, convolve, gated_linea
 from attention_jax.ops.cross_entropy import cross_entropy, smoothed_target
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.ops.fused_dot import fused_dot_context
+from attention_jax.ops.dropout import dropout_factors, scale
+from attention_jax.ops.fused_dot import fused_dot_attention, fused_dot_context
 from attention_jax.ops.largest import largest, log_normalizer
 from attention_jax.ops.lookup import look_up, take_slots
 from attention_jax.ops.lstmn import run_lstmn
@@ -44,6 +44,7 @@ from attention_jax.ops.normalizers import (
     sparsemax,
     sparsemax_normalizer,
 )
+from attention_jax.ops.pattern import AttentionPattern, Queries
 from attention_jax.ops.positions import (
     alibi_slopes,
     at_indices,
@@ -55,7 +56,7 @@ from attention_jax.ops.positions import (
     slots_at,
 )
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
-from attention_jax.ops.products import add_bias, multiply_rows
+from attention_jax.ops.products import add_bias, average_values, multiply_rows
 from attention_jax.ops.recurrent import (
     CELLS,
     Cell,
@@ -70,8 +71,11 @@ from attention_jax.ops.scores import (
     dot_scores,
     general_scores,
     location_scores,
+    product_scale,
     project_general_keys,
     scaled_dot_scores,
+    score_dot,
+    score_scaled_dot,
 )
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
 from attention_jax.ops.spans import any_in_spans, to_positions
@@ -85,8 +89,8 @@ from attention_jax.ops.trackers import (
     previous_weights,
 )
 from attention_jax.ops.windows import (
+    LocalWindow,
     Window,
-    WindowFunction,
     gather_from_rows,
     gather_window,
     scatter_window,
@@ -95,20 +99,22 @@ from attention_jax.ops.windows import (
 )
 
 __all__ = [
+    "AttentionPattern",
     "AttentionSpec",
     "Band",
     "Blocks",
     "CELLS",
     "Cell",
+    "LocalWindow",
     "NORMALIZERS",
     "Normalizer",
     "Operation",
     "Predictions",
     "Program",
+    "Queries",
     "SoftmaxPredictions",
     "Tracker",
     "Window",
-    "WindowFunction",
     "add_bias",
     "additive_scores",
     "alibi_slopes",
@@ -125,10 +131,12 @@ __all__ = [
     "cross_entropy",
     "deferred_scan",
     "dot_scores",
+    "dropout_factors",
     "entmax15",
     "entmax15_normalizer",
     "first_position",
     "for_sums",
+    "fused_dot_attention",
     "fused_dot_context",
     "gated_linear_unit",
     "gather_from_rows",
@@ -158,6 +166,7 @@ __all__ = [
     "observe",
     "positions_of_slots",
     "previous_weights",
+    "product_scale",
     "project_general_keys",
     "query_position",
     "reach",
@@ -166,8 +175,11 @@ __all__ = [
     "rows_of_blocks",
     "run_cell",
     "run_lstmn",
+    "scale",
     "scaled_dot_scores",
     "scatter_window",
+    "score_dot",
+    "score_scaled_dot",
     "sharded_softmax",
     "shift_right",
     "sinusoidal_positions",

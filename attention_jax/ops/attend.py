@@ -13,27 +13,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention_jax.ops import bands
+from attention_jax.ops.dropout import dropout_factors, scale
+from attention_jax.ops.fused_dot import fused_dot_attention
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
-from attention_jax.ops.positions import positions_of_slots
+from attention_jax.ops.pattern import AttentionPattern, Queries
+from attention_jax.ops.products import average_values
 from attention_jax.ops.summation import for_sums
-from attention_jax.ops.windows import (
-    WindowFunction,
-    gather_from_rows,
-    gather_window,
-    scatter_window,
-    window_indices,
-)
 from attention_jax.types import AttentionOutput, Call, Memory, Params, State
 
 ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
 Prepare = Callable[[Params, Memory, Array], Memory]
 PrepareQuery = Callable[[Params, Array, Array], Array]
 Average = Callable[[Params, Array, Memory, Array], Array]
-Reweight = Callable[..., Array]
-Fused = Callable[[Array, Memory, Array], Array]
-_Steps = tuple[Array, Mapping[str, Array] | None, Array | None, Array | None]
+Reweight = Callable[[Params, Array, Call], Array]
+
+# Faster ways to the contexts that `_answer` arrives at, tried in this order: functions (spec,
+# params, queries, memory) -> contexts, or None where they do not hold.
+IMPLEMENTATIONS = (fused_dot_attention,)
 
 
 class Tracker(NamedTuple):
@@ -46,11 +43,13 @@ class Tracker(NamedTuple):
       observe: (params, value, state, observed, memory) -> the value that the next query finds,
         given what became known since the last one, such as the word that was written; None where
         nothing but queries and their answers matters.
+      observes: Names of what it reads of `observed`.
     """
 
     init: Callable[[Params, Memory], Array]
     update: Callable[[Params, Array, Array, AttentionOutput, Memory], Array]
     observe: Callable[[Params, Array, State, Mapping[str, Array], Memory], Array] | None = None
+    observes: tuple[str, ...] = ()
 
 
 def keep_memory(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -61,11 +60,6 @@ def keep_memory(params: Params, memory: Memory, positions: Array) -> Memory:
 def keep_query(params: Params, query: Array, positions: Array) -> Array:
     """Prepares nothing: queries are used as they come."""
     return query
-
-
-def average_values(params: Params, weights: Array, memory: Memory, positions: Array) -> Array:
-    """Returns the sums of the values under weights `*B T S`: the contexts `*B T Dv`."""
-    return jnp.matmul(weights.astype(memory.values.dtype), memory.values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,21 +77,18 @@ class AttentionSpec:
       prepare_query: (params, query, positions) -> query, done before anything else is; score,
         normalizer and trackers are given what it returns.
       average: (params, weights, memory, positions) -> context.
-      reweight: (params, weights, call) -> what the values are averaged under, in place
-        of the weights; None where that is the weights. The output's weights, and what trackers
-        read, are those of the normalizer.
-      fused: (query, memory, mask) -> context: a faster way to the same context that makes no
-        weights, or None where there is none; `mask` is `*B T S`. Not taken in training where
-        there is a `reweight`; beside one that acts outside it, too, there must be none.
-      window: Places the window of a local mechanism, or None to attend everywhere.
-      band: Which slots around its own position a query may read, where queries and slots are one
-        sequence; None where there is no such limit.
+      reweight: (params, weights, call) -> what the values are averaged under, in place of the
+        weights; None where that is the weights. The output's weights, and what trackers read, are
+        those of the normalizer.
+      dropout: Share of the weights that is dropped in training before the average, without
+        normalising again (attention dropout).
+      pattern: Which slots a query may read; None for all.
       trackers: Named trackers of what is carried from query to query.
       reads: Names of the tracked values that score, normalizer or another tracker read.
 
     Raises:
       ValueError: If what is read is not tracked, if what is tracked is never read, or if a
-        window or a band is combined with trackers or with one another.
+        pattern is combined with trackers.
     """
 
     score: ScoreFunction
@@ -106,9 +97,8 @@ class AttentionSpec:
     prepare_query: PrepareQuery = keep_query
     average: Average = average_values
     reweight: Reweight | None = None
-    fused: Fused | None = None
-    window: WindowFunction | None = None
-    band: bands.Band | None = None
+    dropout: float = 0.0
+    pattern: AttentionPattern | None = None
     trackers: tuple[tuple[str, Tracker], ...] = ()
     reads: tuple[str, ...] = ()
 
@@ -120,10 +110,8 @@ class AttentionSpec:
             raise ValueError(f"reads: expected only tracked values, found {sorted(missing)}")
         if unused:
             raise ValueError(f"trackers: expected only what is read, found {sorted(unused)}")
-        if (self.window is not None or self.band is not None) and tracked:
-            raise ValueError(f"trackers: expected none beside a window, found {sorted(tracked)}")
-        if self.window is not None and self.band is not None:
-            raise ValueError("window: expected none beside a band, found one")
+        if self.pattern is not None and tracked:
+            raise ValueError(f"trackers: expected none beside a pattern, found {sorted(tracked)}")
 
     @property
     def is_parallel(self) -> bool:
@@ -131,9 +119,14 @@ class AttentionSpec:
         return not self.trackers
 
     @property
-    def observes(self) -> bool:
-        """Whether something is to be told between queries; see `observe`."""
-        return any(tracker.observe is not None for _, tracker in self.trackers)
+    def is_causal(self) -> bool:
+        """Whether no query reads a slot after its own position, whatever the mask."""
+        return self.pattern is not None and self.pattern.is_causal
+
+    @property
+    def observes(self) -> frozenset[str]:
+        """Names of what is to be told between queries; see `observe`."""
+        return frozenset(name for _, tracker in self.trackers for name in tracker.observes)
 
 
 def make_memory(
@@ -246,13 +239,14 @@ def attend(
       positions: Index of every query in its sequence, consecutive; 0 .. T-1 if not given.
       call: Mode and key; of several queries answered one after the other, each has a key derived
         from it.
-      is_fused: Whether the context is to come from the mechanism's fused path, where it has one
-        that holds (`AttentionSpec`) and no bias is given. Weights and scores are as ever:
-        computed apart from it, and not at all in a compiled function of which nothing depends on
-        them.
+      is_fused: Whether contexts are to come from one of the faster `IMPLEMENTATIONS`, where one
+        holds. Weights and scores are as ever: computed apart from it, and not at all in a compiled
+        function of which nothing depends on them.
 
     Returns:
-      (output, state after the last query).
+      (output, state after the last query); `aux["reach"]` counts the slots that each query may
+      read, `*B T`, and `aux["read"]` is what the values were averaged under where that is not the
+      weights, `*B T S`.
 
     Raises:
       ValueError: If there are several queries and what comes between them is not given, or if a
@@ -266,16 +260,15 @@ def attend(
     if bias is not None:
         allowed = bias != -jnp.inf
         mask = allowed if mask is None else mask & allowed
-    how = dict(call=call, is_fused=is_fused)
+    queries = Queries(query, positions, mask, bias, call, is_fused)
     if spec.is_parallel:
-        return _answer(spec, params, query, memory, state, mask, bias, positions, **how), state
+        return _answer(spec, params, queries, memory, state), state
     told = observed if spec.observes else None
-    steps = (query, told, mask, bias)
     if num_queries == 1:
-        return _answer_next(spec, params, memory, state, steps, positions, **how)
+        return _answer_next(spec, params, queries, memory, state, told)
     if spec.observes and told is None:
         raise ValueError("observed: expected what comes between several queries, found none")
-    return _answer_in_turn(spec, params, memory, state, steps, positions, **how)
+    return _answer_in_turn(spec, params, queries, memory, state, told)
 
 
 def _check_rows(query: Array, memory: Memory, **rows: Array | None) -> None:
@@ -293,30 +286,18 @@ def _check_rows(query: Array, memory: Memory, **rows: Array | None) -> None:
 def _answer_next(
     spec: AttentionSpec,
     params: Params,
+    query: Queries,
     memory: Memory,
     state: State,
-    steps: _Steps,
-    positions: Array,
-    **how: Any,
+    told: Mapping[str, Array] | None,
 ) -> tuple[AttentionOutput, State]:
-    """Answers a single query, with what the one before it left behind.
-
-    Args:
-      spec: The mechanism.
-      params: Its parameters.
-      memory: What is attended to.
-      state: What the query finds.
-      steps: (query, prepared; observed, mask, bias, as `attend` is given them).
-      positions: Index of the query, `1`.
-      **how: Mode and key, see `attend`.
-    """
-    query, told, mask, bias = steps
+    """Answers a single query, with what the one before it left behind and what became known."""
     if told is not None:
         latest = {name: jnp.squeeze(part, -2) for name, part in told.items()}
         state = observe(spec, params, memory, state, latest)
-    output = _answer(spec, params, query, memory, state, mask, bias, positions, **how)
+    output = _answer(spec, params, query, memory, state)
     state = {
-        name: tracker.update(params, state[name], query, output, memory)
+        name: tracker.update(params, state[name], query.vectors, output, memory)
         for name, tracker in spec.trackers
     }
     return output, state
@@ -325,29 +306,14 @@ def _answer_next(
 def _answer_in_turn(
     spec: AttentionSpec,
     params: Params,
+    queries: Queries,
     memory: Memory,
     state: State,
-    steps: _Steps,
-    positions: Array,
-    *,
-    call: Call,
-    **how: Any,
+    told: Mapping[str, Array] | None,
 ) -> tuple[AttentionOutput, State]:
-    """Answers several queries, each with what the one before it left behind.
-
-    Args:
-      spec: The mechanism.
-      params: Its parameters.
-      memory: What is attended to.
-      state: What the first query finds.
-      steps: (queries, prepared; observed, mask, bias, as `attend` is given them).
-      positions: Index of every query.
-      call: Mode, and the key from which those of the queries are derived.
-      **how: See `attend`.
-    """
-    query = steps[0]
-    num_queries, query_axis = query.shape[-2], query.ndim - 2
-    batch = query.shape[:query_axis]
+    """Answers several queries in a scan, each with what the one before it left behind."""
+    num_queries, query_axis = queries.vectors.shape[-2], queries.vectors.ndim - 2
+    batch = queries.vectors.shape[:query_axis]
     state = {  # one source may be shared by several hypotheses
         name: jnp.broadcast_to(value, (*batch, *value.shape[query_axis:]))
         for name, value in state.items()
@@ -355,17 +321,20 @@ def _answer_in_turn(
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
         parts, position, rng = step
-        parts = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
-        output, state = _answer_next(
-            spec, params, memory, state, parts, position[None], call=call.with_key(rng), **how
-        )
+        (vectors, mask, bias), told = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
+        query = dataclasses.replace(
+            queries, vectors=vectors, mask=mask, bias=bias, positions=position[None],
+            call=queries.call.with_key(rng),
+        )  # fmt: skip
+        output, state = _answer_next(spec, params, query, memory, state, told)
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
 
     def by_query(part: Array) -> Array:
         full = (*part.shape[:-2], num_queries, part.shape[-1])
         return jnp.moveaxis(jnp.broadcast_to(part, full), -2, 0)
 
-    inputs = (jax.tree.map(by_query, steps), positions, call.split(num_queries))
+    parts = jax.tree.map(by_query, ((queries.vectors, queries.mask, queries.bias), told))
+    inputs = (parts, queries.positions, queries.call.split(num_queries))
     state, outputs = jax.lax.scan(one_query, state, inputs)
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
 
@@ -373,102 +342,29 @@ def _answer_in_turn(
 def _answer(
     spec: AttentionSpec,
     params: Params,
-    query: Array,
+    queries: Queries,
     memory: Memory,
-    state: State,
-    mask: Array | None,
-    bias: Array | None,
-    positions: Array,
-    *,
-    is_fused: bool,
-    call: Call,
+    state: State | None = None,
 ) -> AttentionOutput:
-    if spec.window is not None:
-        return _answer_in_window(spec, params, query, memory, mask, bias, positions, call)
-    if spec.band is not None:
-        return _answer_in_band(
-            spec, params, query, memory, mask, bias, positions, call=call, is_fused=is_fused
-        )
-    scores = for_sums(spec.score(params, query, memory, state, positions))
-    scores = scores if bias is None else scores + bias
-    reach = memory.mask[..., None, :]
-    reach = reach if mask is None else reach & mask
-    allowed = jnp.broadcast_to(reach, scores.shape)
+    """Answers queries that do not depend on one another, within the mechanism's pattern."""
+    if spec.pattern is not None:
+        everywhere = dataclasses.replace(spec, pattern=None)
+        return spec.pattern.answer(_answer, everywhere, params, queries, memory)
+    query, positions, call = queries.vectors, queries.positions, queries.call
+    state = {} if state is None else state
+    scores = queries.added_to(for_sums(spec.score(params, query, memory, state, positions)))
+    allowed = jnp.broadcast_to(queries.within(memory), scores.shape)
     weights, aux = spec.normalizer(
         params, scores, allowed, query, memory, state, positions=positions, call=call
     )
-    is_reweighted = spec.reweight is not None
-    if is_fused and spec.fused is not None and bias is None and not (is_reweighted and call.train):
-        context = spec.fused(query, memory, reach)
-    else:
-        averaged = spec.reweight(params, weights, call) if is_reweighted else weights
-        context = spec.average(params, averaged, memory, positions)
+    aux = {**aux, "reach": allowed.sum(-1)}
+    for implementation in IMPLEMENTATIONS:
+        context = implementation(spec, params, queries, memory)
+        if context is not None:
+            return AttentionOutput(context, weights, scores, aux)
+    read = weights if spec.reweight is None else spec.reweight(params, weights, call)
+    read = scale(read, dropout_factors(call, spec.dropout, read.shape, read.dtype))
+    if read is not weights:
+        aux = {**aux, "read": read}
+    context = spec.average(params, read, memory, positions)
     return AttentionOutput(context, weights, scores, aux)
-
-
-def _answer_in_window(
-    spec: AttentionSpec,
-    params: Params,
-    query: Array,
-    memory: Memory,
-    mask: Array | None,
-    bias: Array | None,
-    positions: Array,
-    call: Call,
-) -> AttentionOutput:
-    """Gives every query a small memory of its own, and attends to that."""
-    size = memory.mask.shape[-1]
-    window = spec.window(params, query, memory, positions)
-    index = window_indices(memory, window)
-    output = _answer(
-        dataclasses.replace(spec, window=None),
-        params,
-        query[..., None, :],
-        gather_window(memory, window),
-        {},
-        None if mask is None else gather_from_rows(mask, index)[..., None, :],
-        None if bias is None else gather_from_rows(bias, index)[..., None, :],
-        positions[:, None],
-        is_fused=False,
-        call=call,
-    )
-    return AttentionOutput(
-        output.context[..., 0, :],
-        scatter_window(output.weights[..., 0, :], index, size),
-        scatter_window(output.scores[..., 0, :], index, size),
-        {**output.aux, "center": window.center},
-    )
-
-
-def _answer_in_band(
-    spec: AttentionSpec,
-    params: Params,
-    query: Array,
-    memory: Memory,
-    mask: Array | None,
-    bias: Array | None,
-    positions: Array,
-    **how: Any,
-) -> AttentionOutput:
-    """Gives every block of queries a memory of its own, and attends to that within the band."""
-    num_queries, num_slots = query.shape[-2], memory.mask.shape[-1]
-    everywhere = dataclasses.replace(spec, band=None)
-    if not bands.has_blocks(memory, num_queries):
-        near = bands.within_band(spec.band, positions, positions_of_slots(memory))
-        mask = near if mask is None else near & mask
-        output = _answer(everywhere, params, query, memory, {}, mask, bias, positions, **how)
-        return dataclasses.replace(output, scores=jnp.where(near, output.scores, 0.0))
-    blocks = bands.in_blocks(spec.band, positions, num_slots)
-    reach = bands.reach(spec.band, blocks)
-    output = _answer(
-        everywhere,
-        params,
-        bands.split_queries(query, blocks),
-        bands.split_memory(memory, spec.band, blocks),
-        {},
-        reach if mask is None else reach & bands.rows_of_blocks(mask, blocks, num_queries),
-        None if bias is None else bands.rows_of_blocks(bias, blocks, num_queries),
-        blocks.positions,
-        **how,
-    )
-    return bands.join(output, spec.band, blocks, num_queries, num_slots)

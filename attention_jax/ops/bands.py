@@ -6,14 +6,16 @@ square, and each slot is copied about twice and not once for every query that re
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Shaped
 
+from attention_jax.ops.pattern import Answer, Queries
+from attention_jax.ops.positions import positions_of_slots
 from attention_jax.ops.windows import scatter_window
-from attention_jax.types import AttentionOutput, Memory
+from attention_jax.types import AttentionOutput, Memory, Params
 
 
 class Band(NamedTuple):
@@ -28,6 +30,37 @@ class Band(NamedTuple):
     before: int
     after: int
     first: int = 0
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query reads a slot after its own position."""
+        return self.after == 0
+
+    def answer(
+        self, answer: Answer, spec: Any, params: Params, queries: Queries, memory: Memory
+    ) -> AttentionOutput:
+        """Answers in blocks where queries and slots can be laid out so, else behind a mask."""
+        num_queries, num_slots = queries.vectors.shape[-2], memory.mask.shape[-1]
+        if not has_blocks(memory, num_queries):
+            near = within_band(self, queries.positions, positions_of_slots(memory))
+            mask = near if queries.mask is None else near & queries.mask
+            output = answer(spec, params, dataclasses.replace(queries, mask=mask), memory)
+            return dataclasses.replace(output, scores=jnp.where(near, output.scores, 0.0))
+        blocks = in_blocks(self, queries.positions, num_slots)
+
+        def of_blocks(rows: Array) -> Array:
+            return rows_of_blocks(rows, blocks, num_queries)
+
+        within = reach(self, blocks)
+        in_block = dataclasses.replace(
+            queries,
+            vectors=split_queries(queries.vectors, blocks),
+            positions=blocks.positions,
+            mask=within if queries.mask is None else within & of_blocks(queries.mask),
+            bias=None if queries.bias is None else of_blocks(queries.bias),
+        )
+        output = answer(spec, params, in_block, split_memory(memory, self, blocks))
+        return join(output, self, blocks, num_queries, num_slots)
 
 
 class Blocks(NamedTuple):
@@ -186,9 +219,12 @@ def join(
         found = by_query(array)
         return scatter_window(found, jnp.broadcast_to(slots, found.shape), num_slots)
 
+    counted = by_query(output.aux["reach"][..., None])[..., 0]
+    read = {name: by_slot(output.aux[name]) for name in ("read",) if name in output.aux}
     return dataclasses.replace(
         output,
         context=by_query(output.context),
         weights=by_slot(output.weights),
         scores=by_slot(output.scores),
+        aux={**output.aux, "reach": counted, **read},
     )

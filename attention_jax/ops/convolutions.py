@@ -29,9 +29,6 @@ def convolve(
 
     Source:
       Gehring et al. (2017), "A convolutional encoder model", section 3.2: no pooling, same length.
-
-    Deviations:
-      None.
     """
     depth, width = values.shape[-1], kernel.shape[0] // values.shape[-1]
     product = jax.lax.conv_general_dilated(
@@ -61,9 +58,6 @@ def average_window(
 
     Source:
       Gehring et al. (2017), "A convolutional encoder model", section 3.1.
-
-    Deviations:
-      None.
     """
     values, side = zero_padding(values, mask), width // 2
     padded = jnp.pad(values, ((0, 0), (side, side), (0, 0)))
@@ -79,9 +73,6 @@ def gated_linear_unit(values: Float[Array, "*B F2"]) -> Float[Array, "*B F"]:
     Source:
       Dauphin et al. (2017), eq. 1; Gehring et al. (2017), "Convolutional sequence to sequence
       learning", section 3.2.
-
-    Deviations:
-      None.
     """
     passing, gate = jnp.split(values, 2, axis=-1)
     return passing * jax.nn.sigmoid(gate)

@@ -8,18 +8,50 @@ the scores of all heads, `_BLOCK` of each.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.normalizers import LOWEST, masked_softmax
-from attention_jax.ops.scores import dot_scores, scaled_dot_scores
+from attention_jax.ops.normalizers import LOWEST, masked_softmax, softmax_normalizer
+from attention_jax.ops.pattern import Queries
+from attention_jax.ops.products import average_values
+from attention_jax.ops.scores import dot_scores, scaled_dot_scores, score_scaled_dot
 from attention_jax.ops.summation import sum_type
+from attention_jax.types import Memory, Params
 
 _SHORT = 256  # queries; that few are answered for all heads at once
 _BLOCK = 2**18  # scores, of each head that is mapped over from outside
+
+
+def fused_dot_attention(
+    spec: Any, params: Params, queries: Queries, memory: Memory
+) -> Array | None:
+    """Returns contexts `*B T Dv` where attention is the plain softmax of scaled dot products.
+
+    Args:
+      spec: The mechanism, an `ops.attend.AttentionSpec`.
+      params: Its parameters.
+      queries: What asks.
+      memory: What is attended to.
+
+    Returns:
+      None where something else is computed, or where contexts are averages under weights that are
+      changed on their way, as by dropout, or where it is not asked for.
+    """
+    is_plain = (
+        spec.score is score_scaled_dot
+        and spec.normalizer is softmax_normalizer
+        and spec.average is average_values
+        and spec.reweight is None
+        and not (spec.dropout and queries.call.train)
+    )
+    if not (is_plain and queries.is_fused and queries.bias is None):
+        return None
+    allowed = queries.within(memory)
+    return fused_dot_context(queries.vectors, memory.keys, memory.values, allowed)
 
 
 def fused_dot_context(

@@ -27,12 +27,6 @@ def look_up(table: Float[Array, "V D"], ids: Int[Array, "*N"]) -> Float[Array, "
 
     Returns:
       Their vectors.
-
-    Source:
-      None; the rows of an embedding matrix.
-
-    Deviations:
-      None.
     """
     return _take(lambda table, ids: table[ids], table, ids)
 
@@ -50,12 +44,6 @@ def take_slots(
 
     Returns:
       Their vectors.
-
-    Source:
-      None; the slots of a window.
-
-    Deviations:
-      None.
     """
 
     def take(rows: Array, slots: Array) -> Array:

@@ -213,9 +213,6 @@ def gaussian_window(base: Normalizer, deviation: float) -> Normalizer:
 
     Source:
       Luong et al. (2015), section 3.2, eq. 10.
-
-    Deviations:
-      None.
     """
 
     def normalizer(

@@ -1,12 +1,12 @@
-"""What a linear layer does to many vectors: one matrix for all of them, and one bias."""
+"""Products: one matrix and one bias for many vectors, and values averaged under weights."""
 
 import math
 
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from attention_jax.ops.summation import for_sums
-from attention_jax.types import Array
+from attention_jax.types import Memory, Params
 
 
 def multiply_rows(
@@ -27,12 +27,6 @@ def multiply_rows(
 
     Returns:
       The products.
-
-    Source:
-      None; a linear layer.
-
-    Deviations:
-      None.
     """
     *axes, depth = vectors.shape
     rows = vectors.reshape(math.prod(axes), depth)  # no -1, which cannot be told where it is empty
@@ -54,11 +48,12 @@ def add_bias(
 
     Returns:
       The sums, of the vectors' type.
-
-    Source:
-      None; a linear layer.
-
-    Deviations:
-      None.
     """
     return (for_sums(vectors) + for_sums(bias)).astype(vectors.dtype)
+
+
+def average_values(
+    params: Params, weights: Float[Array, "*B T S"], memory: Memory, positions: Array
+) -> Float[Array, "*B T Dv"]:
+    """Averages the values under the weights: the contexts of `ops.attend`."""
+    return jnp.matmul(weights.astype(memory.values.dtype), memory.values)

@@ -5,12 +5,15 @@ the normalizer. Leading batch axes are free, so that beams are only further axes
 over, parameters and all.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.summation import for_sums, sum_type
+from attention_jax.types import Memory, Params, State
 
 _NO_SCORE = float("-inf")
 
@@ -31,9 +34,6 @@ def dot_scores(
 
     Source:
       Luong et al. (2015), section 3.1, below eq. 7, first case.
-
-    Deviations:
-      None.
     """
     return _product(query, jnp.swapaxes(keys, -1, -2))
 
@@ -54,9 +54,6 @@ def scaled_dot_scores(
 
     Source:
       Vaswani et al. (2017), section 3.2.1, eq. 1.
-
-    Deviations:
-      None.
     """
     return dot_scores(query, keys) * (query.shape[-1] ** -0.5)
 
@@ -191,9 +188,6 @@ def additive_scores(
 
     Source:
       Bahdanau et al. (2015), section 3.1 and appendix A.1.2.
-
-    Deviations:
-      None.
     """
     return _additive(query, keys, vector)
 
@@ -253,3 +247,22 @@ def _additive_backward(
 
 
 _additive = with_backward(_additive_forward, _additive_save, _additive_backward)
+
+
+def score_dot(
+    params: Params, query: Array, memory: Memory, state: State, positions: Array
+) -> Array:
+    """Scores a memory's slots by the dot product, as `ops.attend` asks a score to."""
+    return dot_scores(query, memory.keys)
+
+
+def score_scaled_dot(
+    params: Params, query: Array, memory: Memory, state: State, positions: Array
+) -> Array:
+    """Scores a memory's slots by the scaled dot product, as `ops.attend` asks a score to."""
+    return scaled_dot_scores(query, memory.keys)
+
+
+def product_scale(score: Any, depth: int) -> float | None:
+    """Returns what a score multiplies dot products of that depth by; None for any other score."""
+    return {score_dot: 1.0, score_scaled_dot: depth**-0.5}.get(score)

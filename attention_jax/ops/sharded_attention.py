@@ -17,8 +17,9 @@ from jax import lax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-from attention_jax.ops.attend import AttentionSpec, attend, average_values
+from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.normalizers import LOWEST, Normalizer, softmax_normalizer
+from attention_jax.ops.products import average_values
 from attention_jax.ops.summation import for_sums
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
@@ -96,7 +97,8 @@ def attend_sharded(
     def attend_to_own_slots(params: Params, query: Array, *rest: Any) -> AttentionOutput:
         memory, mask, bias = rest
         output, _ = attend(spec, params, query, memory, mask=mask, bias=bias)
-        return dataclasses.replace(output, context=lax.psum(output.context, axis))
+        summed = lax.psum((output.context, output.aux), axis)
+        return dataclasses.replace(output, context=summed[0], aux=summed[1])
 
     def split(place: int, array: Array) -> PartitionSpec:
         names = [None] * array.ndim
@@ -118,7 +120,7 @@ def attend_sharded(
         attend_to_own_slots,
         mesh=mesh,
         in_specs=splits,
-        out_specs=AttentionOutput(copy, *[_last(query, axis)] * 2),
+        out_specs=AttentionOutput(copy, *[_last(query, axis)] * 2, {"reach": copy}),
         axis_names={axis},
         check_vma=False,
     )
@@ -165,9 +167,9 @@ def _normalizer(axis: str) -> Normalizer:
 
 
 def _check(spec: AttentionSpec, params: Params, query: Array, memory: Memory) -> None:
-    is_plain = spec.normalizer is softmax_normalizer and spec.reweight is None
+    is_plain = spec.normalizer is softmax_normalizer and spec.reweight is None and not spec.dropout
     has_more = set(memory.aux) - {"positions"}  # which nothing that is taken here reads
-    if not is_plain or spec.window or spec.band or spec.trackers or has_more:
+    if not is_plain or spec.pattern or spec.trackers or has_more:
         raise ValueError(
             "spec: expected a softmax over all slots, without window, trackers and aux arrays"
         )

@@ -156,7 +156,7 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
         has_attended = jnp.any(attended > 0, axis=-2, keepdims=True)
         return jnp.where(has_attended, new, value)
 
-    return Tracker(init, keep, observe)
+    return Tracker(init, keep, observe, observes=("written_word",))
 
 
 def _no_weights(params: Params, memory: Memory) -> Float[Array, "*B S"]:

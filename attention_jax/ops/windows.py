@@ -5,14 +5,17 @@ computed over 2D+1 slots only. An index outside the source is clipped for the ga
 masked; a window that lies wholly outside gives zero weights.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.lookup import take_slots
+from attention_jax.ops.pattern import Answer, Queries
 from attention_jax.ops.positions import at_indices, slots_at
-from attention_jax.types import Memory, Params
+from attention_jax.types import AttentionOutput, Memory, Params
 
 
 class Window(NamedTuple):
@@ -29,13 +32,47 @@ class Window(NamedTuple):
     inside: Array
 
 
-@runtime_checkable
-class WindowFunction(Protocol):
-    """What places a window for every query."""
+@dataclasses.dataclass(frozen=True)
+class LocalWindow:
+    """Local attention: every query reads a window of slots, at a cost of as many.
 
-    def __call__(self, params: Params, query: Array, memory: Memory, positions: Array) -> Window:
-        """Returns the windows of all queries."""
-        ...
+    Attributes:
+      place: (params, queries `*B T Dq`, memory, positions `T`) -> the windows of all queries.
+      is_own: Whether the heads of one query may have windows at different places.
+    """
+
+    place: Callable[[Params, Array, Memory, Array], Window]
+    is_own: bool = False
+    is_causal: ClassVar[bool] = False
+
+    def answer(
+        self, answer: Answer, spec: Any, params: Params, queries: Queries, memory: Memory
+    ) -> AttentionOutput:
+        """Gives every query a small memory of its own, and attends to that."""
+        size = memory.mask.shape[-1]
+        window = self.place(params, queries.vectors, memory, queries.positions)
+        index = window_indices(memory, window)
+
+        def inside(rows: Array | None) -> Array | None:  # *B T S -> *B T 1 W
+            return None if rows is None else gather_from_rows(rows, index)[..., None, :]
+
+        each = dataclasses.replace(
+            queries,
+            vectors=queries.vectors[..., None, :],
+            positions=queries.positions[:, None],
+            mask=inside(queries.mask),
+            bias=inside(queries.bias),
+            is_fused=False,
+        )
+        output = answer(spec, params, each, gather_window(memory, window))
+
+        def everywhere(rows: Array) -> Array:  # *B T 1 W -> *B T S
+            return scatter_window(rows[..., 0, :], index, size)
+
+        aux = {**output.aux, "reach": output.aux["reach"][..., 0], "center": window.center}
+        aux |= {name: everywhere(aux[name]) for name in ("read",) if name in aux}
+        weights, scores = everywhere(output.weights), everywhere(output.scores)
+        return AttentionOutput(output.context[..., 0, :], weights, scores, aux)
 
 
 def window_around(

@@ -21,7 +21,7 @@ from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective, build_objective
 from attention_jax.objectives.compose import OBJECTIVES
-from attention_jax.runs.writers import writer_names
+from attention_jax.runs.writers import WRITERS
 from attention_jax.search.config import SearchConfig
 from attention_jax.updates import averaging as averages
 from attention_jax.updates import optimizers, schedules
@@ -78,7 +78,7 @@ class TrainingConfig:
     patience: int = setting(0, at_least=0)
     max_gradient_ratio: float = setting(0.0, at_least=0.0)
     max_consecutive_nonfinite: int = setting(10, at_least=1)
-    writers: tuple[str, ...] = setting((), choices=writer_names())
+    writers: tuple[str, ...] = setting((), choices=WRITERS.names())
 
     def __post_init__(self):
         if self.num_steps is None and self.num_epochs is None:

@@ -111,7 +111,10 @@ def _of_update(metrics: Pairs, good: Bool[Array, ""]) -> Pairs:
 
 
 def make_eval_step(
-    model: Model, objective: Objective, exchange: GradientExchange = GradientExchange()
+    model: Model,
+    objective: Objective,
+    exchange: GradientExchange = GradientExchange(),
+    call: Call = Call(),
 ) -> EvalStep:
     """Makes the function that measures a batch with known targets.
 
@@ -119,13 +122,14 @@ def make_eval_step(
       model: What to measure.
       objective: The loss.
       exchange: As for `make_train_step`.
+      call: How the model is called, such as with masks.
 
     Returns:
       `eval_step(params, batch) -> metrics`, the objective's (sum, count) pairs.
     """
 
     def eval_step(params: Params, batch: Batch) -> Pairs:
-        output = model.apply(exchange.gather(params), batch)
+        output = model.apply(exchange.gather(params), batch, call)
         return exchange.add_up(objective(output, batch)[1])
 
     return eval_step

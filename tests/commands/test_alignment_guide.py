@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.objectives.compose import OBJECTIVES
 
 # The sizes of a run of a second or two; all else is as the page says.
@@ -84,7 +84,7 @@ def test_tables_have_names_that_configs_take(page):
         set(re.findall(r"^\| `(\w+)` \|", page.split(start)[1].split("\n\n")[1], re.MULTILINE))
         for start in ("`--config.model.attention.name=`:", "`--config.objectives.NAME.weight=`,")
     )
-    assert mechanisms and mechanisms <= set(mechanism_names())
+    assert mechanisms and mechanisms <= set(MECHANISMS.names())
     assert objectives and objectives <= set(OBJECTIVES.names())
 
 

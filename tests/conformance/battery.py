@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import OneSource, build_mechanism
 from attention_jax.layers.encoder import sequence
-from attention_jax.layers.mechanism import find_config, mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.refinement import REFINEMENTS
 from attention_jax.types import AttentionOutput
 
@@ -37,7 +37,7 @@ _CARRYING_NOTHING = {"structural_bias": {"markov": False, "fertility": False}}
 
 def small_config(name, **fields):
     """Returns a mechanism's config with all sizes small and the window narrow."""
-    config = find_config(name)
+    config = MECHANISMS.config(name)
     if name == "multi_head":
         fields = {"num_heads": 2, "head_dim": 4, "score": small_config("scaled_dot"), **fields}
     for field in dataclasses.fields(config):
@@ -52,7 +52,7 @@ def small_config(name, **fields):
 
 def small_score(name, **fields):
     """Returns the config of a score for a small window, or None if it cannot score one."""
-    has = {field.name for field in dataclasses.fields(find_config(name))}
+    has = {field.name for field in dataclasses.fields(MECHANISMS.config(name))}
     fields = {**_CARRYING_NOTHING.get(name, {}), **fields}
     if "normalizer" not in has or build_case(small_config(name, **fields)).carries:
         return None
@@ -64,17 +64,17 @@ def small_score(name, **fields):
 def configs() -> Iterator:
     """Yields every mechanism with heads, normalizers, inner scores and other choices."""
     yield from multi_head_configs()
-    for name in mechanism_names():
+    for name in MECHANISMS.names():
         if name == "multi_head":
             continue
-        fields = {field.name: field for field in dataclasses.fields(find_config(name))}
+        fields = {field.name: field for field in dataclasses.fields(MECHANISMS.config(name))}
         if "normalizer" in fields:
             for heads, normalizer in _VARIANTS:
                 yield small_config(name, num_heads=heads, normalizer=normalizer)
             if name in _CARRYING_NOTHING:
                 yield small_config(name, **_CARRYING_NOTHING[name])
         elif "score" in fields:
-            for score in filter(None, map(small_score, mechanism_names())):
+            for score in filter(None, map(small_score, MECHANISMS.names())):
                 yield small_config(name, score=score)
             score = small_score("luong_general", normalizer="sparsemax")
             yield small_config(name, score=score, num_heads=2)
@@ -139,19 +139,18 @@ class Case:
     """One mechanism, with its parameters and what has been compiled for it."""
 
     name: str
-    mechanism: Mechanism
+    mechanism: OneSource
 
     config: object
 
     @property
     def carries(self):
         """Whether something is carried from query to query."""
-        return bool(self.mechanism.parts.spec.trackers)
+        return bool(self.mechanism.carries)
 
     @property
     def has_window(self):
-        spec = self.mechanism.parts.spec
-        return spec.window is not None or spec.band is not None
+        return self.mechanism.parts.spec.pattern is not None
 
     @property
     def is_distribution(self):
@@ -209,7 +208,7 @@ class Case:
 
 def _label(config):
     values = []
-    for field in dataclasses.fields(config):
+    for field in sorted(dataclasses.fields(config), key=lambda field: field.name != "name"):
         value = getattr(config, field.name)
         if isinstance(value, str):
             values.append(value)
@@ -230,7 +229,7 @@ def _label(config):
 
 def build_case(config) -> Case:
     """Builds a case from a mechanism's config."""
-    return Case(_label(config), Mechanism.build(config, D, D, Dv, **SIZES), config)
+    return Case(_label(config), build_mechanism(config, D, D, Dv, **SIZES), config)
 
 
 def all_cases() -> list[Case]:

@@ -9,8 +9,8 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Attention, Mechanism
-from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.layers.attention import Attention, build_mechanism
+from attention_jax.layers.mechanism import MECHANISMS
 from tests.conformance.battery import (
     CASES,
     FEW,
@@ -249,7 +249,7 @@ def test_calls_can_be_exported_for_any_sizes(name, unchecked):
         exported(case, (sizes[0], T, S))
 
 
-@pytest.mark.parametrize("name", mechanism_names())
+@pytest.mark.parametrize("name", MECHANISMS.names())
 def test_equal_configs_give_equal_mechanisms_that_are_compiled_once(name):
     one, other = (build_case(small_config(name)).mechanism for _ in range(2))
     assert one == other and hash(one) == hash(other) and one is not other
@@ -261,10 +261,11 @@ def test_equal_configs_give_equal_mechanisms_that_are_compiled_once(name):
         return jnp.float32(mechanism.num_heads)
 
     assert number(one) == number(other) == one.num_heads and len(count) == 1
-    assert one != Mechanism.build(small_config(name), D, D, D, **SIZES)
-    assert one != Mechanism.build(small_config(name), D, D, Dv, **{**SIZES, "word_dim": 4})
-    aligned = dataclasses.replace(one, alignment_head=0)
-    assert one != aligned and aligned == dataclasses.replace(other, alignment_head=0)
+    assert one != build_mechanism(small_config(name), D, D, D, **SIZES)
+    assert one != build_mechanism(small_config(name), D, D, Dv, **{**SIZES, "word_dim": 4})
+    deeper = one.context_dim + 1
+    changed = dataclasses.replace(one, context_dim=deeper)
+    assert one != changed and changed == dataclasses.replace(other, context_dim=deeper)
     changed = dataclasses.replace(one, parts=one.parts._replace(is_alignment=False))
     assert changed != one and changed == changed and hash(changed) != hash(one)
 

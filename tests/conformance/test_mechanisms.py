@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Attention, Mechanism
-from attention_jax.layers.mechanism import find_mechanism, mechanism_names
+from attention_jax.layers.attention import Attention, build_mechanism
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.types import Call
 from tests.conformance.battery import (
     CASES,
@@ -40,10 +40,10 @@ from tests.sums import in_bfloat16, in_type, places_of, short_sums
 
 def test_battery_holds_every_mechanism():
     built = {name.split("-")[0] for name in CASES}
-    assert built == set(mechanism_names())
+    assert built == set(MECHANISMS.names())
     assert len(CASES) == len(all_cases())  # each has a name of its own
-    for name in mechanism_names():
-        assert find_mechanism(name).PAPER and find_mechanism(name).Config().name == name
+    for name in MECHANISMS.names():
+        assert MECHANISMS.find(name).PAPER and MECHANISMS.find(name).Config().name == name
 
 
 @every_case
@@ -52,7 +52,7 @@ def test_shapes_and_dtypes(case):
     slots = output.weights.shape[-1]
     assert output.context.shape == (B, T, case.mechanism.context_dim)
     assert output.weights.shape == output.scores.shape == (B, T, slots)
-    assert slots == S or not case.mechanism.parts.is_alignment
+    assert slots == S or not case.mechanism.is_alignment
     assert output.weights.dtype == output.scores.dtype == np.float32
     assert all(leaf.shape[:2] == (B, T) for leaf in output.aux.values())
     if case.mechanism.num_heads > 1:
@@ -168,7 +168,7 @@ def test_every_parameter_learns(case):
     gradients = reference(case)[1][0]
     assert set(gradients) == set(case.mechanism.parameters)
     for name, gradient in gradients.items():
-        has_heads = gradient.ndim > 1 or not case.mechanism.parts.heads
+        has_heads = gradient.ndim > 1 or getattr(case.mechanism, "layout", None) is None
         count = case.mechanism.parameters[name].shape[0] if has_heads else 1
         heads = gradient.reshape(count if case.mechanism.num_heads > 1 else 1, -1)
         assert np.all(np.abs(heads).max(-1) > 1e-7), name
@@ -218,7 +218,7 @@ def test_a_memory_may_have_no_slots_yet(case):
     if case.config.name == "none":
         return  # its memory is the one slot of a summary
     assert 0 in memory.mask.shape and memory.keys.shape[:-1] == memory.mask.shape
-    assert set(state) == set(dict(case.mechanism.parts.spec.trackers))
+    assert set(state) == set(case.mechanism.carries)
     assert remaining is None or remaining.shape[:2] == (B, 0)
 
 
@@ -295,7 +295,7 @@ def alternatives(config):
 
 CHANGES = [
     pytest.param(small_config(name), config, id=f"{name}-{field}")
-    for name in mechanism_names()
+    for name in MECHANISMS.names()
     for field, config in alternatives(small_config(name))
 ]
 
@@ -315,7 +315,7 @@ def test_every_field_changes_something(config, changed):
     assert not (same_shape and np.allclose(found[0].context, found[1].context, atol=1e-6))
 
 
-@pytest.mark.parametrize("name", mechanism_names())
+@pytest.mark.parametrize("name", MECHANISMS.names())
 def test_attention_layer_declares_what_the_mechanism_needs(name):
     config, (query, _, values, mask) = small_config(name), inputs()
     layer, keys = Attention(config, sizes=SIZES), inputs()[1]
@@ -385,21 +385,21 @@ def test_attention_layer_of_a_causal_place_is_so_within_a_sliding_window_only(pl
     assert np.any(ahead > 0.01) != (place == "causal" and bool(refinements))
 
 
-@pytest.mark.parametrize("name", mechanism_names())
+@pytest.mark.parametrize("name", MECHANISMS.names())
 def test_depths_that_heads_cannot_share_are_rejected(name):
     if "num_heads" not in {field.name for field in dataclasses.fields(small_config(name))}:
         pytest.skip("the mechanism has no heads")
-    if getattr(find_mechanism(name), "PROJECTS", False):
+    if small_config(name).projects_heads:
         pytest.skip("its heads project, to any depth")
     for depths, what in (((7, D, Dv), "query"), ((D, 7, Dv), "key"), ((D, D, 7), "value")):
         with pytest.raises(ValueError, match=rf"num_heads: .* divisor of the {what} depth 7"):
-            Mechanism.build(small_config(name, num_heads=2), *depths, **SIZES)
+            build_mechanism(small_config(name, num_heads=2), *depths, **SIZES)
 
 
 @pytest.mark.parametrize("name", ["luong_dot", "scaled_dot"])
 def test_dot_products_reject_different_depths(name):
     with pytest.raises(ValueError, match=f"one depth for {name}, found 8 and 6"):
-        Mechanism.build(small_config(name), 8, 6, 6)
+        build_mechanism(small_config(name), 8, 6, 6)
 
 
 @one_case_each
@@ -429,8 +429,8 @@ def test_windows_reject_scores_that_cannot_fill_them(name, score, message):
 
 NEEDY = [
     name
-    for name in mechanism_names()
-    if "source_vocabulary_size" in getattr(find_mechanism(name), "NEEDS", ())
+    for name in MECHANISMS.names()
+    if "source_vocabulary_size" in MECHANISMS.config(name).needs
 ]
 
 

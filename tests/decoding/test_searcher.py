@@ -15,7 +15,7 @@ from attention_jax.data.text.vocabulary import SUBWORDS, SymbolVocabulary
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.searcher import Hypothesis, Searcher, in_parts
 from attention_jax.errors import ConfigError
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
@@ -180,7 +180,7 @@ def test_beams_of_a_coverage_mechanism_score_as_forced_decoding_does(setting, me
     """With large random parameters, so that what was covered changes what is said next."""
     task, _, _ = setting
     config = dataclasses.replace(
-        tiny_config().model, attention=find_config(mechanism["name"])(**mechanism)
+        tiny_config().model, attention=MECHANISMS.config(mechanism["name"])(**mechanism)
     )
     model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
     params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(5)))
@@ -228,7 +228,7 @@ def forced_batch(pairs):
 
 def test_decoder_refuses_a_search_that_needs_attention_that_is_not_there(setting):
     task, _, _ = setting
-    config = dataclasses.replace(tiny_config().model, attention=find_config("none")())
+    config = dataclasses.replace(tiny_config().model, attention=MECHANISMS.config("none")())
     model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
     for search in (SearchConfig(coverage_penalty="gnmt"), SearchConfig(replace_unknown=True)):
         with pytest.raises(ConfigError, match=f"^search.{search.needs_alignment}: expected a"):

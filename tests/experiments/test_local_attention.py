@@ -12,10 +12,10 @@ def test_measure_covers_every_mechanism_and_length(monkeypatch):
     monkeypatch.setattr(local_attention, "DEPTH", 8)
     monkeypatch.setattr(local_attention, "BATCH", 2)
     monkeypatch.setitem(
-        local_attention.MECHANISMS, "bahdanau", {"name": "bahdanau", "attention_dim": 8}
+        local_attention.CHOSEN, "bahdanau", {"name": "bahdanau", "attention_dim": 8}
     )
     results = local_attention.measure((24, 32), (1, 2), rounds=1)
-    assert set(results["microseconds"]) == set(local_attention.MECHANISMS)
+    assert set(results["microseconds"]) == set(local_attention.CHOSEN)
     assert all(len(values) == 2 for values in results["microseconds"].values())
     text = local_attention.page(results)
     assert "| 24 |" in text and "local_p" in text
@@ -42,7 +42,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_measuring(
 
 
 def test_main_writes_results_a_page_and_a_plot(written_to, tmp_path, monkeypatch):
-    names = dict.fromkeys(local_attention.MECHANISMS, [1.0, 2.0])
+    names = dict.fromkeys(local_attention.CHOSEN, [1.0, 2.0])
     results = {"command": "python", "commit": None, "time": "now", "device": "cpu",
                "hardware": {"cpu": "abacus", "cores": 2}, "jax": "1", "rounds": 1, "batch": 2,
                "depth": 8,

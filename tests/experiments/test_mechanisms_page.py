@@ -8,7 +8,7 @@ import pytest
 from attention_jax import objectives
 from attention_jax.errors import UserError
 from attention_jax.layers import mechanisms
-from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.objectives import compose
 from experiments import mechanisms_page
 from experiments.kit.sections import with_sections
@@ -68,7 +68,7 @@ def test_all_that_can_be_chosen_is_listed():
     packages = {package.__name__.rpartition(".")[2]: package
                 for package in mechanisms_page.part_packages()}  # fmt: skip
     assert tuple(packages)[: len(mechanisms_page.FIRST)] == mechanisms_page.FIRST
-    assert list(mechanisms_page.part_modules(packages["mechanisms"])) == mechanism_names()
+    assert list(mechanisms_page.part_modules(packages["mechanisms"])) == MECHANISMS.names()
     assert list(mechanisms_page.part_modules(objectives)) == compose.OBJECTIVES.names()
 
 

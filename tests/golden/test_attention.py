@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import sequence
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.ops.normalizers import entmax15, masked_softmax, sparsemax
 
 SCORES = [0.1, 0.4, 0.2, 0.9, -0.3, 0.5]
@@ -29,8 +29,8 @@ def attend(name, params, query, keys, values=None, mask=None, *, summary=None, *
     query, keys = array(query)[None], array(keys)[None]
     values = keys if values is None else array(values)[None]
     mask = jnp.ones(keys.shape[:2], bool) if mask is None else jnp.asarray(mask, bool)[None]
-    config = find_config(name)(**fields)
-    mechanism = Mechanism.build(config, query.shape[-1], keys.shape[-1], values.shape[-1])
+    config = MECHANISMS.config(name)(**fields)
+    mechanism = build_mechanism(config, query.shape[-1], keys.shape[-1], values.shape[-1])
     params = {name: array(leaf) for name, leaf in params.items()}
     assert {key: leaf.shape for key, leaf in params.items()} == {
         key: parameter.shape for key, parameter in mechanism.parameters.items()
@@ -153,7 +153,7 @@ def local_p(variant, share=0.2):
     keys, values = window_keys()
     return params, lambda params: attend(
         "local_p", params, [[1, 0]], keys, values, half_width=2, prediction_dim=1,
-        variant=variant, score=find_config("luong_dot")(),
+        variant=variant, score=MECHANISMS.config("luong_dot")(),
     )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_local_m():
     keys, values = window_keys()
     output = attend(
         "local_m", {}, [[1, 0]], keys, values, half_width=2,
-        score=find_config("luong_dot")(), positions=jnp.asarray([1]),
+        score=MECHANISMS.config("luong_dot")(), positions=jnp.asarray([1]),
     )  # fmt: skip
     close(output.weights[0], [0.17603865, 0.23762732, 0.1945528, 0.39178122, 0, 0])
 
@@ -206,7 +206,7 @@ def test_local_m_beyond_the_source_is_empty():
     keys, values = window_keys()
     output = attend(
         "local_m", {}, [[1, 0]], keys, values, half_width=2,
-        score=find_config("luong_dot")(), positions=jnp.asarray([8]),
+        score=MECHANISMS.config("luong_dot")(), positions=jnp.asarray([8]),
     )  # fmt: skip
     close(output.weights[0], np.zeros(6))
     close(output.context[0], [0])

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import ENCODERS
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.attend import attend
 from attention_jax.ops.lstmn import SPEC
@@ -41,7 +41,7 @@ def test_equal_tokens_without_positions_get_equal_scores():
     """Attention to embedded tokens alone is to word types; positions tell tokens apart."""
     words = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)), jnp.float32)
     embedded, mask = words[jnp.asarray([[0, 1, 2, 1]])], jnp.ones((1, 4), bool)
-    mechanism = Mechanism.build(find_config("bahdanau")(attention_dim=5), 3, 6, 6)
+    mechanism = build_mechanism(MECHANISMS.config("bahdanau")(attention_dim=5), 3, 6, 6)
     start = Initialization("uniform", scale=0.7)
     params, query = draw(mechanism.parameters, jax.random.key(0), start), jnp.ones((1, 1, 3))
 

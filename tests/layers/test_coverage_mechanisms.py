@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import sequence
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 
 B, T, S, DQ, DK, DV, DA = 2, 4, 5, 3, 4, 2, 6
 SIZES = {"source_vocabulary_size": 8, "word_dim": 2}
@@ -125,8 +125,8 @@ class Case:
 
     def __init__(self, name, rng):
         self.name, self.fields = name, CASES[name]
-        config = find_config(name.split()[0])(attention_dim=DA, **self.fields)
-        self.mechanism = Mechanism.build(config, DQ, DK, DV, **SIZES)
+        config = MECHANISMS.config(name.split()[0])(attention_dim=DA, **self.fields)
+        self.mechanism = build_mechanism(config, DQ, DK, DV, **SIZES)
         self.params = {
             key: 0.7 * rng.normal(size=parameter.shape)
             for key, parameter in sorted(self.mechanism.parameters.items())
@@ -187,7 +187,7 @@ def test_gradients_flow_through_what_is_carried(name, numpy_rng):
 
 
 def test_structural_bias_rejects_fields_without_effect():
-    config = find_config("structural_bias")
+    config = MECHANISMS.config("structural_bias")
     with pytest.raises(ValueError, match="expected one of them, found none; attention without"):
         config(position=False, markov=False, fertility=False)
     with pytest.raises(ValueError, match="boundary: expected position beside it, found none"):
@@ -206,8 +206,8 @@ def test_gradient_of_a_fertility_close_to_zero(logit, dtype, rtol):
 
     The kernel is as small as the coverage is large, so that what is learned of it is not.
     """
-    config = find_config("linguistic_coverage")(attention_dim=1, max_fertility=2.0)
-    mechanism = Mechanism.build(config, 1, 2, 1)
+    config = MECHANISMS.config("linguistic_coverage")(attention_dim=1, max_fertility=2.0)
+    mechanism = build_mechanism(config, 1, 2, 1)
     scale, depth = np.exp(float(logit)), jnp.dtype(dtype)
     array = lambda value: jnp.asarray(value, depth)  # noqa: E731
     params = {
@@ -236,8 +236,8 @@ def test_gradient_of_a_fertility_close_to_zero(logit, dtype, rtol):
 @pytest.mark.parametrize("logit", [-88.0, -104.0, -1e4])
 def test_a_fertility_of_zero_covers_a_slot_at_once(logit):
     """It has no inverse; the coverage stays finite, and with it every gradient."""
-    config = find_config("linguistic_coverage")(attention_dim=1, max_fertility=2.0)
-    mechanism = Mechanism.build(config, 1, 1, 1)
+    config = MECHANISMS.config("linguistic_coverage")(attention_dim=1, max_fertility=2.0)
+    mechanism = build_mechanism(config, 1, 1, 1)
     params = {
         name: jnp.full(parameter.shape, logit if name == "fertility_vector" else 0.5)
         for name, parameter in mechanism.parameters.items()

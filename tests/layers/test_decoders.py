@@ -11,19 +11,19 @@ import pytest
 from attention_jax.layers.decoder import DECODERS, DecoderConfig, DecoderSizes
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
-from attention_jax.layers.mechanism import find_config as find_mechanism_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.types import Call
 
 B, T, S, E, D = 2, 3, 4, 4, 6
 LENGTHS = (4, 2)
-BAHDANAU = find_mechanism_config("bahdanau")(attention_dim=5)
-LOCAL = find_mechanism_config("local_m")(
-    half_width=1, score=find_mechanism_config("luong_general")()
+BAHDANAU = MECHANISMS.config("bahdanau")(attention_dim=5)
+LOCAL = MECHANISMS.config("local_m")(
+    half_width=1, score=MECHANISMS.config("luong_general")()
 )
-TWO_HEADS = find_mechanism_config("luong_general")(num_heads=2)
-NONE = find_mechanism_config("none")()
-FIXED = find_mechanism_config("none")(conditioning="initial_state")
+TWO_HEADS = MECHANISMS.config("luong_general")(num_heads=2)
+NONE = MECHANISMS.config("none")()
+FIXED = MECHANISMS.config("none")(conditioning="initial_state")
 RECURRENT = [name for name in DECODERS.names() if hasattr(DECODERS.config(name), "bridge")]
 
 
@@ -96,7 +96,7 @@ class Case:
 
     def run(self, params, encoded, embedded, **options):
         memory, state = self.start(params, encoded)
-        features, attention, _ = self.decoder.run(params, memory, state, embedded, **options)
+        features, attention, *_ = self.decoder.run(params, memory, state, embedded, **options)
         return features, attention.weights
 
     def stepwise(self, params, encoded, embedded):
@@ -339,8 +339,8 @@ def test_none_is_attention_to_a_source_of_one_slot(name):
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
 
 
-DROPPING = find_mechanism_config("multi_head")(
-    num_heads=2, head_dim=3, dropout=0.5, score=find_mechanism_config("scaled_dot")()
+DROPPING = MECHANISMS.config("multi_head")(
+    num_heads=2, head_dim=3, dropout=0.5, score=MECHANISMS.config("scaled_dot")()
 )
 
 

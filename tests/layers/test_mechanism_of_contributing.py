@@ -11,7 +11,7 @@ import pytest
 
 from attention_jax.layers import mechanisms
 from attention_jax.layers.attention import Attention
-from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 
 NAME = "my_bilinear"
 
@@ -29,7 +29,7 @@ def module(repository, tmp_path, monkeypatch):
 
 
 def test_example_is_found_and_attends(module, rng):
-    assert NAME in mechanism_names()
+    assert NAME in MECHANISMS.names()
     keys = jax.random.split(rng, 3)
     query, memory = jax.random.normal(keys[0], (2, 3, 4)), jax.random.normal(keys[1], (2, 5, 6))
     mask = jnp.arange(5) < jnp.array([5, 2])[:, None]

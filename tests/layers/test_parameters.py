@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.mechanism import find_config, mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import (
     Initialization,
     Parameter,
@@ -63,16 +63,16 @@ def test_recurrent_matrices_are_orthogonal_one_for_each_gate(name):
 
 
 @pytest.mark.parametrize("name", INITIALIZATIONS)
-@pytest.mark.parametrize("mechanism", mechanism_names())
+@pytest.mark.parametrize("mechanism", MECHANISMS.names())
 def test_heads_start_as_one_does(mechanism, name):
     """Each head's arrays are of the size that they have in a mechanism of a single head."""
-    config = find_config(mechanism)
+    config = MECHANISMS.config(mechanism)
     if "num_heads" not in {field.name for field in dataclasses.fields(config)}:
         pytest.skip(f"{mechanism} has no heads")
     given = {"source_vocabulary_size": 40, "word_dim": 32}
     drawn = {
         heads: draw(
-            Mechanism.build(config(num_heads=heads), 64, 64, 64, **given).parameters,
+            build_mechanism(config(num_heads=heads), 64, 64, 64, **given).parameters,
             jax.random.key(0), Initialization(name),
         )
         for heads in (1, 2)
@@ -92,8 +92,9 @@ def test_heads_start_as_one_does(mechanism, name):
 @pytest.mark.parametrize("name", ["default", "xavier"])
 @pytest.mark.parametrize("score", ["bahdanau", "luong_concat"])
 def test_vectors_of_heads_are_as_long_as_of_one(score, name):
-    score = find_config(score)(attention_dim=256)
-    mechanism = Mechanism.build(find_config("multi_head")(num_heads=4, score=score), 32, 32, 32)
+    score = MECHANISMS.config(score)(attention_dim=256)
+    config = MECHANISMS.config("multi_head")(num_heads=4, score=score)
+    mechanism = build_mechanism(config, 32, 32, 32)
     vectors = draw(mechanism.parameters, jax.random.key(0), Initialization(name))["vector"]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=0.2)
 
@@ -101,10 +102,10 @@ def test_vectors_of_heads_are_as_long_as_of_one(score, name):
 @pytest.mark.parametrize("num_heads", [1, 4])
 def test_score_matrices_of_heads_start_as_that_of_one(num_heads):
     """Each reads its own head; the heads' projections lie side by side over one input."""
-    score = find_config("bahdanau")(attention_dim=64)
-    config = find_config("multi_head")(num_heads=num_heads, head_dim=32, score=score)
+    score = MECHANISMS.config("bahdanau")(attention_dim=64)
+    config = MECHANISMS.config("multi_head")(num_heads=num_heads, head_dim=32, score=score)
     params = draw(
-        Mechanism.build(config, 48, 48, 48).parameters, jax.random.key(0),
+        build_mechanism(config, 48, 48, 48).parameters, jax.random.key(0),
         Initialization("xavier"),
     )  # fmt: skip
     for name, fans in (("key_kernel", 32 + 64), ("key_projection", 48 + num_heads * 32)):

@@ -1,6 +1,5 @@
 """Multi-head attention and each of its refinements, against loops in NumPy float64 and by hand."""
 
-import dataclasses
 import functools
 
 import jax
@@ -8,22 +7,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.dropout import dropout_factors
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import sequence
-from attention_jax.layers.mechanism import find_config, find_mechanism, mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.layers.refinement import REFINEMENTS, without_positions
+from attention_jax.ops import fused_dot
 from attention_jax.ops.attend import make_memory
+from attention_jax.ops.dropout import dropout_factors
 from attention_jax.types import Call
 from tests.conformance.battery import small_score
 
 B, T, D, H, DK, DV = 2, 5, 6, 4, 4, 3
 LENGTHS = (5, 3)
-UNSCALED = find_config("luong_dot")()
-LOCAL = find_config("local_m")(half_width=1, score=find_config("scaled_dot")())
-PLACES = find_config("luong_location")(max_positions=5)
-WINDOW_OF_PLACES = find_config("local_m")(half_width=2, score=PLACES)
+UNSCALED = MECHANISMS.config("luong_dot")()
+LOCAL = MECHANISMS.config("local_m")(half_width=1, score=MECHANISMS.config("scaled_dot")())
+PLACES = MECHANISMS.config("luong_location")(max_positions=5)
+WINDOW_OF_PLACES = MECHANISMS.config("local_m")(half_width=2, score=PLACES)
 CASES = {
     "plain": {},
     "bias": {"use_bias": True},
@@ -57,7 +57,7 @@ CASES = {
 
 def built(place="causal", **fields):
     config = Config(num_heads=H, head_dim=DK, head_value_dim=DV, **fields)
-    return config, Mechanism.build(config, D, D, D, place=place)
+    return config, build_mechanism(config, D, D, D, place=place)
 
 
 def drawn(mechanism, place):
@@ -181,8 +181,8 @@ def test_every_refinement_is_tried():
 
 SCORES = [
     name
-    for name in mechanism_names()
-    if getattr(find_mechanism(name), "READS_KEYS", True) and small_score(name)
+    for name in MECHANISMS.names()
+    if MECHANISMS.config(name).reads_keys and small_score(name)
 ]
 
 
@@ -237,23 +237,16 @@ def test_dropout_and_mixing_change_contexts_and_no_weights(refinements):
     mixing = np.eye(H) + params.get("mixed_weights", 0.0)
     averaged, expected = np.einsum("hg,btgs->bths", mixing, heads), np.zeros((B, T, D))
     for h, key in enumerate(jax.random.split(rng, H)):
-        factors = dropout_factors(key, 0.5, (B, T, T), jnp.float32, True)
+        factors = dropout_factors(Call(True, key), 0.5, (B, T, T), jnp.float32)
         values = np.where(mask[..., None], x @ params["value_projection"][h], 0)
         expected += averaged[:, :, h] * factors @ values @ params["output_kernel"][h]
     np.testing.assert_allclose(dropped.context, expected, rtol=1e-4, atol=1e-5)
     assert not np.allclose(dropped.context, whole.context, atol=0.1)
 
 
-def test_dropout_forbids_the_fused_path_in_training_only():
+def test_dropout_forbids_the_fused_path_in_training_only(monkeypatch):
     _, mechanism = built("self", dropout=0.5)
-    spec, taken = mechanism.parts.spec, []
-
-    def fused(*arguments):
-        taken.append(True)
-        return spec.fused(*arguments)
-
-    parts = mechanism.parts._replace(spec=dataclasses.replace(spec, fused=fused))
-    mechanism = dataclasses.replace(mechanism, parts=parts)
+    taken = watched_fused_path(monkeypatch)
 
     def attend(params, x, mask, train):
         memory = mechanism.make_memory(params, sequence(x, mask))
@@ -268,8 +261,29 @@ def test_dropout_forbids_the_fused_path_in_training_only():
 
 
 @pytest.mark.parametrize("fields", [{}, {"mixes_scores": False}, {"mixes_weights": False}])
-def test_talking_heads_have_no_fused_path(fields):
-    assert built("self", refinements={"talking_heads": fields})[1].parts.spec.fused is None
+def test_talking_heads_have_no_fused_path(fields, monkeypatch):
+    _, mechanism = built("self", refinements={"talking_heads": fields})
+    taken = watched_fused_path(monkeypatch)
+    params, x, mask, _ = drawn(mechanism, "self")
+
+    def attend(params, x, mask):
+        memory = mechanism.make_memory(params, sequence(x, mask))
+        return mechanism.attend(params, x, memory, is_fused=True)[0]
+
+    jax.eval_shape(attend, params, x, mask)
+    assert not taken
+
+
+def watched_fused_path(monkeypatch):
+    """Returns a list that grows when contexts come from the fused path."""
+    context, taken = fused_dot.fused_dot_context, []
+
+    def fused(*arguments):
+        taken.append(True)
+        return context(*arguments)
+
+    monkeypatch.setattr(fused_dot, "fused_dot_context", fused)
+    return taken
 
 
 def test_normalised_queries_and_keys_by_hand():
@@ -282,9 +296,9 @@ def test_normalised_queries_and_keys_by_hand():
         ("scaled_dot", length, factor, 6.0),
         ("luong_dot", length, factor, 6.0),
     ):
-        heads = dict(num_heads=1, head_dim=2, score=find_config(score)())
+        heads = dict(num_heads=1, head_dim=2, score=MECHANISMS.config(score)())
         config = Config(**heads, refinements={"qk_norm": fields})
-        parts = Mechanism.build(config, 2, 2, 2, place="self").parts
+        parts = build_mechanism(config, 2, 2, 2, place="self").parts
         kernels = {f"{name}_projection": jnp.eye(2) for name in ("query", "key", "value")}
         params = {**kernels, **params}
         query = parts.spec.prepare_query(params, jnp.array([[3.0, 4.0]]), jnp.arange(1))
@@ -326,12 +340,12 @@ def test_fields_that_do_not_fit_are_rejected(fields, message):
         ({"num_heads": 1, "refinements": {"talking_heads": {}}}, "num_heads: expected more than"),
         ({"refinements": {"rope": {}}, "place": "cross"}, "attends to itself for 'rope'"),
         (
-            {"score": find_config("local_p")(), "refinements": {"talking_heads": {}}},
+            {"score": MECHANISMS.config("local_p")(), "refinements": {"talking_heads": {}}},
             "^attention.score.name: expected scores of the same slots .* 'local_p' over 'luong_gen",
         ),
         *(
             (
-                {"score": find_config(score)(), "refinements": {name: fields}},
+                {"score": MECHANISMS.config(score)(), "refinements": {name: fields}},
                 f"^attention.score.name: expected dot products of .* for '{name}'.* '{score}'$",
             )
             for name, fields in (
@@ -344,7 +358,7 @@ def test_fields_that_do_not_fit_are_rejected(fields, message):
 def test_refinements_that_do_not_fit_are_rejected(fields, message):
     place = fields.pop("place", "self")
     with pytest.raises(ValueError, match=message):
-        Mechanism.build(Config(**fields), D, D, D, place=place)
+        build_mechanism(Config(**fields), D, D, D, place=place)
 
 
 def test_positional_refinements_can_be_left_out():
@@ -359,7 +373,7 @@ def test_positional_refinements_can_be_left_out():
         ({"refinements": {"rope": {}}}, False),
         ({"refinements": {"rope": {}, "alibi": {}}}, False),
         ({"refinements": {"rope": {}, "soft_cap": {}}}, True),
-        ({"refinements": {"alibi": {}}, "score": find_config("bahdanau")()}, True),
+        ({"refinements": {"alibi": {}}, "score": MECHANISMS.config("bahdanau")()}, True),
     ],
 )
 def test_a_bias_of_keys_goes_with_the_positions_that_it_needs(fields, has_key_bias):
@@ -414,7 +428,7 @@ def test_one_query_reads_its_window_of_a_cache():
                 for name, p in mechanism.parameters.items()
             }
             mask = jax.ShapeDtypeStruct((1, size), bool)
-            memory = jax.eval_shape(mechanism.make_memory, params, x, x, mask)
+            memory = jax.eval_shape(mechanism.make_memory, params, sequence(x, mask))
             query = jax.ShapeDtypeStruct((1, 1, D), jnp.float32)
 
             def context(params, query, memory, mechanism=mechanism):
@@ -451,7 +465,7 @@ def test_gradients_of_bfloat16_distances_over_many_slots_are_those_of_float32():
 def test_local_p_places_windows_of_bfloat16_as_of_float32():
     """Which between 1,000 and 2,000 has no number that is not a multiple of eight."""
     length, rng = 1999, np.random.default_rng(3)
-    mechanism = Mechanism.build(find_config("local_p")(), D, D, D)
+    mechanism = build_mechanism(MECHANISMS.config("local_p")(), D, D, D)
     params, _, _, _ = drawn(mechanism, "self")
     x = rng.normal(size=(1, length, D))
     low = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), (params, x))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.transformer import StackConfig, self_attention
 from tests.conformance.battery import D, small_config, small_score
 
@@ -25,7 +25,7 @@ def test_weights_that_depend_on_the_length_are_refused_where_that_is_unknown(mes
     whole = rf"^attention\.{message}.*, {reason}; decoder.self_attention may be another one$"
     with pytest.raises(ValueError, match=whole):
         self_attention(StackConfig(), config, D, "causal")
-    assert self_attention(StackConfig(), config, D, "self").parts.reads_length
+    assert self_attention(StackConfig(), config, D, "self").reads_length
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_weights_that_depend_on_the_length_are_refused_where_that_is_unknown(mes
     [
         ({}, False, "written; decoder.self_attention may be another one"),
         ({}, True, "written"),
-        ({"self_attention": find_config("local_p")()}, False, "written"),
+        ({"self_attention": MECHANISMS.config("local_p")()}, False, "written"),
     ],
 )
 def test_another_mechanism_is_advised_where_it_may_be_named(stack, is_alone, end):
     with pytest.raises(ValueError, match=f"{end}$"):
-        self_attention(StackConfig(**stack), find_config("local_p")(), D, "causal", is_alone)
+        self_attention(StackConfig(**stack), MECHANISMS.config("local_p")(), D, "causal", is_alone)

@@ -11,8 +11,8 @@ import pytest
 
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
-from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.attention import build_mechanism
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.models import MODELS, build_model
 from attention_jax.models.encoder_decoder import Config
 from attention_jax.objectives import build_objective
@@ -391,7 +391,7 @@ def test_fertility_is_predicted_from_the_annotations():
 @pytest.mark.parametrize("name", ["local_m", "local_p"])
 def test_local_attention_costs_the_same_however_long_the_source(name):
     def flops(config, size):
-        mechanism = Mechanism.build(config, 32, 32, 32)
+        mechanism = build_mechanism(config, 32, 32, 32)
         shape = jax.ShapeDtypeStruct
         params = {
             key: shape(parameter.shape, jnp.float32)
@@ -405,7 +405,7 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
         query = shape((1, 1, 32), jnp.float32)
         return attend.lower(params, query, memory).compile().cost_analysis()["flops"]
 
-    local = find_config(name)(half_width=3)
+    local = MECHANISMS.config(name)(half_width=3)
     everywhere = local.score
     short, long = flops(local, 64), flops(local, 1024)
     assert long - short < 3 * (1024 - 64)  # nothing but the mask is touched, not the depth

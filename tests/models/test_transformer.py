@@ -11,9 +11,8 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.errors import ConfigError
-from attention_jax.layers.decoders.transformer import _write
 from attention_jax.layers.encoder import ENCODERS
-from attention_jax.layers.mechanism import mechanism_names
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from attention_jax.types import Call
@@ -314,11 +313,6 @@ def test_room_for_one_token_is_enough_for_one():
         return model.step(params, memory, state, jnp.full((B, 1), 1, jnp.int32))[0].logits
 
     assert jax.eval_shape(first, params, batch()).shape == (B, 1, V)
-    entry = jnp.arange(6.0).reshape(2, 1, 3)
-    for size in (1, 2):  # what is written, and only that, wherever there is more room
-        found = _write(jnp.zeros((2, size, 3)), entry, jnp.asarray(size - 1))
-        np.testing.assert_array_equal(found[:, -1:], entry)
-        assert found.shape == (2, size, 3) and not found[:, :-1].any()
 
 
 def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source():
@@ -494,7 +488,7 @@ def _config_with(place, mechanism):
     return typed(MODELS.config("encoder_decoder"), values, "config.model")
 
 
-@pytest.mark.parametrize("mechanism", mechanism_names())
+@pytest.mark.parametrize("mechanism", MECHANISMS.names())
 @pytest.mark.parametrize("place", ["attention", "encoder.self_attention", "decoder.self_attention"])
 def test_any_mechanism_serves_anywhere_or_is_refused(place, mechanism):
     """Those without parameters, too, of which a tree of parameters knows nothing."""

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from attention_jax.ops.attend import AttentionSpec, Tracker, attend, init_state, make_memory
+from attention_jax.ops.bands import Band
 from attention_jax.ops.scores import dot_scores
-from attention_jax.ops.windows import window_around
+from attention_jax.ops.windows import LocalWindow, window_around
 from attention_jax.types import Call, Memory
 
 B, T, S, D = 2, 3, 5, 4
@@ -106,7 +107,7 @@ def test_mask_and_bias_reach_the_slots_of_a_window(numpy_rng):
     def window(params, query, memory, positions):
         return window_around(jnp.broadcast_to(positions + 1.0, query.shape[:-1]), 1)
 
-    spec = AttentionSpec(score, window=window)
+    spec = AttentionSpec(score, pattern=LocalWindow(window))
     memory = make_memory(spec, {}, keys, values, mask)
     inside = jnp.abs(jnp.arange(S) - jnp.arange(T)[:, None] - 1) <= 1
     allowed = jnp.asarray(numpy_rng.integers(0, 2, size=(B, T, S)), bool)
@@ -204,8 +205,8 @@ def test_init_state_is_empty_without_trackers(numpy_rng):
         (dict(reads=("total",)), r"reads: expected only tracked values, found \['total'\]"),
         (dict(trackers=(("total", total),)), r"trackers: expected only what is read, found"),
         (
-            dict(trackers=(("total", total),), reads=("total",), window=lambda *_: None),
-            r"trackers: expected none beside a window, found \['total'\]",
+            dict(trackers=(("total", total),), reads=("total",), pattern=Band(1, 1)),
+            r"trackers: expected none beside a pattern, found \['total'\]",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def expected(query, keys, values, mask, band, first, allowed=True, bias=0.0):
 )
 def test_blocks_answer_as_every_query_alone(band, num_queries, num_slots, first, numpy_rng):
     query, keys, values, mask = drawn(numpy_rng, num_queries, num_slots)
-    spec = AttentionSpec(score, band=band)
+    spec = AttentionSpec(score, pattern=band)
 
     @jax.jit
     def found(query, keys, values, positions):
@@ -75,7 +75,7 @@ def test_blocks_answer_as_every_query_alone(band, num_queries, num_slots, first,
 def test_masks_and_biases_reach_the_slots_of_a_block(rows, numpy_rng):
     query, keys, values, mask = drawn(numpy_rng, 5, 5)
     band = Band(1, 1, 1)
-    spec = AttentionSpec(score, band=band)
+    spec = AttentionSpec(score, pattern=band)
     allowed = numpy_rng.uniform(size=(2, rows, 5)) < 0.7
     bias = numpy_rng.normal(size=(rows, 5))
     keys = jnp.where(mask[..., None], keys, 0)
@@ -104,7 +104,7 @@ def test_gradients_are_those_of_a_mask(numpy_rng):
             query, keys, values
         )
 
-    found = gradients(AttentionSpec(score, band=band), None)
+    found = gradients(AttentionSpec(score, pattern=band), None)
     for one, other in zip(found, gradients(AttentionSpec(score), inside), strict=True):
         np.testing.assert_allclose(one, other, atol=3e-6)
 
@@ -125,8 +125,3 @@ def test_blocks_hold_the_slots_that_their_queries_may_read():
     np.testing.assert_array_equal(begun.slots, np.insert(blocks.slots, 0, 0, axis=1))
     # Slot 0 is read by all queries, and no longer as a near one by three of them.
     assert reach(Band(2, 1, 1), begun).sum() == 12 * 4 - 2 - 1 - 3 + 12
-
-
-def test_a_band_goes_with_no_window():
-    with pytest.raises(ValueError, match="window: expected none beside a band"):
-        AttentionSpec(score, band=Band(1, 1), window=lambda *_: None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh
 
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.mechanisms.multi_head import Config
 from attention_jax.ops.attend import AttentionSpec, attend, make_memory
 from attention_jax.ops.normalizers import sparsemax_normalizer
@@ -123,7 +123,7 @@ def measured():
 @pytest.mark.parametrize("name", CASES)
 def test_split_attention_is_that_of_one_device(measured, name):
     split, whole = measured[name]
-    assert len(split) == len(whole) == 8
+    assert len(split) == len(whole) == 9
     for found, expected in zip(split, whole, strict=True):
         assert np.isfinite(expected).all()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
@@ -196,7 +196,7 @@ def test_scores_of_places_are_refused(score, shapes, is_compiled):
 
 def head_of(**fields):
     """One head of a model, whose depth is not the model's."""
-    mechanism = Mechanism.build(Config(num_heads=1, head_dim=4, **fields), D, D, D, place="self")
+    mechanism = build_mechanism(Config(num_heads=1, head_dim=4, **fields), D, D, D, place="self")
     params = {name: jnp.ones(one.shape) for name, one in mechanism.parts.parameters.items()}
     return mechanism.parts.spec, params
 

@@ -7,8 +7,8 @@ import pytest
 
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
-from attention_jax.layers.attention import Mechanism
-from attention_jax.layers.mechanism import find_config, mechanism_names
+from attention_jax.layers.attention import build_mechanism
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.updates.optimizers import (
     SGD,
     Adadelta,
@@ -91,15 +91,15 @@ def test_adamw_decays_matrices_only():
 
 def parameters_of_heads(num_heads):
     """Those of heads with every score that heads can have, some with refinements."""
-    scores = {name: small_score(name) for name in mechanism_names()}
+    scores = {name: small_score(name) for name in MECHANISMS.names()}
     fields = {name: {"score": score} for name, score in scores.items() if score}
     fields["refined"] = {"refinements": dict.fromkeys(("qk_norm", "relative_positions"), {})}
     fields["l2"] = {"refinements": {"qk_norm": {"norm": "l2"}, "attention_sink": {}}}
     cases = {}
     for name, more in fields.items():
         try:
-            config = find_config("multi_head")(num_heads=num_heads, use_bias=True, **more)
-            mechanism = Mechanism.build(config, 6, 6, 6, place="self")
+            config = MECHANISMS.config("multi_head")(num_heads=num_heads, use_bias=True, **more)
+            mechanism = build_mechanism(config, 6, 6, 6, place="self")
         except ValueError:  # no score of heads
             continue
         cases |= {(name, key): parameter for key, parameter in mechanism.parameters.items()}

@@ -12,7 +12,6 @@ from typing import Any
 from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
@@ -23,9 +22,10 @@ from attention_jax.layers.decoder import (
     start_position,
 )
 from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
-from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import project
+from attention_jax.ops.dropout import dropout_factors
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Call, Memory, Params, State

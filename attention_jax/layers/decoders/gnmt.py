@@ -25,24 +25,25 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
+    Decoded,
     DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
     counted,
     start_position,
 )
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.masks import time_major
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
-from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
+from attention_jax.types import Array, Call, Memory, Params, State
 
 PAPER = "Wu et al. (2016), Google's neural machine translation system, section 3, eq. 4-6"
 
@@ -196,7 +197,7 @@ class GnmtDecoder(RecurrentDecoder):
         *,
         mask: Array | None = None,
         call: Call = Call(),
-    ) -> tuple[Array, AttentionOutput, State]:
+    ) -> Decoded:
         """Decodes with known targets, layer by layer."""
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         asking = {name: part for name, part in state.items() if name not in self._upper}
@@ -210,7 +211,7 @@ class GnmtDecoder(RecurrentDecoder):
             constants = (params[name], keep_hidden)
             new[name], hidden = deferred_scan(self._update, constants, state[name], gates)
             below = self._add(layer, hidden, below)
-        return time_major(below), jax.tree.map(time_major, attention), new
+        return Decoded(time_major(below), jax.tree.map(time_major, attention), new)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns what the top layer does."""

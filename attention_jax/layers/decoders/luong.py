@@ -17,24 +17,25 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
-from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import (
     ATTENTION_KEY,
+    Decoded,
     DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
     counted,
     start_position,
 )
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded, Sources
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
-from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
+from attention_jax.types import Array, Call, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
 
@@ -192,9 +193,9 @@ class LuongDecoder(RecurrentDecoder):
         *,
         mask: Array | None = None,
         call: Call = Call(),
-    ) -> tuple[Array, AttentionOutput, State]:
+    ) -> Decoded:
         """Decodes known targets, with the attention after the recurrence where it can be."""
-        if self.config.input_feeding or not self.mechanism.parts.spec.is_parallel:
+        if self.config.input_feeding or not self.mechanism.is_parallel:
             return super().run(params, memory, state, embedded, mask=mask, call=call)
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
@@ -206,10 +207,11 @@ class LuongDecoder(RecurrentDecoder):
         layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
         queries = jnp.swapaxes(queries, 0, 1)
         attention, after = self.mechanism.attend(
-            params["attention"], queries, memory, call=call.fold(ATTENTION_KEY)
-        )
+            params["attention"], queries, memory,
+            mask=call.mask_of("attention"), call=call.fold(ATTENTION_KEY),
+        )  # fmt: skip
         state = {**layers, "attention": after}
-        return self._combine(params, queries, attention.context), attention, state
+        return Decoded(self._combine(params, queries, attention.context), attention, state)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns h~."""

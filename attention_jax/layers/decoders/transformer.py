@@ -5,6 +5,7 @@ positions so far (`past`), and those of the source are projected once.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -13,8 +14,9 @@ from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.layers import transformer
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import weights_of_heads
 from attention_jax.layers.decoder import (
+    Decoded,
     DecoderConfig,
     DecoderSizes,
     SequenceDecoder,
@@ -22,9 +24,10 @@ from attention_jax.layers.decoder import (
     start_position,
 )
 from attention_jax.layers.encoder import Sources, first_source, sequence
+from attention_jax.layers.kv_cache import attend_to_one, empty_cache, write
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.masks import zero_padding
-from attention_jax.ops.positions import at_indices
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
 PAPER = "Vaswani et al. (2017), section 3.1"
@@ -76,18 +79,14 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
             if getattr(config, name) is not None:
                 raise ValueError(f"decoder.{name}: expected a source beside it, found none")
         return TransformerDecoder(config, depth, past, None)
-    mechanism = sizes.mechanism(without_positions(attention), depth, config.alignment_head)
+    source = without_positions(attention)
+    mechanism = sizes.mechanism(source, depth, config.alignment_head, tells=())
     if mechanism.context_dim != depth:
         raise ValueError(
             f"attention.name: expected contexts as deep as the embeddings ({depth}), found "
             f"{attention.name!r} with {mechanism.context_dim}; multi_head gives them any depth"
         )
-    if mechanism.observes:
-        raise ValueError(
-            "attention.name: expected a mechanism that needs to know queries only, found "
-            f"{attention.name!r}"
-        )
-    if config.alignment_layer is not None and not mechanism.parts.is_alignment:
+    if config.alignment_layer is not None and not mechanism.is_alignment:
         raise ValueError(
             "decoder.alignment_layer: expected attention to source positions beside it, found "
             f"{attention.name!r}"
@@ -125,7 +124,7 @@ class TransformerDecoder(SequenceDecoder):
             }
             if self.mechanism is not None:
                 tree[f"layer_{layer}"]["attention"] = self.mechanism.parameters
-                if self.mechanism.parts.reads_query or config.norm_order == "post":
+                if self.mechanism.reads_query or config.norm_order == "post":
                     norm = transformer.norm_parameters(config, depth)
                     tree[f"layer_{layer}"]["attention_norm"] = norm
         return {**tree, **transformer.final_norm_parameters(config, depth)}
@@ -150,12 +149,11 @@ class TransformerDecoder(SequenceDecoder):
         Each layer has empty keys and values for `max_length` positions, whose mask tells which
         were written.
         """
-        blank = jnp.zeros((batch, max_length, self.feature_dim), dtype)
-        mask = jnp.zeros((batch, max_length), bool)
+        shape = (batch, max_length, self.feature_dim)
         state: State = {"position": start_position(batch)}
         for layer in self._layers:
             weights = params[layer].get("self_attention", {})
-            state[layer] = {"past": self.past.make_memory(weights, sequence(blank, mask))}
+            state[layer] = {"past": empty_cache(self.past, weights, shape, dtype)}
         return state
 
     def run(
@@ -167,47 +165,40 @@ class TransformerDecoder(SequenceDecoder):
         *,
         mask: Array | None = None,
         call: Call = Call(),
-    ) -> tuple[Array, AttentionOutput | None, State]:
-        """Decodes known targets, all positions at once."""
-        length = embedded.shape[1]
+    ) -> Decoded:
+        """Teacher forcing: decodes known targets, all positions at once behind a causal mask."""
         mask = jnp.ones(embedded.shape[:2], bool) if mask is None else mask
-        positions = jnp.arange(length)
-        before = None if self.past.parts.is_causal else positions <= positions[:, None]
+        positions = jnp.arange(embedded.shape[1])
+        before = None if self.past.is_causal else positions <= positions[:, None]  # T T
 
-        def attend_to_past(weights: Params, vectors: Array, past: Any, call: Call) -> Any:
+        def attend_to_past(layer: str, weights: Params, vectors: Array, past: Any, call: Call):
             memory = self.past.make_memory(weights, sequence(vectors, mask))
             output, _ = self.past.attend(
-                weights, vectors, memory, mask=before, call=call, is_fused=True
-            )
-            return output.context, past
+                weights, vectors, memory,
+                mask=call.mask_of(f"{layer}/self_attention", before), call=call, is_fused=True,
+            )  # fmt: skip
+            return output, past
 
         embedded = zero_padding(embedded, mask)
-        return self._decode(
-            params, memory, state, embedded, positions, attend_to_past, call
-        )
+        return self._decode(params, memory, state, embedded, positions, attend_to_past, call)
 
     def step(
         self, params: Params, memory: tuple[Memory, ...], state: State, embedded: Array
     ) -> tuple[Array, AttentionOutput | None, State]:
-        """Decodes one token `*B E`, given the keys and values of those before."""
+        """Decodes one token `*B E` beside a KV cache of those before."""
         position = state["position"].reshape(-1)[:1]
 
-        def attend_to_past(weights: Params, vectors: Array, past: Any, call: Call) -> Any:
-            here = jnp.ones((*vectors.shape[:-2], 1), bool)
-            new = self.past.make_memory(weights, sequence(vectors, here), position)
-            new = at_indices(new)  # as every token of the past is written at its own
-            past = jax.tree.map(lambda room, entry: _write(room, entry, position[0]), past, new)
-            output, _ = self.past.attend_row_by_row(
-                weights, vectors, past, state={}, positions=position
-            )
-            return output.context, past
+        def attend_to_past(layer: str, weights: Params, vectors: Array, past: Any, call: Call):
+            past = write(self.past, weights, past, vectors, position)
+            output, _ = attend_to_one(self.past, weights, vectors, past, {}, position)
+            return output, past
 
-        features, attention, state = self._decode(
+        found = self._decode(
             params, memory, state, embedded[..., None, :], position, attend_to_past
         )
         axis = embedded.ndim - 1
-        here = jax.tree.map(lambda part: jnp.squeeze(part, axis), attention)
-        return features[..., 0, :], here, state
+        here = jax.tree.map(lambda part: jnp.squeeze(part, axis), found.attention)
+        return found.features[..., 0, :], here, found.state
 
     def _decode(
         self,
@@ -218,23 +209,25 @@ class TransformerDecoder(SequenceDecoder):
         positions: Array,
         attend_to_past: Any,
         call: Call = Call(),
-    ) -> tuple[Array, AttentionOutput | None, State]:
+    ) -> Decoded:
         config = self.config
         stream = transformer.place_embeddings(config, params, embedded, positions)
         stream = transformer.drop(stream, config.dropout, call.fold(0))
-        state, attended = {**state, "position": counted(state)}, []
+        state, outputs = {**state, "position": counted(state)}, {}
         for number, layer in enumerate(self._layers):
-            weights, part = params[layer], call.fold(number + 1)
             source = memory[number] if memory else None
-            stream, state[layer], output = self._layer(
-                weights, source, state[layer], stream, positions, attend_to_past, part
-            )
-            attended.append(output)
+            stream, state[layer], found = self._layer(
+                layer, params[layer], source, state[layer], stream, positions, attend_to_past,
+                call.fold(number + 1),
+            )  # fmt: skip
+            outputs |= {f"{layer}/{name}": output for name, output in found.items()}
         features = transformer.finish(config, params, stream)
-        return features, self._joined(attended) if memory else None, state
+        attention = self._joined(outputs) if memory else None
+        return Decoded(features, attention, state, outputs)
 
     def _layer(
         self,
+        layer: str,
         params: Params,
         memory: Memory | None,
         state: State,
@@ -242,23 +235,24 @@ class TransformerDecoder(SequenceDecoder):
         positions: Array,
         attend_to_past: Any,
         call: Call,
-    ) -> tuple[Array, State, AttentionOutput | None]:
-        """One layer: the past, the source if there is one, and each position on its own."""
-        config = self.config
+    ) -> tuple[Array, State, dict[str, AttentionOutput]]:
+        """One layer: the past, cross-attention if there is a source, and each position alone."""
+        config, after, found = self.config, {}, {}
 
         def past(vectors: Array) -> tuple[Array, Any]:
             weights = params.get("self_attention", {})
-            return attend_to_past(weights, vectors, state["past"], call.fold(0))
+            output, past = attend_to_past(layer, weights, vectors, state["past"], call.fold(0))
+            return output.context, (output, past)
 
         def source(vectors: Array) -> tuple[Array, Any]:
             weights, before = params.get("attention", {}), state["attention"]
             if vectors.shape[-2] == 1 and not call.train:  # a step of a search
-                output, after = self.mechanism.attend_row_by_row(
-                    weights, vectors, memory, before, positions=positions
+                output, after = attend_to_one(
+                    self.mechanism, weights, vectors, memory, before, positions
                 )
             else:
                 output, after = self.mechanism.attend(
-                    weights, vectors, memory, before,
+                    weights, vectors, memory, before, mask=call.mask_of(f"{layer}/attention"),
                     positions=positions, call=call.fold(1), is_fused=True,
                 )  # fmt: skip
             return output.context, (output, after)
@@ -271,35 +265,21 @@ class TransformerDecoder(SequenceDecoder):
             norm = params.get(f"{name}_norm")
             return transformer.sublayer(config, norm, stream, function, call)
 
-        output, after = None, {}
-        stream, after["past"] = add("self", past, stream, call.fold(3))
+        stream, (found["self_attention"], after["past"]) = add("self", past, stream, call.fold(3))
         if memory is not None:
-            stream, (output, after["attention"]) = add("attention", source, stream, call.fold(4))
+            stream, (found["attention"], after["attention"]) = add(
+                "attention", source, stream, call.fold(4)
+            )
         stream, _ = add("feed_forward", alone, stream, call.fold(5))
-        return stream, after, output
+        return stream, after, found
 
-    def _joined(self, attended: list[AttentionOutput]) -> AttentionOutput:
+    def _joined(self, outputs: Mapping[str, AttentionOutput]) -> AttentionOutput:
         """The attention of the layer that aligns, with the heads of all layers beside it."""
+        attended = [outputs[f"{layer}/attention"] for layer in self._layers]
         chosen = attended[self.config.aligned]
-        if "head_weights" not in chosen.aux:
-            heads = [output.weights[..., None, :] for output in attended]
-        else:
-            heads = [output.aux["head_weights"] for output in attended]
-        aux = {**chosen.aux, "head_weights": jnp.concatenate(heads, axis=-2)}
-        return dataclasses.replace(chosen, aux=aux)
+        heads = jnp.concatenate([weights_of_heads(output) for output in attended], axis=-2)
+        return dataclasses.replace(chosen, aux={**chosen.aux, "head_weights": heads})
 
     @property
     def _layers(self) -> list[str]:
         return [f"layer_{layer}" for layer in range(self.config.num_layers)]
-
-
-def _write(room: Array, entry: Array, position: Array) -> Array:
-    """Puts one position's entry, keys `*B 1 D` or mask `*B 1`, where it belongs.
-
-    The axis of the positions is the one in which the two differ. Where none does, there is room
-    for one position only, which the entry fills.
-    """
-    for axis, (size, one) in enumerate(zip(room.shape, entry.shape, strict=True)):
-        if size != one:
-            return jax.lax.dynamic_update_slice_in_dim(room, entry, position, axis)
-    return entry

@@ -19,10 +19,10 @@ from attention_jax.layers.absolute_positions import (
     check_positions,
     position_parameters,
 )
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
 from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve, gated_linear_unit
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Call, Params

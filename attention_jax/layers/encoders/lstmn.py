@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
 from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, run_cell
 from attention_jax.types import Array, Call, Params

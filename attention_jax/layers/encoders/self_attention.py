@@ -7,10 +7,10 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers import transformer
-from attention_jax.layers.attention import Mechanism
 from attention_jax.layers.encoder import Encoded, SequenceEncoder, sequence
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.ops.masks import zero_padding
-from attention_jax.types import Array, Call, Params
+from attention_jax.types import Array, AttentionOutput, Call, Params
 
 PAPER = "Vaswani et al. (2017), section 3.1"
 
@@ -74,28 +74,35 @@ class SelfAttentionEncoder(SequenceEncoder):
             config, params, zero_padding(embedded, mask), positions
         )
         stream = transformer.drop(stream, config.dropout, call.fold(0))
+        outputs: dict[str, AttentionOutput] = {}
         for layer in range(config.num_layers):
-            stream = self._layer(params[f"layer_{layer}"], stream, mask, call.fold(layer + 1))
-        return Encoded(zero_padding(transformer.finish(config, params, stream), mask), mask)
+            key, part = f"layer_{layer}/self_attention", call.fold(layer + 1)
+            stream, outputs[key] = self._layer(
+                params[f"layer_{layer}"], stream, mask, part, call.mask_of(key)
+            )
+        stream = zero_padding(transformer.finish(config, params, stream), mask)
+        return Encoded(stream, mask, outputs=outputs)
 
-    def _layer(self, params: Params, stream: Array, mask: Array, call: Call) -> Array:
+    def _layer(
+        self, params: Params, stream: Array, mask: Array, call: Call, heads: Array | None
+    ) -> tuple[Array, AttentionOutput]:
         weights, mechanism = params.get("self_attention", {}), self.mechanism
 
-        def attend(vectors: Array) -> tuple[Array, None]:
+        def attend(vectors: Array) -> tuple[Array, AttentionOutput]:
             memory = mechanism.make_memory(weights, sequence(vectors, mask))
             output, _ = mechanism.attend(
-                weights, vectors, memory, call=call.fold(0), is_fused=True
+                weights, vectors, memory, mask=heads, call=call.fold(0), is_fused=True
             )
-            return output.context, None
+            return output.context, output
 
         def transform(vectors: Array) -> tuple[Array, None]:
             weights = params["feed_forward"]
             return transformer.feed_forward(self.config, weights, vectors, call.fold(1)), None
 
-        stream, _ = transformer.sublayer(
+        stream, attended = transformer.sublayer(
             self.config, params["self_norm"], stream, attend, call.fold(2)
         )
         stream, _ = transformer.sublayer(
             self.config, params["feed_forward_norm"], stream, transform, call.fold(3)
         )
-        return stream
+        return stream, attended

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.input import Embedded, Input, InputSizes
 from attention_jax.layers.parameters import affine
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
 from attention_jax.types import Batch, Call, Params

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.dropout import dropout_factors, scale
 from attention_jax.layers.input import Embedded, Input, InputSizes
 from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.types import Batch, Call, Params, SpecialIds
 

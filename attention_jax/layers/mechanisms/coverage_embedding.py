@@ -18,39 +18,34 @@ The objective `final_coverage` wants little to be left in the end.
 """
 
 import dataclasses
+from typing import ClassVar
 
 from attention_jax.configuration import setting
+from attention_jax.layers.additive import AdditiveConfig, additive_parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage_embedding, previous_weights
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Mi, Sankaran, Wang and Ittycheriah (2016), on coverage embeddings"
-NEEDS = ("source_vocabulary_size", "word_dim")
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(AdditiveConfig):
     """Additive attention with coverage embeddings.
 
+    Further fields are those of `layers.additive.AdditiveConfig`.
+
     Attributes:
-      name: The mechanism.
-      attention_dim: Depth of the hidden layer of each head.
       coverage_dim: Depth of a coverage embedding.
       coverage_update: What a written word does to it: `gru` or `subtract`.
-      num_heads: How many heads attend side by side, with coverage embeddings of their own.
-      normalizer: From scores to weights.
     """
 
     name: str = setting("coverage_embedding")
-    attention_dim: int = setting(256, at_least=1)
     coverage_dim: int = setting(32, at_least=1)
     coverage_update: str = setting("gru", choices=("gru", "subtract"))
-    num_heads: int = setting(1, at_least=1)
-    normalizer: str = setting("softmax", choices=NORMALIZERS)
+    needs: ClassVar[tuple[str, ...]] = ("source_vocabulary_size", "word_dim")
+    tells_key_bias: ClassVar[bool] = False
 
 
 def build(
@@ -60,36 +55,24 @@ def build(
     depth, covered = config.attention_dim, config.coverage_dim
     is_gated = config.coverage_update == "gru"
     width = 3 * covered if is_gated else covered
-    parameters = {
-        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
-        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+    more = {
         "coverage_kernel": Parameter.of("attention_kernel", coverage=covered, attention=depth),
-        "vector": Parameter.of("attention_vector", attention=depth),
         "coverage_table": Parameter.of(
             "embedding", source_vocab=source_vocabulary_size, coverage=covered
         ),
         "coverage_word": Parameter.of("attention_kernel", embed=word_dim, gates=width),
     }
     if is_gated:
-        parameters["coverage_weight"] = Parameter.of("attention_vector", gates=width)
-        parameters["coverage_recurrent"] = Parameter.of("recurrent", coverage=covered, gates=width)
-    spec = AttentionSpec(
-        _score,
-        NORMALIZERS[config.normalizer],
-        prepare=_prepare,
-        trackers=(
-            ("coverage", coverage_embedding(config.coverage_update, weights="weights")),
-            ("weights", previous_weights()),
-        ),
-        reads=("coverage", "weights"),
+        more["coverage_weight"] = Parameter.of("attention_vector", gates=width)
+        more["coverage_recurrent"] = Parameter.of("recurrent", coverage=covered, gates=width)
+    trackers = {
+        "coverage": coverage_embedding(config.coverage_update, weights="weights"),
+        "weights": previous_weights(),
+    }
+    return additive_parts(
+        config, query_dim, key_dim, more, keys=_keys, trackers=trackers, remaining="coverage"
     )
-    return MechanismParts(spec, parameters, remaining="coverage")
 
 
-def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
-    return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
-
-
-def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    covered = state["coverage"] @ params["coverage_kernel"]
-    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])
+def _keys(params: Params, memory: Memory, state: State) -> Array:
+    return memory.keys + state["coverage"] @ params["coverage_kernel"]

@@ -5,14 +5,13 @@
 """
 
 import dataclasses
+from typing import ClassVar
 
 from attention_jax.configuration import setting
+from attention_jax.layers.additive import AdditiveConfig, additive_parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.products import add_bias
-from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
 
@@ -20,40 +19,27 @@ PAPER = "See, Liu and Manning (2017), section 2.3, eq. 10 and 11"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(AdditiveConfig):
     """Additive attention with a coverage vector.
 
-    Attributes:
-      name: The mechanism.
-      attention_dim: Depth of the hidden layer of each head.
-      num_heads: How many heads attend side by side.
-      normalizer: From scores to weights.
+    Further fields are those of `layers.additive.AdditiveConfig`.
     """
 
     name: str = setting("coverage_vector")
-    attention_dim: int = setting(256, at_least=1)
-    num_heads: int = setting(1, at_least=1)
-    normalizer: str = setting("softmax", choices=NORMALIZERS)
+    tells_key_bias: ClassVar[bool] = False  # it has one itself
 
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     depth = config.attention_dim
-    parameters = {
-        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
-        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+    more = {
         "coverage_kernel": Parameter.of("coverage_kernel", coverage=1, attention=depth),
         "bias": Parameter.of("bias", attention=depth),
-        "vector": Parameter.of("attention_vector", attention=depth),
     }
-    spec = AttentionSpec(
-        _score,
-        NORMALIZERS[config.normalizer],
-        prepare=_prepare,
-        trackers=(("coverage", coverage()),),
-        reads=("coverage",),
+    trackers = {"coverage": coverage()}
+    return additive_parts(
+        config, query_dim, key_dim, more, prepare=_prepare, keys=_keys, trackers=trackers
     )
-    return MechanismParts(spec, parameters)
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -61,6 +47,6 @@ def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
     return dataclasses.replace(memory, keys=keys)
 
 
-def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    covered = state["coverage"][..., None].astype(memory.keys.dtype) @ params["coverage_kernel"]
-    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])
+def _keys(params: Params, memory: Memory, state: State) -> Array:
+    covered = state["coverage"][..., None].astype(memory.keys.dtype)  # *B S 1
+    return memory.keys + covered @ params["coverage_kernel"]

@@ -15,50 +15,37 @@ import math
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
+from attention_jax.layers.additive import AdditiveConfig, additive_parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.summation import sum_type
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Tu, Lu, Liu, Liu and Li (2016), on linguistic coverage"
-TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(AdditiveConfig):
     """Additive attention with linguistic coverage.
 
+    Further fields are those of `layers.additive.AdditiveConfig`.
+
     Attributes:
-      name: The mechanism.
-      attention_dim: Depth of the hidden layer of each head.
       max_fertility: N: how many target words a slot may account for (2 in the paper), predicted
         for each slot; 0 for the model without fertility, where that is one for all.
-      num_heads: How many heads attend side by side.
-      normalizer: From scores to weights.
     """
 
     name: str = setting("linguistic_coverage")
-    attention_dim: int = setting(256, at_least=1)
     max_fertility: float = setting(0.0, at_least=0.0)
-    num_heads: int = setting(1, at_least=1)
-    normalizer: str = setting("softmax", choices=NORMALIZERS)
 
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     has_fertility, depth = config.max_fertility > 0, config.attention_dim
-    parameters = {
-        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
-        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
-        "coverage_kernel": Parameter.of("coverage_kernel", coverage=1, attention=depth),
-        "vector": Parameter.of("attention_vector", attention=depth),
-    }
+    more = {"coverage_kernel": Parameter.of("coverage_kernel", coverage=1, attention=depth)}
     if has_fertility:
-        parameters["fertility_vector"] = Parameter.of("attention_vector", key=key_dim)
+        more["fertility_vector"] = Parameter.of("attention_vector", key=key_dim)
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         aux = dict(memory.aux)
@@ -67,14 +54,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 
     tracker = coverage((lambda memory: memory.aux["inverse_fertility"]) if has_fertility else None)
-    spec = AttentionSpec(
-        _score,
-        NORMALIZERS[config.normalizer],
-        prepare=prepare,
-        trackers=(("coverage", tracker),),
-        reads=("coverage",),
-    )
-    return MechanismParts(spec, parameters)
+    return additive_parts(
+        config, query_dim, key_dim, more, prepare=prepare, keys=_keys,
+        trackers={"coverage": tracker},
+    )  # fmt: skip
 
 
 def _inverse_share(keys: Array, params: Params) -> Array:
@@ -85,8 +68,7 @@ def _inverse_share(keys: Array, params: Params) -> Array:
     return 1.0 + jnp.exp(jnp.minimum(-logit, most))
 
 
-def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+def _keys(params: Params, memory: Memory, state: State) -> Array:
     dtype = memory.keys.dtype
     covered = jnp.minimum(state["coverage"], jnp.finfo(dtype).max).astype(dtype)
-    covered = covered[..., None] @ params["coverage_kernel"]
-    return additive_scores(query @ params["query_kernel"], memory.keys + covered, params["vector"])
+    return memory.keys + covered[..., None] @ params["coverage_kernel"]

@@ -7,21 +7,21 @@ key's half once for a source.
 """
 
 import dataclasses
+from typing import ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.normalizer import NORMALIZERS
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import additive_scores
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3.1, below eq. 7 (concat)"
-TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """Concat attention.
 
     Attributes:
@@ -35,6 +35,7 @@ class Config:
     attention_dim: int = setting(256, at_least=1)
     num_heads: int = setting(1, at_least=1)
     normalizer: str = setting("softmax", choices=NORMALIZERS)
+    tells_key_bias: ClassVar[bool] = True
 
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:

@@ -8,17 +8,16 @@ It has no parameters; queries and keys must have the same depth.
 import dataclasses
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.normalizer import NORMALIZERS
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.scores import dot_scores
-from attention_jax.types import Array, Memory, Params, State
+from attention_jax.ops.scores import score_dot
 
 PAPER = "Luong, Pham and Manning (2015), section 3.1, below eq. 7 (dot)"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """Dot-product attention.
 
     Attributes:
@@ -39,9 +38,4 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             f"attention: expected queries and keys of one depth for {config.name}, "
             f"found {query_dim} and {key_dim}; luong_general compares different depths"
         )
-    spec = AttentionSpec(_score, NORMALIZERS[config.normalizer])
-    return MechanismParts(spec, {}, product_scale=1.0)
-
-
-def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    return dot_scores(query, memory.keys)
+    return MechanismParts(AttentionSpec(score_dot, NORMALIZERS[config.normalizer]), {})

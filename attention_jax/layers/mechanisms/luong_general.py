@@ -8,10 +8,10 @@ The keys are multiplied by the kernel once for a source; a dot product remains f
 import dataclasses
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.normalizer import NORMALIZERS
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import dot_scores, project_general_keys
 from attention_jax.types import Array, Memory, Params, State
 
@@ -19,7 +19,7 @@ PAPER = "Luong, Pham and Manning (2015), section 3.1, below eq. 7 (general)"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """General attention.
 
     Attributes:

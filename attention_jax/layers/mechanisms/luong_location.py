@@ -6,21 +6,21 @@ There is one column for each source position up to `max_positions`; positions be
 """
 
 import dataclasses
+from typing import ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.normalizer import NORMALIZERS
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.scores import location_scores
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Luong, Pham and Manning (2015), section 3.1, eq. 8 (location)"
-READS_KEYS = False
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """Location-based attention.
 
     Attributes:
@@ -34,6 +34,7 @@ class Config:
     max_positions: int = setting(64, at_least=1)
     num_heads: int = setting(1, at_least=1)
     normalizer: str = setting("softmax", choices=NORMALIZERS)
+    reads_keys: ClassVar[bool] = False
 
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:

@@ -8,18 +8,16 @@ With fewer heads of keys and values than of queries, groups of query heads share
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.layers.dropout import dropout_factors, scale
+from attention_jax.layers.attention import HeadLayout, MultiHead
 from attention_jax.layers.mechanism import (
-    HeadLayout,
+    MECHANISMS,
+    MechanismConfig,
     MechanismParts,
+    build_parts,
     described,
-    find_config,
-    find_mechanism,
-    reads_keys,
-    tells_key_bias,
 )
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import (
@@ -31,15 +29,14 @@ from attention_jax.layers.refinement import (
 )
 from attention_jax.ops.attend import keep_memory
 from attention_jax.ops.products import add_bias, multiply_rows
-from attention_jax.types import Array, Call, Memory, Params
+from attention_jax.ops.scores import product_scale
+from attention_jax.types import Array, Memory, Params
 
 PAPER = "Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023) for groups of heads"
-NEEDS = ("value_dim", "place")
-PROJECTS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """Multi-head attention.
 
     Attributes:
@@ -69,8 +66,10 @@ class Config:
     use_bias: bool = setting(False)
     use_key_bias: bool = setting(False)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
-    score: Any = setting({"name": "scaled_dot"}, named=find_config)
+    score: Any = setting({"name": "scaled_dot"}, named=MECHANISMS.config)
     refinements: Mapping[str, Any] = setting({}, members=REFINEMENTS.config)
+    needs: ClassVar[tuple[str, ...]] = ("value_dim", "place")
+    projects_heads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Rejects heads that cannot be laid out, and checks the refinements."""
@@ -84,12 +83,11 @@ class Config:
                 f"score.num_heads: expected 1, for num_heads beside it counts, "
                 f"found {self.score.num_heads}"
             )
-        module = find_mechanism(self.score.name)
-        if getattr(module, "PROJECTS", False) or not hasattr(self.score, "num_heads"):
+        if self.score.projects_heads or not hasattr(self.score, "num_heads"):
             raise ValueError(
                 f"score.name: expected a score for single heads, found {self.score.name!r}"
             )
-        if not reads_keys(self.score):
+        if not self.score.reads_keys:
             inner = getattr(self.score, "score", self.score)  # that of a window
             place = "score.name" if inner is self.score else "score.score.name"
             raise ValueError(
@@ -111,23 +109,23 @@ class Config:
         return dataclasses.replace(self, refinements=kept, use_key_bias=has_key_bias)
 
 
-def _tells_key_bias(score: Any, refinements: Collection[str]) -> bool:
+def _tells_key_bias(score: MechanismConfig, refinements: Collection[str]) -> bool:
     """Whether what is added to all keys changes weights."""
     telling = refinements_telling_key_bias()
-    return tells_key_bias(score) or any(name in refinements for name in telling)
+    return score.tells_key_bias or any(name in refinements for name in telling)
 
 
 def build(
     config: Config, query_dim: int, key_dim: int, value_dim: int, place: str
-) -> MechanismParts:
-    """Builds one head; raises `ValueError` if its parts do not fit."""
-    module, depth = find_mechanism(config.score.name), config.head_dim
-    if getattr(module, "NEEDS", ()):
+) -> MultiHead:
+    """Builds the heads; raises `ValueError` if their parts do not fit."""
+    depth = config.head_dim
+    if config.score.needs:
         raise ValueError(
             "attention.score.name: expected a score of queries and keys alone, found "
             f"{config.score.name!r}"
         )
-    inner = module.build(config.score, depth, depth)
+    inner = build_parts(config.score, depth, depth, {})
     width = config.head_value_dim or depth
     num_memory_heads = config.num_memory_heads or config.num_heads
     if (
@@ -140,11 +138,11 @@ def build(
             f"{config.score.name!r}, found {num_memory_heads}"
         )
     parts = _with_projections(config, inner, (query_dim, key_dim, value_dim), width)
-    head = Head(config.num_heads, num_memory_heads, depth, width, place, described(config.score))
+    head = Head(
+        config.num_heads, num_memory_heads, depth, width, place, described(config.score),
+        product_scale(inner.spec.score, depth),
+    )  # fmt: skip
     parts = refine(config.refinements, parts, head)
-    if config.dropout:
-        parts = _with_dropout(parts, config.dropout)
-
     before = parts.spec.prepare
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -157,11 +155,9 @@ def build(
     }
     if config.use_bias:
         joint["output_bias"] = Parameter.of("bias", query=query_dim)
-    return parts._replace(
-        spec=dataclasses.replace(parts.spec, prepare=prepare),
-        context_dim=query_dim,
-        heads=HeadLayout(num_memory_heads, joint, _join),
-    )
+    spec = dataclasses.replace(parts.spec, prepare=prepare, dropout=config.dropout)
+    layout = HeadLayout(num_memory_heads, joint, _join)
+    return MultiHead(parts._replace(spec=spec), query_dim, config.num_heads, layout)
 
 
 def _with_projections(
@@ -203,18 +199,6 @@ def _with_projections(
         parameters={**inner.parameters, **parameters},
         memory_parameters=inner.memory_parameters | of_memory,
     )
-
-
-def _with_dropout(parts: MechanismParts, rate: float) -> MechanismParts:
-    """Drops weights on their way to the average; those that stay are not normalised again."""
-    before = parts.spec.reweight
-
-    def reweight(params: Params, weights: Array, call: Call) -> Array:
-        if before is not None:
-            weights = before(params, weights, call)
-        return scale(weights, dropout_factors(call, rate, weights.shape, weights.dtype))
-
-    return parts._replace(spec=dataclasses.replace(parts.spec, reweight=reweight))
 
 
 def _join(params: Params, contexts: Array) -> Array:

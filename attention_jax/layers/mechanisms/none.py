@@ -7,11 +7,12 @@ reversed source is the encoder's `direction = "backward"`.
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.positions import at_indices
@@ -20,11 +21,9 @@ from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cho et al. (2014), section 2.2, eq. 1-2; Sutskever, Vinyals and Le (2014), section 2"
 
-READS_KEYS = False
-
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """The fixed-vector encoder-decoder.
 
     Attributes:
@@ -34,6 +33,7 @@ class Config:
 
     name: str = setting("none")
     conditioning: str = setting("every_step", choices=("every_step", "initial_state"))
+    reads_keys: ClassVar[bool] = False
 
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:

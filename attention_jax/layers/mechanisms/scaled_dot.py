@@ -8,18 +8,16 @@ It has no parameters; queries and keys must have the same depth.
 import dataclasses
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.normalizer import NORMALIZERS
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.fused_dot import fused_dot_context
-from attention_jax.ops.normalizers import NORMALIZERS
-from attention_jax.ops.scores import scaled_dot_scores
-from attention_jax.types import Array, Memory, Params, State
+from attention_jax.ops.scores import score_scaled_dot
 
 PAPER = "Vaswani et al. (2017), section 3.2.1, eq. 1"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(MechanismConfig):
     """Scaled dot-product attention.
 
     Attributes:
@@ -40,14 +38,4 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             f"attention: expected queries and keys of one depth for {config.name}, "
             f"found {query_dim} and {key_dim}; luong_general compares different depths"
         )
-    fused = _fused if config.normalizer == "softmax" else None
-    spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], fused=fused)
-    return MechanismParts(spec, {}, product_scale=key_dim**-0.5)
-
-
-def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    return scaled_dot_scores(query, memory.keys)
-
-
-def _fused(query: Array, memory: Memory, mask: Array) -> Array:
-    return fused_dot_context(query, memory.keys, memory.values, mask)
+    return MechanismParts(AttentionSpec(score_scaled_dot, NORMALIZERS[config.normalizer]), {})

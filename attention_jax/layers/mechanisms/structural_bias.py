@@ -13,47 +13,39 @@ which has s = 0 and counts in S; here the first word has s = 0, or, with `bounda
 import dataclasses
 
 from attention_jax.configuration import setting
+from attention_jax.layers.additive import AdditiveConfig, additive_parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.normalizers import NORMALIZERS
 from attention_jax.ops.products import add_bias
-from attention_jax.ops.scores import additive_scores
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.summation import for_sums
 from attention_jax.ops.trackers import coverage, previous_weights
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cohn, Hoang, Vymolova, Yao, Dyer and Haffari (2016), section 3"
-TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(AdditiveConfig):
     """Additive attention with structural biases.
 
+    Further fields are those of `layers.additive.AdditiveConfig`.
+
     Attributes:
-      name: The mechanism.
-      attention_dim: Depth of the hidden layer of each head.
       position: Whether the positions of query and slot enter (section 3.1).
       boundary: Whether s and S count a boundary before the first word, as in the authors' code,
         though there is no slot for it.
       markov: Whether the weights of the query before, around the slot, enter (section 3.2).
       fertility: Whether all earlier weights' sum, around the slot, enters (section 3.3).
       reach: k: how many neighbours on either side are around the slot (1 in the paper).
-      num_heads: How many heads attend side by side.
-      normalizer: From scores to weights.
     """
 
     name: str = setting("structural_bias")
-    attention_dim: int = setting(256, at_least=1)
     position: bool = setting(True)
     boundary: bool = setting(False)
     markov: bool = setting(True)
     fertility: bool = setting(True)
     reach: int = setting(1, at_least=0)
-    num_heads: int = setting(1, at_least=1)
-    normalizer: str = setting("softmax", choices=NORMALIZERS)
 
     def __post_init__(self) -> None:
         """Rejects fields that would change nothing."""
@@ -72,17 +64,10 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     depth, window = config.attention_dim, 2 * config.reach + 1
     tracked = {"markov": previous_weights(), "fertility": coverage()}
-    trackers = tuple((name, tracker) for name, tracker in tracked.items() if getattr(config, name))
-    names = tuple(name for name, _ in trackers)
-    parameters = {
-        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
-        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
-        "vector": Parameter.of("attention_vector", attention=depth),
-    }
+    trackers = {name: tracker for name, tracker in tracked.items() if getattr(config, name)}
+    more = {f"{name}_kernel": _of_features(window, depth) for name in trackers}
     if config.position:
-        parameters["position_kernel"] = _of_features(3, depth)
-    for name in names:
-        parameters[f"{name}_kernel"] = _of_features(window, depth)
+        more["position_kernel"] = _of_features(3, depth)
 
     # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -93,23 +78,25 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
             keys = keys + features @ params["position_kernel"][1:]
         return dataclasses.replace(memory, keys=keys)
 
-    def score(
-        params: Params, query: Array, memory: Memory, state: State, positions: Array
-    ) -> Array:
-        query, keys = query @ params["query_kernel"], memory.keys
-        if config.position:
-            place = query_position(positions)[..., None]
-            query = add_bias(query, place * for_sums(params["position_kernel"][0]))
-        for name in names:
-            features = neighbourhood(state[name], config.reach, memory).astype(keys.dtype)
-            keys = keys + features @ params[f"{name}_kernel"]
-        return additive_scores(query, keys, params["vector"])
+    def query(params: Params, vectors: Array, positions: Array) -> Array:
+        projected = vectors @ params["query_kernel"]
+        if not config.position:
+            return projected
+        place = query_position(positions)[..., None]
+        return add_bias(projected, place * for_sums(params["position_kernel"][0]))
 
-    spec = AttentionSpec(
-        score, NORMALIZERS[config.normalizer], prepare=prepare, trackers=trackers, reads=names
-    )
+    def keys(params: Params, memory: Memory, state: State) -> Array:
+        found = memory.keys
+        for name in trackers:
+            features = neighbourhood(state[name], config.reach, memory).astype(found.dtype)
+            found = found + features @ params[f"{name}_kernel"]
+        return found
+
     # Where a sequence attends to itself as it grows, S would tell how far it is to go.
-    return MechanismParts(spec, parameters, reads_length=config.position)
+    return additive_parts(
+        config, query_dim, key_dim, more, prepare=prepare, query=query, keys=keys,
+        trackers=trackers, reads_length=config.position,
+    )  # fmt: skip
 
 
 def _of_features(number: int, depth: int) -> Parameter:

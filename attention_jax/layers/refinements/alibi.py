@@ -4,24 +4,23 @@
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
-from attention_jax.layers.refinement import Head, change_score
+from attention_jax.layers.refinement import Head, RefinementConfig, change_score
 from attention_jax.ops.positions import alibi_slopes, slot_offsets
 from attention_jax.types import Array, Memory, Params
 
 PAPER = (
     "Press, Smith and Lewis (2022), section 3; distances count both ways where nothing is causal"
 )
-ORDER = 50
-IS_POSITIONAL = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """Linear biases.
 
     Attributes:
@@ -31,6 +30,8 @@ class Config:
     """
 
     steepness: float = setting(8.0, above=0.0)
+    order: ClassVar[int] = 50
+    is_positional: ClassVar[bool] = True
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:

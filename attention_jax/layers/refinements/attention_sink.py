@@ -11,26 +11,24 @@ first positions stay readable, is `num_first` of the refinement `sliding_window`
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head
+from attention_jax.layers.refinement import Head, RefinementConfig
 from attention_jax.types import Array, Params
 
 PAPER = (
     "Xiao et al. (2024), Efficient streaming language models, section 3.3, for the zero sink; "
     "OpenAI (2025), gpt-oss model card, for a learned one"
 )
-ORDER = 60
-TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """A sink.
 
     Attributes:
@@ -39,6 +37,8 @@ class Config:
     """
 
     is_learned: bool = setting(True)
+    order: ClassVar[int] = 60
+    tells_key_bias: ClassVar[bool] = True
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
@@ -55,6 +55,6 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
 
     parameters = {"sink": Parameter.of("bias")} if config.is_learned else {}
     return parts._replace(
-        spec=dataclasses.replace(parts.spec, normalizer=normalizer, fused=None),
+        spec=dataclasses.replace(parts.spec, normalizer=normalizer),
         parameters={**parts.parameters, **parameters},
     )

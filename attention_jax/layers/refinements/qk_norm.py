@@ -8,6 +8,7 @@
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head, product_scale
+from attention_jax.layers.refinement import Head, RefinementConfig, scale_of_products
 from attention_jax.ops.normalization import rms_norm
 from attention_jax.ops.summation import for_sums
 from attention_jax.types import Array, Memory, Params
@@ -24,12 +25,10 @@ PAPER = (
     "Henry et al. (2020), section 3 (l2); Dehghani et al. (2023), section 2.1, with layer "
     "normalisation in place of rms"
 )
-ORDER = 10
-TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """Normalised queries and keys.
 
     Attributes:
@@ -40,6 +39,8 @@ class Config:
 
     norm: str = setting("rms", choices=("rms", "l2"))
     length: int = setting(64, at_least=2)
+    order: ClassVar[int] = 10
+    tells_key_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Rejects a length that would change nothing."""
@@ -61,7 +62,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         }
     else:
         parameters = {"query_scale": Parameter.of("scale")}
-        scale = product_scale(parts, head, "'qk_norm' with norm 'l2'")
+        scale = scale_of_products(head, "'qk_norm' with norm 'l2'")
         factor = math.log2(config.length**2 - config.length) / scale
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:

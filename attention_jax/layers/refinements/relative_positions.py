@@ -9,6 +9,7 @@ Distances are clipped to +- max_distance. The scale is the score's: 1 / sqrt(dep
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,19 +17,16 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head, change_score, product_scale
+from attention_jax.layers.refinement import Head, RefinementConfig, change_score, scale_of_products
 from attention_jax.ops.positions import slot_offsets
 from attention_jax.ops.summation import sum_type
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Shaw, Uszkoreit and Vaswani (2018), section 3.2, eq. 3 and 4; each head has its own tables"
-ORDER = 30
-IS_POSITIONAL = True
-EXCLUDES = ("rope",)  # whose queries are rotated by their positions, which is no distance
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """Relative positions.
 
     Attributes:
@@ -38,11 +36,15 @@ class Config:
 
     max_distance: int = setting(16, at_least=1)
     adds_values: bool = setting(True)
+    order: ClassVar[int] = 30
+    is_positional: ClassVar[bool] = True
+    # Whose queries are rotated by their positions, which is no distance.
+    excludes: ClassVar[tuple[str, ...]] = ("rope",)
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """Adds the terms that depend on distances; raises `ValueError` without dot products."""
-    reach, factor = config.max_distance, product_scale(parts, head, "'relative_positions'")
+    reach, factor = config.max_distance, scale_of_products(head, "'relative_positions'")
     size = 2 * reach + 1
     table = functools.partial(Parameter.of, "embedding", positions=size)
     tables = {"distance_keys": table(head_dim=head.key_dim)}

@@ -4,21 +4,19 @@
 """
 
 import dataclasses
+from typing import ClassVar
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
-from attention_jax.layers.refinement import Head, product_scale
+from attention_jax.layers.refinement import Head, RefinementConfig, scale_of_products
 from attention_jax.ops.positions import rotate
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Su et al. (2021), RoFormer, section 3.2"
-ORDER = 20
-TELLS_KEY_BIAS = True
-IS_POSITIONAL = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """Rotary positions.
 
     Attributes:
@@ -28,6 +26,9 @@ class Config:
 
     base: float = setting(10000.0, above=1.0)
     layout: str = setting("interleaved", choices=("interleaved", "halves"))
+    order: ClassVar[int] = 20
+    is_positional: ClassVar[bool] = True
+    tells_key_bias: ClassVar[bool] = True
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
@@ -37,7 +38,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
       ValueError: If their depth is odd, or scores are not dot products: of rotated vectors those
         alone depend on distances only.
     """
-    product_scale(parts, head, "'rope'")
+    scale_of_products(head, "'rope'")
     if head.key_dim % 2:
         raise ValueError(
             f"attention.head_dim: expected an even depth for 'rope', found {head.key_dim}"

@@ -7,23 +7,22 @@ Queries are answered in blocks, which share the slots that any of them may read;
 """
 
 import dataclasses
+from typing import ClassVar
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
-from attention_jax.layers.refinement import Head
+from attention_jax.layers.refinement import Head, RefinementConfig
 from attention_jax.ops.bands import Band
 
 PAPER = (
     "Beltagy, Peters and Cohan (2020), Longformer, section 3.1; Xiao et al. (2024), Efficient "
     "streaming language models, section 3.2, for the first positions"
 )
-ORDER = 80
-IS_POSITIONAL = True
 _MOST = 2**30  # such that the width of a window to both sides is an int32
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """A sliding window.
 
     Attributes:
@@ -34,15 +33,17 @@ class Config:
 
     size: int = setting(64, at_least=1, at_most=_MOST)
     num_first: int = setting(0, at_least=0, at_most=_MOST)
+    order: ClassVar[int] = 80
+    is_positional: ClassVar[bool] = True
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """Sets the band; raises `ValueError` if the score has a window of its own."""
-    if parts.spec.window is not None:
+    if parts.spec.pattern is not None:
         raise ValueError(
             "attention.refinements: expected a score over all slots for 'sliding_window', found "
             "one with a window of its own"
         )
     is_causal = head.place == "causal"
     band = Band(config.size - 1, 0 if is_causal else config.size - 1, config.num_first)
-    return parts._replace(spec=dataclasses.replace(parts.spec, band=band), is_causal=is_causal)
+    return parts._replace(spec=dataclasses.replace(parts.spec, pattern=band))

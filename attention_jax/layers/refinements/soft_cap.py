@@ -4,20 +4,19 @@
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
-from attention_jax.layers.refinement import Head, change_score
+from attention_jax.layers.refinement import Head, RefinementConfig, change_score
 
 PAPER = "Gemma Team (2024), Gemma 2, section 2, logit soft-capping"
-ORDER = 40
-TELLS_KEY_BIAS = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """Capped scores.
 
     Attributes:
@@ -25,6 +24,8 @@ class Config:
     """
 
     cap: float = setting(50.0, above=0.0)
+    order: ClassVar[int] = 40
+    tells_key_bias: ClassVar[bool] = True
 
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:

@@ -7,21 +7,21 @@ weights that are reported, such as to objectives and pictures, are those of the 
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.refinement import Head, change_score
+from attention_jax.layers.refinement import Head, RefinementConfig, change_score
 from attention_jax.types import Array, Call, Params
 
 PAPER = "Shazeer et al. (2020), Talking-heads attention, section 4"
-ORDER = 70
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
     """Talking heads; the matrices start near the identity.
 
     Attributes:
@@ -31,6 +31,7 @@ class Config:
 
     mixes_scores: bool = setting(True)
     mixes_weights: bool = setting(True)
+    order: ClassVar[int] = 70
 
     def __post_init__(self) -> None:
         """Rejects heads that never talk."""
@@ -46,7 +47,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """
     if head.num_heads == 1:
         raise ValueError("attention.num_heads: expected more than one for 'talking_heads', found 1")
-    if parts.places_window:
+    if getattr(parts.spec.pattern, "is_own", False):
         raise ValueError(
             "attention.score.name: expected scores of the same slots in all heads for "
             f"'talking_heads', found {head.score}, which places a window in each"
@@ -70,6 +71,6 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         return mix(weights, params["mixed_weights"])
 
     return parts._replace(
-        spec=dataclasses.replace(parts.spec, reweight=reweight, fused=None),
+        spec=dataclasses.replace(parts.spec, reweight=reweight),
         parameters={**parts.parameters, "mixed_weights": vector},
     )

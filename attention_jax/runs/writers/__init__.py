@@ -7,11 +7,10 @@ package is imported when such a writer is asked for, and not before.
 import dataclasses
 import importlib
 import pathlib
-import pkgutil
 from collections.abc import Iterable, Mapping
-from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
+from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 
 FINISHED, INTERRUPTED, FAILED = "finished", "interrupted", "failed"
@@ -55,14 +54,7 @@ class Writer(Protocol):
         ...
 
 
-def writer_names() -> list[str]:
-    """Lists the writers: the modules of this package."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
-def find_writer(name: str) -> ModuleType:
-    """Returns the module of a writer; its package is not imported yet."""
-    return importlib.import_module(f"{__name__}.{name}")
+WRITERS = Parts("attention_jax.runs.writers", defines="open_writer")
 
 
 def require_packages(names: Iterable[str]) -> None:
@@ -72,7 +64,7 @@ def require_packages(names: Iterable[str]) -> None:
       ConfigError: If it is not, or cannot be imported.
     """
     for name in names:
-        package = find_writer(name).PACKAGE
+        package = WRITERS.find(name).PACKAGE
         try:
             found = importlib.import_module(package)
             reason = "none"

@@ -10,9 +10,9 @@ from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.writers import (
     FAILED,
     INTERRUPTED,
+    WRITERS,
     Opening,
     Writer,
-    find_writer,
 )
 
 _PATIENCE, _HURRIED = 60.0, 10.0  # seconds; whoever ends a process leaves it half a minute or so
@@ -87,7 +87,7 @@ def open_writers(
         known = (read_json(directory.run) or {}).get("writers", {})
         opening = Opening(directory.path, directory.read_config() or {}, step, known.get(name))
         try:
-            writer = find_writer(name).open_writer(opening)
+            writer = WRITERS.find(name).open_writer(opening)
         except Exception as error:
             reason = f"{name} cannot be written: {_one_line(error)}"
             if not step:

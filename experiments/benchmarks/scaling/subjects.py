@@ -9,7 +9,7 @@ from attention_jax.configuration import typed
 from attention_jax.models import MODELS, build_model
 from attention_jax.types import Model
 from configs.vaswani2017 import transformer
-from experiments.benchmarks.speed.local_attention import MECHANISMS
+from experiments.benchmarks.speed.local_attention import CHOSEN
 from experiments.benchmarks.speed.project_model import batch_of, model_fields
 from experiments.benchmarks.speed.workloads import Sentences, Sizes
 
@@ -56,7 +56,7 @@ class Subject:
         return batch_of(Sentences.random(self.batch, *lengths, self.vocabulary))
 
     def _recurrent(self) -> dict[str, Any]:
-        attention = {"name": self.attention, **MECHANISMS.get(self.attention, {})}
+        attention = {"name": self.attention, **CHOSEN.get(self.attention, {})}
         if "attention_dim" in attention:
             attention["attention_dim"] = self.hidden
         sizes = Sizes(self.vocabulary, self.hidden // 2, self.hidden)

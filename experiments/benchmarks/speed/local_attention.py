@@ -13,9 +13,9 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.configuration import typed
-from attention_jax.layers.attention import Mechanism
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import sequence
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
@@ -33,7 +33,7 @@ usage: python -m experiments.benchmarks.speed.local_attention [--out=DIRECTORY]
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 QUERIES = (32, 96)
 BATCH, DEPTH, ROUNDS = 8, 256, 9
-MECHANISMS = {
+CHOSEN = {
     "luong_general": {"name": "luong_general"},
     "bahdanau": {"name": "bahdanau", "attention_dim": DEPTH},
     "local_m": {"name": "local_m", "half_width": 10},
@@ -67,7 +67,7 @@ def measure(lengths: Sequence[int], queries: tuple[int, int], rounds: int) -> di
     """
     programs = {
         (name, length, number): compiled(name, length, number)
-        for name in MECHANISMS
+        for name in CHOSEN
         for length in lengths
         for number in queries
     }
@@ -88,7 +88,7 @@ def measure(lengths: Sequence[int], queries: tuple[int, int], rounds: int) -> di
             / (many - few)
             for n in lengths
         ]
-        for name in MECHANISMS
+        for name in CHOSEN
     }
     slopes = {name: np.polyfit(lengths, values, 1)[0] for name, values in microseconds.items()}
     return {
@@ -114,8 +114,8 @@ def command() -> str:
 
 def compiled(name: str, length: int, queries: int) -> tuple[Any, tuple]:
     """Compiles the gradient of a recurrence of `queries` steps that attends at each."""
-    config = typed(find_config(name), MECHANISMS[name])
-    mechanism = Mechanism.build(config, DEPTH, DEPTH, DEPTH)
+    config = typed(MECHANISMS.config(name), CHOSEN[name])
+    mechanism = build_mechanism(config, DEPTH, DEPTH, DEPTH)
     rng = jax.random.key(0)
     params = draw(mechanism.parameters, rng, Initialization())
     keys = jax.random.normal(jax.random.fold_in(rng, 1), (BATCH, length, DEPTH))

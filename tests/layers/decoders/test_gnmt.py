@@ -12,7 +12,7 @@ from attention_jax.layers.decoder import DecoderSizes
 from attention_jax.layers.decoders.gnmt import Config, GnmtDecoder, build
 from attention_jax.layers.encoders.recurrent import Config as EncoderConfig
 from attention_jax.layers.encoders.recurrent import build as build_encoder
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.types import Call
 from tests.quick import quick_jit
@@ -27,7 +27,7 @@ def decoder_of(variant="paper", **fields):
     fields = {"num_layers": LAYERS, "residual": True, "bridge": "copy_backward", **fields}
     config = Config(hidden_dim=D, variant=variant, **fields)
     sizes = DecoderSizes(E, {"source": build_encoder(ENCODER, 3)})
-    return build(config, sizes, find_config("bahdanau")(attention_dim=6))
+    return build(config, sizes, MECHANISMS.config("bahdanau")(attention_dim=6))
 
 
 @functools.cache
@@ -55,7 +55,7 @@ def run(variant):
     @quick_jit
     def decode(params, encoded, embedded):
         memory, state = decoder.start(params, {"source": encoded}, T)
-        features, attention, _ = decoder.run(params, memory, state, embedded)
+        features, attention, *_ = decoder.run(params, memory, state, embedded)
         return features, attention.weights
 
     return params, *decode(params, encoded(), inputs()[2])
@@ -211,7 +211,7 @@ def test_every_layer_drops_units_of_its_own():
 def test_a_step_that_is_told_nothing_has_attended_to_nothing():
     config = Config(hidden_dim=D, num_layers=2, variant="gnmt")
     sizes = DecoderSizes(E, {"source": build_encoder(ENCODER, 3)})
-    decoder = build(config, sizes, find_config("linguistic_coverage")())
+    decoder = build(config, sizes, MECHANISMS.config("linguistic_coverage")())
     params = draw(decoder.parameters, jax.random.key(6), UNIFORM)
 
     @quick_jit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.encoder import ENCODERS
-from attention_jax.layers.mechanism import find_config
+from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Parameter
 from attention_jax.types import Call
 from tests.parameters import carried_over
@@ -17,7 +17,7 @@ from tests.quick import quick_jit
 
 B, S, CUT, D = 3, 5, 3, 8
 LENGTHS = (5, 3, 1)
-BAHDANAU = find_config("bahdanau")(attention_dim=D)
+BAHDANAU = MECHANISMS.config("bahdanau")(attention_dim=D)
 every_encoder = pytest.mark.parametrize("name", ENCODERS.names())
 
 
@@ -58,7 +58,7 @@ def alternatives(name):
         elif isinstance(default, float):
             yield value, default + 0.5
         elif field.name == "self_attention":
-            yield value, find_config("multi_head")(num_heads=1, head_dim=D)
+            yield value, MECHANISMS.config("multi_head")(num_heads=1, head_dim=D)
         elif default is None:
             yield value, 1
 

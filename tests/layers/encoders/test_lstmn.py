@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoders.lstmn import Config, build
 from attention_jax.layers.parameters import Initialization, draw
+from attention_jax.ops.dropout import dropout_factors
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.types import Call
 from tests.quick import quick_jit

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.dropout import dropout_factors
 from attention_jax.layers.encoders.recurrent import Config, build
 from attention_jax.layers.parameters import Initialization, draw
+from attention_jax.ops.dropout import dropout_factors
 from attention_jax.ops.recurrent import CELLS, run_cell
 from attention_jax.types import Call
 

@@ -9,12 +9,12 @@ from attention_jax.runs import writers
 
 
 def test_writers_are_the_files_of_the_package():
-    assert writers.writer_names() == ["mlflow", "tensorboard", "wandb"]
+    assert writers.WRITERS.names() == ["mlflow", "tensorboard", "wandb"]
 
 
-@pytest.mark.parametrize("name", writers.writer_names())
+@pytest.mark.parametrize("name", writers.WRITERS.names())
 def test_a_missing_package_is_one_line(monkeypatch, name):
-    package = writers.find_writer(name).PACKAGE
+    package = writers.WRITERS.find(name).PACKAGE
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError) as caught:
         writers.require_packages([name])
@@ -22,11 +22,11 @@ def test_a_missing_package_is_one_line(monkeypatch, name):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", writers.writer_names())
+@pytest.mark.parametrize("name", writers.WRITERS.names())
 def test_no_package_is_imported_before_it_is_needed(monkeypatch, name):
-    monkeypatch.setitem(sys.modules, writers.find_writer(name).PACKAGE, None)
+    monkeypatch.setitem(sys.modules, writers.WRITERS.find(name).PACKAGE, None)
     monkeypatch.delitem(sys.modules, f"{writers.__name__}.{name}")
-    assert writers.find_writer(name).PACKAGE
+    assert writers.WRITERS.find(name).PACKAGE
 
 
 def test_a_directory_of_a_packages_name_is_no_package(monkeypatch, tmp_path):

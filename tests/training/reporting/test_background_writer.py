@@ -105,7 +105,7 @@ def openings(monkeypatch):
 
         return types.SimpleNamespace(open_writer=open_writer)
 
-    monkeypatch.setattr(background_writer, "find_writer", find)
+    monkeypatch.setattr(background_writer.WRITERS, "find", find)
     return told
 
 

@@ -41,7 +41,7 @@ def told(monkeypatch):
         close=told.append,
     )
     module = types.SimpleNamespace(open_writer=lambda opening: writer)
-    monkeypatch.setattr(background_writer, "find_writer", lambda name: module)
+    monkeypatch.setattr(background_writer.WRITERS, "find", lambda name: module)
     return told
 
 

@@ -20,6 +20,8 @@ from attention_jax.updates.gradient_exchange import GradientExchange
 from attention_jax.updates.state import TrainState
 from attention_jax.updates.step import EvalStep, TrainStep
 
+SPLITS_PARAMETERS = True
+
 
 def build(mesh: Mesh, rules: Sequence[Rule]) -> "Jit":
     """Builds the strategy for a mesh and the rules of a config."""

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 from attention_jax.devices.batch_placement import local_shards, pad_rows
 from attention_jax.devices.config import Rule
 from attention_jax.devices.mesh import replicated
-from attention_jax.devices.shard_map import exchange_over
+from attention_jax.devices.strategies.shard_map import exchange_over
 from attention_jax.types import Params
 from attention_jax.updates.gradient_exchange import GradientExchange
 from attention_jax.updates.state import TrainState

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.layers.dropout import dropout_factors, scale
+from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.types import Call
 
 

@@ -1,0 +1,1 @@
+"""Strategies, one file each with a function `build(mesh, rules)`; see `devices.strategy`."""

@@ -1,0 +1,98 @@
+"""Additive attention: what mechanisms share that score through a hidden layer.
+
+  scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + what the mechanism adds)
+
+Keys are projected once for a source, not once for a query.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from attention_jax.configuration import setting
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.normalizer import NORMALIZERS
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import AttentionSpec, Tracker
+from attention_jax.ops.scores import additive_scores
+from attention_jax.types import Array, Memory, Params, State
+
+
+@dataclasses.dataclass(frozen=True)
+class AdditiveConfig(MechanismConfig):
+    """What the configs of additive mechanisms share.
+
+    Attributes:
+      attention_dim: Depth of the hidden layer of each head.
+      num_heads: How many heads attend side by side.
+      normalizer: From scores to weights.
+    """
+
+    attention_dim: int = setting(256, at_least=1)
+    num_heads: int = setting(1, at_least=1)
+    normalizer: str = setting("softmax", choices=NORMALIZERS)
+    tells_key_bias: ClassVar[bool] = True
+
+
+def project_memory(params: Params, memory: Memory, positions: Array) -> Memory:
+    """Projects the keys: keys W_k."""
+    return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
+
+
+def project_query(params: Params, query: Array, positions: Array) -> Array:
+    """Projects queries: query W_q."""
+    return query @ params["query_kernel"]
+
+
+def projected_keys(params: Params, memory: Memory, state: State) -> Array:
+    """Returns the projected keys as they are."""
+    return memory.keys
+
+
+def additive_parts(
+    config: AdditiveConfig,
+    query_dim: int,
+    key_dim: int,
+    more: Mapping[str, Parameter] = {},  # noqa: B006  (never changed)
+    *,
+    prepare: Callable[[Params, Memory, Array], Memory] = project_memory,
+    query: Callable[[Params, Array, Array], Array] = project_query,
+    keys: Callable[[Params, Memory, State], Array] = projected_keys,
+    trackers: Mapping[str, Tracker] = {},  # noqa: B006
+    **parts: Any,
+) -> MechanismParts:
+    """Builds one head with an additive score.
+
+    Args:
+      config: The mechanism's.
+      query_dim: Depth of the queries.
+      key_dim: Depth of the keys.
+      more: Parameters beside `query_kernel`, `key_kernel` and `vector`.
+      prepare: What is done once for a source.
+      query: (params, query `*B T Dq`, positions) -> its part of the hidden layer, `*B T Da`.
+      keys: (params, memory, state) -> the slots' part of the hidden layer, `*B S Da`.
+      trackers: What is carried from query to query, all of it read by `keys`.
+      **parts: Further fields of `MechanismParts`.
+    """
+    depth = config.attention_dim
+
+    def score(
+        params: Params, vectors: Array, memory: Memory, state: State, positions: Array
+    ) -> Array:
+        hidden = query(params, vectors, positions), keys(params, memory, state)
+        return additive_scores(*hidden, params["vector"])
+
+    spec = AttentionSpec(
+        score,
+        NORMALIZERS[config.normalizer],
+        prepare=prepare,
+        trackers=tuple(trackers.items()),
+        reads=tuple(trackers),
+    )
+    parameters = {
+        "query_kernel": Parameter.of("attention_kernel", query=query_dim, attention=depth),
+        "key_kernel": Parameter.of("attention_kernel", key=key_dim, attention=depth),
+        "vector": Parameter.of("attention_vector", attention=depth),
+        **more,
+    }
+    return MechanismParts(spec, parameters, **parts)

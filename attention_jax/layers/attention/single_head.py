@@ -1,0 +1,184 @@
+"""A single head as a mechanism: one query is compared with all slots of one source."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
+
+from attention_jax.layers.encoder import Sources
+from attention_jax.layers.mechanism import Mechanism, MechanismParts
+from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.attend import attend, init_state, make_memory, observe
+from attention_jax.types import Array, AttentionOutput, Memory, Params, State
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OneSource(Mechanism):
+    """What mechanisms share whose heads are `MechanismParts`, and which ask one source.
+
+    Those that were built of equal configs and sizes are equal and have one hash, so that a function
+    under `jit` that takes one as a static argument is compiled once for all of them.
+
+    Attributes:
+      parts: Spec and parameters of one head.
+      context_dim: Depth of the contexts.
+      built: What made what: (config and sizes, the parts). Parts that took the place of these
+        equal themselves alone.
+    """
+
+    parts: MechanismParts
+    context_dim: int
+    built: tuple[Any, MechanismParts] | None = dataclasses.field(default=None, kw_only=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both do the same, as far as can be told without running them."""
+        if not isinstance(other, OneSource):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        """Of what tells mechanisms apart."""
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        made_of, parts = self.built or (None, None)
+        what = made_of if parts is self.parts else id(self.parts)
+        made = ("parts", "layout", "built")  # which follow from what they were built of
+        names = (field.name for field in dataclasses.fields(self) if field.name not in made)
+        return type(self), what, *(getattr(self, name) for name in names)
+
+    @property
+    def is_alignment(self) -> bool:  # type: ignore[override]
+        """Whether its weights say which source positions were attended to."""
+        return self.parts.is_alignment
+
+    @property
+    def reads_query(self) -> bool:  # type: ignore[override]
+        """Whether anything depends on what the queries are."""
+        return self.parts.reads_query
+
+    @property
+    def reads_length(self) -> bool:  # type: ignore[override]
+        """Whether its weights depend on how many slots there are."""
+        return self.parts.reads_length
+
+    @property
+    def is_parallel(self) -> bool:  # type: ignore[override]
+        """Whether queries do not depend on one another."""
+        return self.parts.spec.is_parallel
+
+    @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether it reads no slot after its query's own position, whatever the mask."""
+        return self.parts.spec.is_causal
+
+    @property
+    def observes(self) -> frozenset[str]:  # type: ignore[override]
+        """Names of what is to be told between queries."""
+        return self.parts.spec.observes
+
+    @property
+    def carries(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of what it carries from query to query."""
+        return tuple(name for name, _ in self.parts.spec.trackers)
+
+    @property
+    def tells_remaining(self) -> bool:  # type: ignore[override]
+        """Whether `remaining` returns anything."""
+        return self.parts.remaining is not None
+
+    def _of_source(self, sources: Sources) -> tuple[Array, Array, Array, Mapping[str, Array]]:
+        """Returns keys, values, mask and what stands beside them of the only source."""
+        if len(sources) != 1:
+            raise ValueError(
+                "attention.name: expected a mechanism that attends to several sources for "
+                f"{', '.join(sources)}, found one that attends to one"
+            )
+        (encoded,) = sources.values()
+        aux = {"summary": encoded.summary, **encoded.aux} if encoded.finals else encoded.aux
+        return encoded.annotations, encoded.averaged, encoded.mask, aux
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SingleHead(OneSource):
+    """One head over whole queries, keys and values."""
+
+    @property
+    def averages_values(self) -> bool:  # type: ignore[override]
+        """Whether contexts are averages of the values as they were given."""
+        return self.context_dim > 0
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The head's parameters."""
+        return dict(self.parts.parameters)
+
+    def make_memory(
+        self, params: Params, sources: Sources, positions: Int[Array, "S"] | None = None
+    ) -> Memory:
+        """Prepares the source."""
+        keys, values, mask, aux = self._of_source(sources)
+        return make_memory(self.parts.spec, params, keys, values, mask, positions, **aux)
+
+    def init_state(self, params: Params, memory: Memory) -> State:
+        """Returns what is carried into the first query."""
+        return init_state(self.parts.spec, params, memory)
+
+    def observe(
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        observed: Mapping[str, Array],
+        where: Bool[Array, "*B"] | None = None,
+    ) -> State:
+        """Tells the trackers what became known since the last query."""
+        return observe(self.parts.spec, params, memory, state, observed, where)
+
+    def remaining(self, state: State) -> Float[Array, "*B S C"] | None:
+        """Returns how much of each slot is left to translate, where that is tracked."""
+        return state[self.parts.remaining] if self.tells_remaining else None
+
+    def attend(
+        self,
+        params: Params,
+        query: Float[Array, "*B T Dq"],
+        memory: Memory,
+        state: State | None = None,
+        *,
+        mask: Bool[Array, "*#B #T S"] | Bool[Array, "*#B #H #T S"] | None = None,
+        bias: Float[Array, "*#B #T S"] | Float[Array, "*#B #H #T S"] | None = None,
+        **rest: Any,
+    ) -> tuple[AttentionOutput, State]:
+        """Answers queries; a mask or a bias `*B H T S` is of the only head."""
+        axis = query.ndim - 2
+        memory = with_batch_axes(memory, axis - memory.mask.ndim + 1)
+        rows = {"mask": mask, "bias": bias}
+        for name, row in rows.items():
+            if row is not None and row.ndim > axis + 2:
+                rows[name] = rows_by_head(name, row, axis, 1)[0]
+        return attend(self.parts.spec, params, query, memory, state, **rows, **rest)
+
+
+def with_batch_axes(memory: Memory, missing: int) -> Memory:
+    """Gives a memory that all rows share axes of one, so that its slots stand as theirs do."""
+    return jax.tree.map(lambda leaf: leaf[(None,) * missing], memory) if missing > 0 else memory
+
+
+def rows_by_head(name: str, rows: Array, axis: int, num_heads: int) -> Array:
+    """Turns a mask or bias `*B H T S` into one `*B T S` for each head, on a leading axis.
+
+    Raises:
+      ValueError: If it is neither of all heads nor of each.
+    """
+    if rows.ndim > axis + 3 or rows.shape[axis] not in (1, num_heads):
+        raise ValueError(
+            f"{name}: expected one for all heads, of {axis + 2} axes, or one for each of "
+            f"{num_heads} heads, on the third axis from the end, found shape {rows.shape}"
+        )
+    every = (*rows.shape[:axis], num_heads, *rows.shape[axis + 1 :])
+    return jnp.moveaxis(jnp.broadcast_to(rows, every), axis, 0)

@@ -1,0 +1,1 @@
+"""Normalizers beyond those of `ops.normalizers`, one file each, which defines `NORMALIZER`."""
