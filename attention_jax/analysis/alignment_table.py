@@ -1,4 +1,4 @@
-"""How the attention of a run agrees with gold links, as tables for the screen."""
+"""Alignment tables: how the attention of a run agrees with gold links, for the screen."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Whether the outputs of two runs differ by more than chance."""
+"""Significance tests: whether the outputs of two runs differ by more than chance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Source words that an aligner finds no counterpart for in the outputs."""
+"""Under-translation: source words that an aligner finds no counterpart for in the outputs."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Evaluating a trained run: perplexity, outputs, their scores, alignments and pictures."""
+"""Evaluation of a trained run: perplexity, outputs, their scores, alignments and pictures."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""An evaluation with all that the command line may ask for: gold links, other runs, an aligner."""
+"""Evaluation as the command line asks for it: gold links, other runs, an aligner."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

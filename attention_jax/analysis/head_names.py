@@ -1,4 +1,4 @@
-"""What heads are called: by their layer and their number in it, both from 0, as in configs."""
+"""Names of attention heads: their layer and their number in it, both from 0, as in configs."""
 
 import re
 from collections.abc import Iterator, Mapping

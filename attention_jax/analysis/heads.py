@@ -1,4 +1,4 @@
-"""The heads of a trained run: what each attends to, and what is lost without it.
+"""Attention heads of a trained run: what each attends to, and what is lost without it.
 
 Layers and heads are counted from 0 wherever they are named, as in configs.
 """

@@ -1,4 +1,4 @@
-"""The pictures of a run: attention heat maps and learning curves."""
+"""Plots of a run: attention heat maps and learning curves."""
 
 import os
 from collections.abc import Sequence

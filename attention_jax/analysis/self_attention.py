@@ -1,4 +1,4 @@
-"""What the positions of a source, and of a known target, attend to on their own side."""
+"""Self-attention: what the positions of a source, or of a known target, attend to."""
 
 from typing import Any, NamedTuple
 

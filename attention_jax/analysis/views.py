@@ -1,4 +1,4 @@
-"""What the attention viewer shows of a run: its outputs, its heads, references written by force."""
+"""Views of the attention viewer: a run's outputs, its heads, references written by force."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which examples make up which batch: a pure function of seed and epoch.
+"""Batching: which examples make up which batch, a pure function of seed and epoch.
 
 No process keeps a shuffled buffer. Whoever knows the seed, the epoch and the buckets knows every
 batch of the epoch, so training resumes at any batch and on any number of processes.

@@ -1,4 +1,4 @@
-"""Batch shapes chosen from the lengths of the data.
+"""Bucketing: batch shapes chosen from the lengths of the data.
 
 A batch of shape (S, T) holds sources of at most S and targets of at most T tokens. Few shapes mean
 few compilations, many mean little padding; `fit_buckets` spends a given number of shapes where

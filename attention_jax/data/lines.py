@@ -1,4 +1,4 @@
-"""Reading lines of text from files that may be anything."""
+"""Text files, read line by line, whatever they may be."""
 
 import gzip
 import os

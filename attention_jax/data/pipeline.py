@@ -1,4 +1,4 @@
-"""From examples to batches of arrays: endless for training, once through for evaluation.
+"""Input pipeline: from examples to batches, endless for training, once through for evaluation.
 
 A batch maps names to the arrays of the examples' fields, and `index` (int32 `B`) to their positions
 in the split, -1 for rows that only fill the batch. The fields of texts are `source` and `target`,

@@ -1,4 +1,4 @@
-"""Where data files come from and where prepared data is kept.
+"""Data files: where they come from, and where prepared data is kept.
 
 Two environment variables decide: `ATTENTION_JAX_DATA` names a folder of files that the user
 already has, and `ATTENTION_JAX_CACHE` (default `~/.cache/attention_jax`, or below

@@ -1,4 +1,4 @@
-"""From the attention of a hypothesis to word alignments."""
+"""Word alignments from the attention of a hypothesis."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Attention while a known target is written (forced decoding)."""
+"""Forced decoding: attention while a known target is written."""
 
 import dataclasses
 import functools

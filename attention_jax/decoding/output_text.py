@@ -1,4 +1,4 @@
-"""Outputs as text, with unknown words replaced by what they were written for."""
+"""Detokenization of outputs, with unknown words replaced by what they were written for."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Searches the outputs of a split, batch by batch, in few shapes that are compiled once each."""
+"""Decoding a split by search, batch by batch, in few shapes that are compiled once each."""
 
 import dataclasses
 import functools

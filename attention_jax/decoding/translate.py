@@ -1,4 +1,4 @@
-"""Lines of text through a trained model."""
+"""Translation of lines of text by a trained model."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence

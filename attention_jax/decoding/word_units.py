@@ -1,4 +1,4 @@
-"""Attention between words: where the words of texts and of outputs are among their tokens."""
+"""Word-level attention: where the words of texts and of outputs are among their tokens."""
 
 import dataclasses
 import html

@@ -1,4 +1,4 @@
-"""Rows of a batch: filled up until they can be shared evenly, and sent to their devices."""
+"""Data parallelism: rows of a batch, filled up until they can be shared, sent to their devices."""
 
 from collections.abc import Mapping
 

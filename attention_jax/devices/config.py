@@ -1,4 +1,4 @@
-"""How a training is spread over devices, as its config says it."""
+"""Parallelism in the config: data, fully sharded and tensor parallel, and the strategy."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keeps memory that was freed on the host, for the next step to use.
+"""Host memory that was freed is kept for the next step to use.
 
 On a CPU, XLA allocates its temporaries anew at every step. Large ones come from the kernel by
 default, which hands out zeroed pages and takes them back each time; keeping them makes a training

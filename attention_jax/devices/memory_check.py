@@ -1,4 +1,4 @@
-"""Whether a training state fits its devices, asked before any of it is made."""
+"""Out-of-memory check: whether a training state fits its devices, before any of it is made."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""How much of a training state each device holds."""
+"""Memory per device: how much of a training state each device holds."""
 
 import collections
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The devices as a mesh, and the placements that depend on nothing else."""
+"""Device mesh, and the placements that depend on nothing else."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The training state before it exists: shape, type and place of every leaf."""
+"""Placement of the training state before it exists: shape, type and place of every leaf."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Several processes that train one model: how they meet, agree, and notice that one is gone.
+"""Multi-process training: how processes meet, agree, and notice that one is gone.
 
 The environment says who they are. `ATTENTION_JAX_COORDINATOR=host:port` (where process 0 listens),
 `ATTENTION_JAX_NUM_PROCESSES` and `ATTENTION_JAX_PROCESS_ID` (from 0) name them one by one;

@@ -1,4 +1,4 @@
-"""Keys with which a device draws its rows of what one device would draw for the whole batch.
+"""Random keys per row: a device draws for its rows what one would draw for the whole batch.
 
 Threefry computes every number of an array from the key and the number's place in the array. With
 the batch as leading axis, the place of a device's first number is its share of the numbers before

@@ -1,4 +1,4 @@
-"""What the training loop asks of a strategy, and how the one that a config names is built.
+"""Parallelism strategies: what the training loop asks of one, and how a config's is built.
 
 A strategy is the file of its name in `strategies/`: `build(mesh, rules)`, and
 `SPLITS_PARAMETERS = True` where it splits more than the batch.

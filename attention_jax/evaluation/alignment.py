@@ -1,4 +1,4 @@
-"""Hard alignments from attention weights.
+"""Word alignment: hard links from attention weights.
 
 A weight matrix here is `T S`: one row for each target token, one column for each source token,
 padding removed. Links are (source, target) pairs from 0.

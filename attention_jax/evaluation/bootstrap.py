@@ -1,4 +1,4 @@
-"""How far a score could be chance, and whether two systems differ."""
+"""Bootstrap resampling: how far a score could be chance, and whether two systems differ."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What each head of an attention does, in numbers: how sharp, how diagonal, at which distance."""
+"""Head statistics: how sharp and how diagonal each head of an attention is, at which distance."""
 
 from collections.abc import Sequence
 

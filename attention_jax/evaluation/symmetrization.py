@@ -1,4 +1,4 @@
-"""One alignment from the alignments of both directions.
+"""Symmetrization: one word alignment from the alignments of both directions.
 
 Links are (source, target) pairs in both. Growing looks at the links again and again until nothing
 is added; a link that is added counts at once, so the order in which links are looked at decides

@@ -1,4 +1,4 @@
-"""Two encoder-decoders of opposite directions, trained on the same pairs.
+"""Joint training of two encoder-decoders of opposite directions on the same pairs.
 
 Objectives see the outputs of both. Search and evaluation take the model for its forward one.
 """

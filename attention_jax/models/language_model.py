@@ -1,4 +1,4 @@
-"""A decoder alone: a language model of the targets, which reads no source.
+"""Language model: a decoder alone, which goes on from a prompt.
 
 Sources are there, as in every task, and are not looked at. What is measured is perplexity. A search
 goes on from a prompt, which is how the text begins.

@@ -1,4 +1,4 @@
-"""From links between source and target to the attention that a target token should have.
+"""Target attention distributions: from links between tokens to what each should attend to.
 
 Links are `B T S`, True where a target token and a slot of the source, mostly a token, belong
 together, padding excluded.

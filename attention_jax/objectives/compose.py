@@ -1,4 +1,4 @@
-"""Several objectives as one loss, found by file name and weighted by the config."""
+"""Multi-task loss: several objectives as one, found by file name and weighted by the config."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""No second look: the attention that falls on what has been attended to before."""
+"""Coverage loss: the attention that falls on what has been attended to before."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Each source word about once: the squared distance of its total attention from one."""
+"""Doubly stochastic attention: the squared distance of each word's total attention from one."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Nothing left to translate: the length of what remains of each source word's coverage."""
+"""Final coverage: the length of what remains to be translated of each source word."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from attention_jax.configuration import setting
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import real_slots
 from attention_jax.objectives.schedule import WeightSchedule
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Mi, Sankaran, Wang and Ittycheriah (2016), Coverage embedding models: final coverage"
@@ -49,7 +49,7 @@ class Term:
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the norms summed over the real source tokens of the real sentences."""
         is_real = real_slots(output, batch)
-        left = jnp.where(is_real[..., None], for_sums(output.outputs["coverage"]), 0.0)
+        left = jnp.where(is_real[..., None], upcast(output.outputs["coverage"]), 0.0)
         squares = jnp.sum(left**2, axis=-1)
         # The root has no derivative at zero; a token without anything left asks for nothing.
         is_left = squares > 0

@@ -1,4 +1,4 @@
-"""What is measured on known targets, as (sum, count) pairs that add up exactly over batches."""
+"""Training metrics as (sum, count) pairs, which add up exactly over batches."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""How the weight of an objective changes while a model is trained."""
+"""Loss weight schedules: how the weight of an objective changes while a model is trained."""
 
 import dataclasses
 

@@ -18,7 +18,7 @@ from attention_jax.objectives.real_attention import (
 )
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.objectives.term import NEEDS_ALIGNMENT
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Batch, ModelOutput
 
 PAPER = (
@@ -37,7 +37,7 @@ Divergence = Callable[[Rows, Rows], Float[Array, "B T"] | Float[Array, "B"]]
 
 def cross_entropy(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
     """Computes -sum_s expected[t, s] log weights[t, s]; least at the entropy of `expected`."""
-    return -jnp.sum(expected * jnp.log(for_sums(weights) + _TINY), axis=-1)
+    return -jnp.sum(expected * jnp.log(upcast(weights) + _TINY), axis=-1)
 
 
 def squared_error(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
@@ -59,7 +59,7 @@ def multiplication_per_token(weights: Rows, expected: Rows) -> Float[Array, "B T
 
 
 def _negative_log(agreement: Array, is_expected: Bool[Array, "..."]) -> Array:
-    return -jnp.log(jnp.where(is_expected, for_sums(agreement) + _TINY, 1.0))
+    return -jnp.log(jnp.where(is_expected, upcast(agreement) + _TINY, 1.0))
 
 
 LOSSES: Mapping[str, Divergence] = {

@@ -81,7 +81,7 @@ from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
 from attention_jax.ops.spans import any_in_spans, to_positions
 from attention_jax.ops.step_program import Operation, Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
-from attention_jax.ops.summation import for_sums, sum_type
+from attention_jax.ops.summation import accumulation_dtype, upcast
 from attention_jax.ops.trackers import (
     coverage,
     coverage_embedding,
@@ -135,7 +135,7 @@ __all__ = [
     "entmax15",
     "entmax15_normalizer",
     "first_position",
-    "for_sums",
+    "upcast",
     "fused_dot_attention",
     "fused_dot_context",
     "gated_linear_unit",
@@ -192,7 +192,7 @@ __all__ = [
     "sparsemax_normalizer",
     "split_memory",
     "split_queries",
-    "sum_type",
+    "accumulation_dtype",
     "take_slots",
     "time_major",
     "to_positions",

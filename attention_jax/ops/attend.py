@@ -1,4 +1,4 @@
-"""Attention as score x normalizer x trackers, composed; the one place where the three meet.
+"""Attention as score x normalizer x trackers, composed; cross-attention and self-attention alike.
 
 A mechanism is an `AttentionSpec`. `make_memory` prepares a source once, `init_state` says what is
 carried from query to query, and `attend` answers queries: one of them inside a recurrence, or
@@ -19,7 +19,7 @@ from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
 from attention_jax.ops.pattern import AttentionPattern, Queries
 from attention_jax.ops.products import average_values
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import AttentionOutput, Call, Memory, Params, State
 
 ScoreFunction = Callable[[Params, Array, Memory, State, Array], Array]
@@ -352,7 +352,7 @@ def _answer(
         return spec.pattern.answer(_answer, everywhere, params, queries, memory)
     query, positions, call = queries.vectors, queries.positions, queries.call
     state = {} if state is None else state
-    scores = queries.added_to(for_sums(spec.score(params, query, memory, state, positions)))
+    scores = queries.added_to(upcast(spec.score(params, query, memory, state, positions)))
     allowed = jnp.broadcast_to(queries.within(memory), scores.shape)
     weights, aux = spec.normalizer(
         params, scores, allowed, query, memory, state, positions=positions, call=call

@@ -1,4 +1,4 @@
-"""Bands: queries of one sequence attend to the slots around their own places, in blocks.
+"""Banded attention: queries of one sequence attend to the slots around their own places.
 
 A block of queries shares the slots that any of them may read: with as many queries as a window has
 slots these are not twice as many, so that cost and memory grow with the sequence and not with its

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 
 
 def cross_entropy(
@@ -71,7 +71,7 @@ def _plain(peak: float, floor: float, logits: Array, targets: Array, mask: Array
 def _forward(
     peak: float, floor: float, logits: Array, targets: Array, mask: Array
 ) -> tuple[Array, Array]:
-    scores = for_sums(logits)
+    scores = upcast(logits)
     log_normalizer = jax.nn.logsumexp(scores, axis=-1)
     expected = peak * jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
     if floor:  # 0 * inf would turn a forbidden token into NaN
@@ -84,7 +84,7 @@ def _backward(
     peak: float, floor: float, arguments: tuple, log_normalizer: Array, cotangent: Array
 ) -> tuple[Array, None, None]:
     logits, targets, mask = arguments
-    probabilities = jnp.exp(for_sums(logits) - log_normalizer[..., None])
+    probabilities = jnp.exp(upcast(logits) - log_normalizer[..., None])
     is_target = targets[..., None] == jnp.arange(logits.shape[-1])
     gradient = (probabilities - peak * is_target - floor) * cotangent[..., None]
     return jnp.where(mask[..., None], gradient, 0.0).astype(logits.dtype), None, None

@@ -1,4 +1,4 @@
-"""A scan whose gradients with respect to its constants are computed after the loop.
+"""Scan with deferred gradients: those of its constants are computed after the loop.
 
 In a recurrent network the same weight matrix multiplies a small block at every step. Reverse-mode
 differentiation of `lax.scan` then adds an outer product to the weight's gradient at every step:
@@ -26,7 +26,7 @@ from jax import lax
 
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.step_program import Operation, Program
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 
 
 def deferred_scan(
@@ -129,7 +129,7 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
         final, (outputs, tapped) = lax.scan(body, carry, (inputs, taps), reverse=reverse)
         return (final, outputs), tapped
 
-    ordinary = [for_sums(invariants[position]) for position in program.ordinary]
+    ordinary = [upcast(invariants[position]) for position in program.ordinary]
     result, pullback, tapped = jax.vjp(run, ordinary, carry, inputs, taps, has_aux=True)
     return result, (pullback, tapped)
 
@@ -207,7 +207,7 @@ def _deferred_gradient(
         return jax.vmap(one_step)(varying)
 
     if operation.equation.primitive.name == "gather":  # which may add many rows to one
-        constant, cotangent = for_sums(constant), for_sums(cotangent)
+        constant, cotangent = upcast(constant), upcast(cotangent)
     _, pullback = jax.vjp(over_all_steps, constant)
     return pullback(cotangent)[0]
 

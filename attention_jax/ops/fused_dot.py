@@ -1,4 +1,4 @@
-"""Contexts of scaled dot-product attention without weights that anyone could ask for.
+"""Fused scaled dot-product attention: contexts without weights that anyone could ask for.
 
 On accelerators this is the library's attention, which XLA compiles; cuDNN's kernel, which the
 library knows as well, is not asked for. On a CPU, long sequences are answered one after the other
@@ -19,7 +19,7 @@ from attention_jax.ops.normalizers import LOWEST, masked_softmax, softmax_normal
 from attention_jax.ops.pattern import Queries
 from attention_jax.ops.products import average_values
 from attention_jax.ops.scores import dot_scores, scaled_dot_scores, score_scaled_dot
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.types import Memory, Params
 
 _SHORT = 256  # queries; that few are answered for all heads at once
@@ -140,7 +140,7 @@ def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Arra
     total = jnp.sum(weights, axis=-1, keepdims=True)
     total = jnp.where(total > 0, total, 1)  # nothing may be attended to
     context = jnp.matmul(
-        weights.astype(values.dtype), values, preferred_element_type=sum_type(values)
+        weights.astype(values.dtype), values, preferred_element_type=accumulation_dtype(values)
     )
     return (context / total).astype(values.dtype), highest + jnp.log(total)
 
@@ -151,7 +151,8 @@ def _backward(
     query, keys, values, mask = arguments
     context, normalizer = saved
     num_queries, num_slots = query.shape[1], keys.shape[1]
-    shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=sum_type(cotangent))
+    dtype = accumulation_dtype(cotangent)
+    shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=dtype)
 
     def one_head(head: tuple) -> tuple[Array, Array, Array]:
         keys, values, *blocks = head
@@ -160,7 +161,7 @@ def _backward(
             of_query, *more = _differentiate(keys, values, *block)
             return tuple(map(jnp.add, sums, more)), of_query
 
-        zeros = tuple(jnp.zeros(array.shape, sum_type(array)) for array in (keys, values))
+        zeros = tuple(jnp.zeros(array.shape, accumulation_dtype(array)) for array in (keys, values))
         (of_keys, of_values), of_query = jax.lax.scan(one_block, zeros, tuple(blocks))
         return of_query, of_keys, of_values
 
@@ -191,7 +192,7 @@ def _differentiate(
     weights = jnp.where(mask.T, jnp.exp(scaled_dot_scores(keys, query) - normalizer.T), 0)
     of_scores = weights * (dot_scores(values, cotangent) - shared.T) * query.shape[-1] ** -0.5
     of_scores, weights = of_scores.astype(keys.dtype), weights.astype(values.dtype)
-    product = functools.partial(jnp.matmul, preferred_element_type=sum_type(keys))
+    product = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(keys))
     of_query = product(of_scores.T, keys)
     of_keys = product(of_scores, query)
     of_values = product(weights, cotangent)

@@ -1,4 +1,4 @@
-"""The largest entries of long rows and their normalizers, by way of groups of neighbours.
+"""Top-k of long rows and their log-normalizers, by way of groups of neighbours.
 
 Both look at the same groups, so that a compiler writes the rows once and finds the maxima once.
 """

@@ -1,4 +1,4 @@
-"""Rows by number: how tokens are embedded, and how windows are gathered.
+"""Embedding look-up, and how windows are gathered, with gradients that are cheap on a CPU.
 
 A frequent token adds a gradient to its row a thousand times in a batch, and so does a slot that
 many queries look at. In bfloat16 such a sum stops growing at a few hundred times what is added, so
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Shaped
 
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Array
 
 
@@ -68,5 +68,5 @@ def _take_tangent(
 ) -> tuple[Array, Array]:
     rows, ids = primals
     # Transposed, this rounds what was added up in float32.
-    tangent = take(for_sums(tangents[0]), ids).astype(rows.dtype)
+    tangent = take(upcast(tangents[0]), ids).astype(rows.dtype)
     return _take_short(take, rows, ids), tangent

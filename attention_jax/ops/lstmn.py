@@ -22,7 +22,7 @@ from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.masks import time_major, zero_padding
 from attention_jax.ops.recurrent import CELLS, Gates, lstm_step
 from attention_jax.ops.scores import additive_scores
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Memory, Params, State
 
 # Keys are projected as they are written, and queries with their token, so that a score is left.
@@ -185,9 +185,9 @@ def _run_backward(
 
     previous, summary = summaries
     start = (
-        jax.tree.map(for_sums, _Tape(jnp.zeros_like(tape.keys), cotangent)),
+        jax.tree.map(upcast, _Tape(jnp.zeros_like(tape.keys), cotangent)),
         jnp.zeros_like(previous[0]),
-        for_sums(jnp.zeros_like(params["vector"])),
+        upcast(jnp.zeros_like(params["vector"])),
     )
     (_, _, on_vector), (gates, query, keys) = jax.lax.scan(
         step, start, (inputs, previous), reverse=not reverse

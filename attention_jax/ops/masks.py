@@ -1,4 +1,4 @@
-"""Boolean masks, True where something is real; and what depends on the ends of padded sequences."""
+"""Masks, True where something is real; shifts and means of padded sequences."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Shaped

@@ -1,10 +1,10 @@
-"""Normalisation of activations, over the depth of each vector; computed in float32 at least."""
+"""Layer normalization and RMS normalization, computed in float32 at least."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 
 
 def layer_norm(
@@ -20,7 +20,7 @@ def layer_norm(
     Source:
       Ba, Kiros and Hinton (2016), eq. 4; the variance is that of the population.
     """
-    values = for_sums(vectors)
+    values = upcast(vectors)
     centred = values - values.mean(-1, keepdims=True)
     deviation = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + epsilon)
     return (centred * deviation * scale + bias).astype(vectors.dtype)
@@ -36,6 +36,6 @@ def rms_norm(
     Source:
       Zhang and Sennrich (2019), eq. 4.
     """
-    values = for_sums(vectors)
+    values = upcast(vectors)
     deviation = jax.lax.rsqrt(jnp.square(values).mean(-1, keepdims=True) + epsilon)
     return (values * deviation * scale).astype(vectors.dtype)

@@ -1,4 +1,4 @@
-"""Normalizers: from scores to weights.
+"""Attention normalizers, softmax, sparsemax and entmax: from scores to weights.
 
 The functions on arrays (`masked_softmax`, `sparsemax`, `entmax15`) give rows that sum to one over
 the slots that the mask allows, zeros elsewhere, and all zeros with finite gradients where the
@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Call, Memory, Params, State
 
 LOWEST = float(np.finfo(np.float32).min)  # below what is allowed, finite lest differences be NaN
@@ -56,7 +56,7 @@ def masked_softmax(
     Returns:
       Weights in float32, or float64.
     """
-    safe = jnp.where(mask, for_sums(scores), LOWEST)
+    safe = jnp.where(mask, upcast(scores), LOWEST)
     peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST))
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = exponentials.sum(axis=-1, keepdims=True)
@@ -102,9 +102,9 @@ def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[
 def _normalize_lifted(function: Callable[[Array], Array], scores: Array, mask: Array) -> Array:
     """Masks by a finite value, and lifts the best score to zero lest float32 lose its digits."""
     if scores.shape[-1] == 0:
-        return for_sums(scores)
+        return upcast(scores)
     mask = mask & (scores != -jnp.inf)
-    safe = jnp.where(mask, for_sums(scores), LOWEST)
+    safe = jnp.where(mask, upcast(scores), LOWEST)
     peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
     lifted = jnp.where(mask, jnp.maximum(safe - peak, _FAR_BELOW), _FAR_BELOW)
     return jnp.where(mask, function(lifted), 0.0)

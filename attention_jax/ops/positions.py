@@ -1,4 +1,4 @@
-"""Positions as numbers: absolute encodings, rotations, and distances between queries and slots.
+"""Positional encodings, rotations, and distances between queries and slots.
 
 A slot stands at the position that `make_memory` was given for it, which may be any; at its index
 where none was given. What reads where a slot stands asks `positions_of_slots`, and finds the slot

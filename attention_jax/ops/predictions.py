@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.cross_entropy import cross_entropy, smoothed_target
 from attention_jax.ops.largest import log_normalizer
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Leaf
 
 
@@ -95,7 +95,7 @@ class SoftmaxPredictions(Predictions):
 
     def log_probs(self) -> Float[Array, "*B V"]:
         """Returns log p(v) of all ids."""
-        return jax.nn.log_softmax(for_sums(self.logits), axis=-1)
+        return jax.nn.log_softmax(upcast(self.logits), axis=-1)
 
     def log_prob(self, targets: Int[Array, "*B"]) -> Float[Array, "*B"]:
         """Returns log p(target), without the other log-probabilities."""
@@ -103,7 +103,7 @@ class SoftmaxPredictions(Predictions):
 
     def scores(self) -> tuple[Float[Array, "*B V"], Float[Array, "*B"]]:
         """Returns the logits and the logarithm of the sum of their exponentials."""
-        logits = for_sums(self.logits)
+        logits = upcast(self.logits)
         return logits, log_normalizer(logits)
 
     def cross_entropy(

@@ -5,7 +5,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Memory, Params
 
 
@@ -49,7 +49,7 @@ def add_bias(
     Returns:
       The sums, of the vectors' type.
     """
-    return (for_sums(vectors) + for_sums(bias)).astype(vectors.dtype)
+    return (upcast(vectors) + upcast(bias)).astype(vectors.dtype)
 
 
 def average_values(

@@ -1,4 +1,4 @@
-"""Scores: how well a query matches each slot of a memory, before normalisation.
+"""Alignment scores: how well a query matches each slot of a memory, before normalisation.
 
 Every function takes named arrays, returns float32 (float64 where they are) and leaves the mask to
 the normalizer. Leading batch axes are free, so that beams are only further axes; heads are mapped
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.summation import for_sums, sum_type
+from attention_jax.ops.summation import accumulation_dtype, upcast
 from attention_jax.types import Memory, Params, State
 
 _NO_SCORE = float("-inf")
@@ -201,7 +201,7 @@ def _additive_forward(query: Array, keys: Array, vector: Array) -> Array:
 
 def _fused(query: Array, keys: Array, vector: Array) -> Array:
     hidden = _hidden(query[..., :, None, :], keys[..., None, :, :])
-    return jnp.sum(for_sums(hidden) * for_sums(vector), axis=-1)
+    return jnp.sum(upcast(hidden) * upcast(vector), axis=-1)
 
 
 def _by_query(query: Array, keys: Array, vector: Array) -> Array:
@@ -215,11 +215,11 @@ def _by_query(query: Array, keys: Array, vector: Array) -> Array:
 
 
 def _product(left: Array, right: Array) -> Array:
-    return jnp.matmul(left, right, preferred_element_type=sum_type(left, right))
+    return jnp.matmul(left, right, preferred_element_type=accumulation_dtype(left, right))
 
 
 def _hidden(query: Array, keys: Array) -> Array:
-    return jnp.tanh((for_sums(query) + for_sums(keys)).astype(keys.dtype))
+    return jnp.tanh((upcast(query) + upcast(keys)).astype(keys.dtype))
 
 
 def _additive_save(query: Array, keys: Array, vector: Array) -> tuple[Array, None]:
@@ -240,7 +240,7 @@ def _additive_backward(
         return tuple(map(jnp.add, sums, gradients)), jnp.squeeze(row_gradient, -2)
 
     rows = (jnp.moveaxis(query, -2, 0), jnp.moveaxis(cotangent, -2, 0))
-    zeros = tuple(for_sums(jnp.zeros_like(part)) for part in (keys, vector))
+    zeros = tuple(upcast(jnp.zeros_like(part)) for part in (keys, vector))
     (of_keys, of_vector), of_query = jax.lax.scan(one_query, zeros, rows)
     of_query = jnp.moveaxis(of_query, 0, -2)
     return of_query, of_keys.astype(keys.dtype), of_vector.astype(vector.dtype)

@@ -1,4 +1,4 @@
-"""Attention over a source that is too long for one device: its positions are split over several.
+"""Sequence parallelism: attention over a source whose positions are split over devices.
 
 Every device scores its own positions. What the devices exchange is small, whatever the length of
 the source: the largest score of every query, the sums of exponentials, and the sums of weighted
@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 from attention_jax.ops.attend import AttentionSpec, attend
 from attention_jax.ops.normalizers import LOWEST, Normalizer, softmax_normalizer
 from attention_jax.ops.products import average_values
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 _PROBED_SLOTS = 64
@@ -44,7 +44,7 @@ def sharded_softmax(
     Returns:
       The weights of this device's slots, in float32 or float64.
     """
-    safe = jnp.where(mask, for_sums(scores), LOWEST)
+    safe = jnp.where(mask, upcast(scores), LOWEST)
     peak = lax.pmax(lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST)), axis)
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = lax.psum(exponentials.sum(axis=-1, keepdims=True), axis)

@@ -1,4 +1,4 @@
-"""Features of where a slot stands and of what was attended to around it.
+"""Structural biases: features of where a slot stands and of what was attended to around it.
 
 They enter an additive score's hidden layer beside the query and the key.
 """

@@ -1,4 +1,4 @@
-"""Trackers: what attention carries from one query to the next.
+"""Coverage and other trackers: what attention carries from one query to the next.
 
 Each function returns a `Tracker`, an (init, update) pair of pure functions, to be named in an
 `AttentionSpec`. A score reads the value of before the query, and the update then adds what the
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from attention_jax.ops.attend import Tracker
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.recurrent import CELLS
-from attention_jax.ops.summation import for_sums, sum_type
+from attention_jax.ops.summation import accumulation_dtype, upcast
 from attention_jax.types import AttentionOutput, Memory, Params, State
 
 
@@ -86,9 +86,9 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
     ) -> Array:
         weights = jnp.swapaxes(output.weights, -1, -2)
         entering = (
-            weights * for_sums(params["coverage_weight"])
-            + for_sums(memory.aux["coverage_input"])
-            + for_sums(query @ params["coverage_query"])
+            weights * upcast(params["coverage_weight"])
+            + upcast(memory.aux["coverage_input"])
+            + upcast(query @ params["coverage_query"])
         ).astype(value.dtype)
         recurrent = params["coverage_recurrent"]
         if cell == "tanh":
@@ -145,11 +145,11 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
         params: Params, value: Array, state: State, observed: Mapping[str, Array], memory: Memory
     ) -> Array:
         attended = state[weights][..., None]
-        word = for_sums(observed["written_word"] @ params["coverage_word"])[..., None, :]
+        word = upcast(observed["written_word"] @ params["coverage_word"])[..., None, :]
         if update == "subtract":
-            return (for_sums(value) - attended * word).astype(value.dtype)
+            return (upcast(value) - attended * word).astype(value.dtype)
         gru = CELLS["gru_reset_before"]
-        entering = word + attended * for_sums(params["coverage_weight"])
+        entering = word + attended * upcast(params["coverage_weight"])
         gates = gru.split(entering.astype(value.dtype))
         recurrent = {"recurrent": params["coverage_recurrent"]}
         new = gru.step(recurrent, {"hidden": value}, gates, None)["hidden"]
@@ -160,4 +160,4 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
 
 
 def _no_weights(params: Params, memory: Memory) -> Float[Array, "*B S"]:
-    return jnp.zeros(memory.mask.shape, sum_type(memory.keys))
+    return jnp.zeros(memory.mask.shape, accumulation_dtype(memory.keys))

@@ -1,4 +1,4 @@
-"""Windows: attending to 2D+1 slots around a centre, at a cost that does not grow with the source.
+"""Local attention: 2D+1 slots around a centre, at a cost that does not grow with the source.
 
 The slots of a window are gathered out of the memory, so that scores, weights and context are
 computed over 2D+1 slots only. An index outside the source is clipped for the gathering and

@@ -1,4 +1,4 @@
-"""Texts and JSON as files that are either complete or absent."""
+"""Atomic writes: texts and JSON as files that are either complete or absent."""
 
 import gzip
 import json

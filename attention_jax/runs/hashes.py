@@ -1,4 +1,4 @@
-"""SHA-256 of files and folders, by which they are known again wherever they are."""
+"""Checksums (SHA-256) of files and folders, by which they are known again wherever they are."""
 
 import hashlib
 import pathlib

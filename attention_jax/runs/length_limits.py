@@ -1,4 +1,4 @@
-"""How long outputs of a run may be where its config leaves that open: as its training pairs are.
+"""Length limits of outputs, where a config leaves them open: as the training pairs are.
 
 `run.json` keeps it, for nobody who translates has the training pairs at hand.
 """

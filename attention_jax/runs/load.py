@@ -1,4 +1,4 @@
-"""What is left of a run when its training is over: a model with parameters that can be used."""
+"""Loading a trained model: a run whose training is over, with parameters that can be used."""
 
 import dataclasses
 import functools

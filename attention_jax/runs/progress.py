@@ -1,4 +1,4 @@
-"""Where training is: one line that is rewritten on a terminal, one line at a time elsewhere."""
+"""Progress: one line that is rewritten on a terminal, one line at a time elsewhere."""
 
 import collections
 import contextlib

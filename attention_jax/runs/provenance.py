@@ -1,4 +1,4 @@
-"""How a run was made: command, code, data, versions, machine, times."""
+"""Provenance of a run: command, code, data, versions, machine, times."""
 
 import datetime
 import importlib.metadata

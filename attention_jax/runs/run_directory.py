@@ -1,4 +1,4 @@
-"""A run is a directory with the same files everywhere, so that every tool can read any run.
+"""Run directory: the same files everywhere, so that every tool can read any run.
 
 `config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
 `results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and

@@ -1,4 +1,4 @@
-"""What a run reads is what it began with, or it says so: texts, vocabularies, word links.
+"""Data versioning: what a run reads is what it began with, or it says so.
 
 Files of a user's own change, and with them what is held out: pairs that a run was trained on could
 be validated or tested on. Files of the run can be damaged without being any less readable. The run

@@ -1,4 +1,4 @@
-"""How outputs are searched for, as a config states it."""
+"""Search config: the method, beam size, lengths and penalties."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""How much attention each word of the source has received, and what a hypothesis pays for it."""
+"""Coverage penalties: how much attention each source word has received, and what is paid for it."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int

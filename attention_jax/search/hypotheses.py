@@ -1,4 +1,4 @@
-"""What every search returns."""
+"""Hypotheses: what every search returns."""
 
 import dataclasses
 

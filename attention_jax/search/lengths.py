@@ -1,4 +1,4 @@
-"""How long an output may be, and how its length enters its score."""
+"""Length normalization: how long an output may be, and how its length enters its score."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int

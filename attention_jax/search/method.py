@@ -1,4 +1,4 @@
-"""A search as a loop over positions, which may stop for want of room and be gone on with."""
+"""Search loop over positions, which may stop for want of room and be gone on with."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

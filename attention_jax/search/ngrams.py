@@ -1,4 +1,4 @@
-"""No repetition: tokens that would complete an n-gram for the second time."""
+"""N-gram blocking: tokens that would complete an n-gram for the second time."""
 
 import jax.numpy as jnp
 from jax import lax

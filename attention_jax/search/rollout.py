@@ -1,4 +1,4 @@
-"""Hypotheses that never compete: one token after another is chosen for each on its own."""
+"""Autoregressive rollout: hypotheses that never compete, each goes on by itself."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

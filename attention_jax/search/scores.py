@@ -1,4 +1,4 @@
-"""What hypotheses are compared by."""
+"""Hypothesis scores: what searches compare by."""
 
 from jaxtyping import Array, Float, Int
 

@@ -1,4 +1,4 @@
-"""The decoder state of a search: one copy for each hypothesis, following its hypothesis."""
+"""Decoder state in a search: one copy for each hypothesis, following its beam."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which tokens a search may generate at a position."""
+"""Vocabulary constraints: which tokens a search may generate at a position."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int

@@ -1,4 +1,4 @@
-"""The parts of a training, built from its config."""
+"""Assembly of a training: its parts, built from the config."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Watching the validation metric: which step is the best, and when to give up."""
+"""Early stopping: the validation metric's best step, and when to give up."""
 
 import dataclasses
 import math

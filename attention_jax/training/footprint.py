@@ -1,4 +1,4 @@
-"""The real training step, compiled for devices that are not at hand, and what it will take."""
+"""Memory footprint: the training step compiled for devices that are not at hand."""
 
 import contextlib
 import dataclasses

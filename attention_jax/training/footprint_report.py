@@ -1,4 +1,4 @@
-"""A footprint on the screen."""
+"""Memory footprint on the screen."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""The training of one run, from its first step or from wherever it was cut off.
+"""Training loop of one run, from its first step or from wherever it was cut off.
 
 The same config in the same directory continues to the same bits, because a checkpoint holds all
 that later steps depend on, and the randomness of a step is `fold_in(rng, step)`.

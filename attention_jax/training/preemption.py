@@ -1,4 +1,4 @@
-"""Being told to stop: finish the step, save, and leave with a code that says why."""
+"""Preemption: told to stop, finish the step, save, and leave with a code that says why."""
 
 import contextlib
 import os

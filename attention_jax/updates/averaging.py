@@ -1,4 +1,4 @@
-"""Averages of parameters, which often evaluate better than the last ones.
+"""Weight averaging, exponential or of checkpoints, which often evaluates better than the last.
 
 `config.training.averaging.name` alone says which parameters are evaluated after training: those
 of the best step (`none`), their moving average (`ema`), or the mean of the newest checkpoints

@@ -1,4 +1,4 @@
-"""Parameters that keep their values for a while, chosen by their paths."""
+"""Freezing: parameters that keep their values for a while, chosen by their paths."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""What the devices that share a batch tell one another within a step."""
+"""Gradient all-reduce: what the devices that share a batch tell one another within a step."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Updates whose gradient stands out among the last ones, which a bad batch or a fault makes.
+"""Gradient spikes: updates that stand out among the last ones are skipped.
 
 An update is skipped where
 

@@ -1,4 +1,4 @@
-"""Optimisers by name, from gradients to updates; the learning rate is given at every step."""
+"""Optimizers by name, from gradients to updates; the learning rate is given at every step."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Everything that a training step changes, as one pytree that a checkpoint holds whole."""
+"""Train state: everything that a step changes, as one pytree that a checkpoint holds whole."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""One training step and one evaluation step, as pure functions for the caller to jit."""
+"""Train step with gradient accumulation, and evaluation step: pure functions to be jitted."""
 
 import dataclasses
 from collections.abc import Callable

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from attention_jax.ops.predictions import SoftmaxPredictions
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Call, ModelOutput
 
 VOCABULARY = 6
@@ -57,7 +57,7 @@ class LinearModel:
             keep = jax.random.bernoulli(call.rng, 1 - self.dropout, hidden.shape)
             hidden = jnp.where(keep, hidden / (1 - self.dropout), 0)
         logits = hidden @ params["output"] + params["decoder"]["bias"]
-        return ModelOutput(SoftmaxPredictions(for_sums(logits)), None)
+        return ModelOutput(SoftmaxPredictions(upcast(logits)), None)
 
     def start(self, params, batch):
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Every aligner by its name, in either direction."""
+"""Word aligners by name, in either direction."""
 
 import functools
 import importlib.metadata

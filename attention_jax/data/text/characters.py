@@ -1,4 +1,4 @@
-"""Characters that words are told by, of which Python's patterns know too little.
+"""Unicode characters that words are told by, of which Python's patterns know too little.
 
 To `re` a combining mark is no part of a word, and a space without width is no white space.
 """

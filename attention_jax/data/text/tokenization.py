@@ -1,4 +1,4 @@
-"""Words and punctuation, and back to the same text.
+"""Tokenization into words and punctuation, and back to the same text.
 
 Where two tokens stood together without a space, a joiner marks the side of the punctuation, as in
 `Hello ￭, world ￭!`; joining is therefore exact, up to the amount of white space. A word has the

@@ -18,7 +18,7 @@ from attention_jax.configuration import setting
 from attention_jax.layers.additive import AdditiveConfig, additive_parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.ops.trackers import coverage
 from attention_jax.types import Array, Memory, Params, State
 
@@ -62,7 +62,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 def _inverse_share(keys: Array, params: Params) -> Array:
     """Returns 1 / sig(keys . u), bounded such that sums of it are finite."""
-    product = functools.partial(jnp.matmul, preferred_element_type=sum_type(keys))
+    product = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(keys))
     logit = product(keys, params["fertility_vector"])
     most = 0.9 * math.log(jnp.finfo(logit.dtype).max)
     return 1.0 + jnp.exp(jnp.minimum(-logit, most))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.local_attention import LocalConfig, local_parts
 from attention_jax.layers.mechanism import MechanismParts
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 
@@ -34,7 +34,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds local attention around its scoring mechanism."""
 
     def place(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
-        center = jnp.broadcast_to(positions.astype(sum_type(query)), query.shape[:-1])
+        center = jnp.broadcast_to(positions.astype(accumulation_dtype(query)), query.shape[:-1])
         return window_around(center, config.half_width)
 
     return local_parts(config, query_dim, key_dim, place)

@@ -21,7 +21,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.normalizers import gaussian_window
 from attention_jax.ops.positions import first_position
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.ops.windows import Window, window_around
 from attention_jax.types import Array, Memory, Params
 
@@ -56,7 +56,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
     def place(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
         # In bfloat16 the possible centres of a long source lie several slots apart.
-        in_full = functools.partial(jnp.matmul, preferred_element_type=sum_type(query))
+        in_full = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(query))
         hidden = jnp.tanh(in_full(query, params["center_kernel"]))
         share = jax.nn.sigmoid(in_full(hidden, params["center_vector"]))
         length = memory.mask.sum(-1).astype(share.dtype)[..., None]

@@ -16,7 +16,7 @@ from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.positions import at_indices
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.types import Array, Memory, Params, State
 
 PAPER = "Cho et al. (2014), section 2.2, eq. 1-2; Sutskever, Vinyals and Le (2014), section 2"
@@ -55,4 +55,4 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    return jnp.zeros((*query.shape[:-1], 1), sum_type(query))
+    return jnp.zeros((*query.shape[:-1], 1), accumulation_dtype(query))

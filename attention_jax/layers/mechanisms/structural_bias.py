@@ -18,7 +18,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.ops.trackers import coverage, previous_weights
 from attention_jax.types import Array, Memory, Params, State
 
@@ -83,7 +83,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         if not config.position:
             return projected
         place = query_position(positions)[..., None]
-        return add_bias(projected, place * for_sums(params["position_kernel"][0]))
+        return add_bias(projected, place * upcast(params["position_kernel"][0]))
 
     def keys(params: Params, memory: Memory, state: State) -> Array:
         found = memory.keys

@@ -14,7 +14,7 @@ from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.predictor import Predictor
 from attention_jax.ops.products import add_bias
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Array, Fertility, Params
 
 PAPER = "Cohn et al. (2016), section 3.3, global fertility"
@@ -76,5 +76,5 @@ def predict_fertility(params: Params, annotations: Float[Array, "B S D"]) -> Fer
       layer. Deviation from the paper: both share the hidden layer.
     """
     hidden = jnp.tanh(add_bias(annotations @ params["hidden"], params["hidden_bias"]))
-    predicted = for_sums(add_bias(hidden @ params["output"], params["output_bias"]))
+    predicted = upcast(add_bias(hidden @ params["output"], params["output_bias"]))
     return Fertility(predicted[..., 0], predicted[..., 1])

@@ -16,7 +16,7 @@ from attention_jax.configuration import setting
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readout import Readout, ReadoutSizes, Step
 from attention_jax.ops.predictions import SoftmaxPredictions
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.types import Array, Params
 
 PAPER = "Bahdanau, Cho and Bengio (2015), appendix A.2.2; Press and Wolf (2017) for tied weights"
@@ -81,5 +81,5 @@ def logits_of(
     """
     # In two dimensions throughout, or XLA writes an array of this size once for every shape.
     rows = features.reshape(-1, features.shape[-1])
-    logits = jnp.matmul(rows, table.T, preferred_element_type=sum_type(rows)) + bias
+    logits = jnp.matmul(rows, table.T, preferred_element_type=accumulation_dtype(rows)) + bias
     return logits.reshape(*features.shape[:-1], -1)

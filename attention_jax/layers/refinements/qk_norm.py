@@ -18,7 +18,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, RefinementConfig, scale_of_products
 from attention_jax.ops.normalization import rms_norm
-from attention_jax.ops.summation import for_sums
+from attention_jax.ops.summation import upcast
 from attention_jax.types import Array, Memory, Params
 
 PAPER = (
@@ -74,7 +74,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         query = spec.prepare_query(params, query, positions)
         if is_rms:
             return rms_norm(query, params["query_scale"])
-        unit, scale = for_sums(_unit(query)), for_sums(params["query_scale"])
+        unit, scale = upcast(_unit(query)), upcast(params["query_scale"])
         return (unit * (factor * scale)).astype(query.dtype)
 
     return parts._replace(
@@ -86,5 +86,5 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
 
 def _unit(vectors: Array) -> Array:
     """Returns vectors of length one; zeros stay zeros, with finite gradients."""
-    square = jnp.square(for_sums(vectors)).sum(-1, keepdims=True)
+    square = jnp.square(upcast(vectors)).sum(-1, keepdims=True)
     return (vectors * jax.lax.rsqrt(jnp.maximum(square, 1e-12))).astype(vectors.dtype)

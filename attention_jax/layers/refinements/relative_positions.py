@@ -19,7 +19,7 @@ from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.refinement import Head, RefinementConfig, change_score, scale_of_products
 from attention_jax.ops.positions import slot_offsets
-from attention_jax.ops.summation import sum_type
+from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.types import Array, Memory, Params
 
 PAPER = "Shaw, Uszkoreit and Vaswani (2018), section 3.2, eq. 3 and 4; each head has its own tables"
@@ -59,7 +59,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     ) -> Array:
         # A gradient sums over all slots of a distance, in bfloat16 to 256 times one of them only.
         of_distance = factor * jnp.matmul(
-            query, params["distance_keys"].T, preferred_element_type=sum_type(query)
+            query, params["distance_keys"].T, preferred_element_type=accumulation_dtype(query)
         )
         index = jnp.broadcast_to(bins(memory, positions), scores.shape)
         return scores + jnp.take_along_axis(of_distance, index, axis=-1)

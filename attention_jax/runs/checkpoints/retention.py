@@ -1,4 +1,4 @@
-"""Which checkpoints of a run are kept: the newest and the best, and the last of all."""
+"""Checkpoint retention: the newest and the best are kept, and the last of all."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

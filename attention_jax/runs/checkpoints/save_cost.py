@@ -1,4 +1,4 @@
-"""What saving costs: how long training stands still for it, though files are written beside it."""
+"""Asynchronous checkpointing: how long training stands still for it nevertheless."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""The metrics of training steps, added up between log lines."""
+"""Metric averages of training steps between log lines."""
 
 from collections.abc import Mapping
 

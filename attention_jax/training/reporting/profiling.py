@@ -1,4 +1,4 @@
-"""A JAX profiler trace of some steps of a training, for TensorBoard, XProf or Perfetto."""
+"""Profiling: a JAX trace of some training steps, for TensorBoard, XProf or Perfetto."""
 
 import contextlib
 import dataclasses

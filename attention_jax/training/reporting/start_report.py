@@ -1,4 +1,4 @@
-"""What a training says before its first step."""
+"""Start of a training: what is said before the first step."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

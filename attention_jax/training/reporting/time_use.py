@@ -1,4 +1,4 @@
-"""What the time of a training goes into, seen from the process that drives it."""
+"""Wall time: what a training spends it on, seen from the process that drives it."""
 
 import contextlib
 import time
