@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 
 Array = jax.Array
 Params = Mapping[str, Any]
@@ -72,10 +73,10 @@ class Call:
 
     def mask_of(self, path: str, mask: Leaf | None = None) -> Leaf | None:
         """Returns a mask `T S` of an attention's own, or None, with that of the call."""
-        given = self.masks.get(path)
-        if given is None or mask is None:
-            return mask if given is None else given
-        return given & mask
+        if path not in self.masks:
+            return mask
+        given = jnp.asarray(self.masks[path])
+        return given if mask is None else given & mask
 
 
 @jax.tree_util.register_dataclass
