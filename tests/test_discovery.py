@@ -30,11 +30,13 @@ REFINEMENT = '''
 """Changes nothing."""
 import dataclasses
 from attention_jax.configuration import setting
+from attention_jax.layers.refinement import RefinementConfig
 
-PAPER, ORDER = "of this test", 0
+PAPER = "of this test"
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(RefinementConfig):
+    order = 0
     strength: float = setting(1.0, at_least=0.0)
 
 def refine(config, parts, head):

@@ -59,6 +59,9 @@ class LinearModel:
         logits = hidden @ params["output"] + params["decoder"]["bias"]
         return ModelOutput(SoftmaxPredictions(upcast(logits)), None)
 
+    def slots(self, memory):
+        return None
+
     def start(self, params, batch):
         raise NotImplementedError
 

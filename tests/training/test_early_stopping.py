@@ -87,7 +87,8 @@ def test_steps_count_when_everything_is_switched_on_and_released():
     config = tiny_config()
     assert settled_step(config) == 0
     late = CoverageLoss(schedule=WeightSchedule(start_steps=300))
-    with_objective = dataclasses.replace(config, objectives={**config.objectives, "late": late})
+    objectives = {**config.objectives, "coverage_loss": late}
+    with_objective = dataclasses.replace(config, objectives=objectives)
     assert settled_step(with_objective) == 300
     freezing = Freezing(parameters=("decoder",), start_steps=100, num_steps=250)
     training = dataclasses.replace(config.training, freezing=freezing)
