@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from attention_jax.analysis.head_names import natural_order
 from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.evaluation.head_statistics import Heads, Reach
@@ -49,7 +50,14 @@ def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Attended]]:
             lengths = batch[f"{side}_mask"].sum(-1)
             pairs = found.setdefault(f"{prefix}{layer}", {})
             pairs |= _cut(*kept, lengths, batch["index"])
-    return {layer: [pairs[index] for index in sorted(pairs)] for layer, pairs in found.items()}
+    return {
+        layer: [found[layer][index] for index in sorted(found[layer])]
+        for layer in sorted(found, key=_from_source_to_target)
+    }
+
+
+def _from_source_to_target(layer: str) -> tuple[bool, list[list[tuple[int, str]]]]:
+    return "decoder" in layer.split("/"), natural_order(tuple(layer.split("/")))
 
 
 def has_self_heads(run: TrainedRun, split: Split) -> bool:

@@ -188,29 +188,23 @@ def test_layers_are_in_order_of_their_numbers_and_the_reverse_model_is_left_out(
     assert head_name("decoder/attention", 1) == "head 1"
 
 
-def test_losses_without_heads_are_those_of_the_forward_model(run, monkeypatch):
-    """Of twelve layers in two directions; a made-up loss tells which head was silenced."""
+def test_a_head_is_ablated_by_the_mask_of_its_layer(run, monkeypatch):
+    """A made-up loss tells which head may read nothing; the only head of a layer is left alone."""
 
-    def side(start):
-        layer = lambda n: {"output_kernel": jnp.full((2, 1, 1), start + n)}  # noqa: E731
-        return {"decoder": {f"layer_{n}": {"attention": layer(n)} for n in range(12)}}
+    def forcing(model, objective, strategy, shardings, call):
+        def measure(params, batches):
+            (rest, *_) = [*call.masks.values(), np.ones((1, 2, 1, 1), bool)]
+            silent = np.flatnonzero(~rest[0, :, 0, 0])
+            return {"nll": 1.0 + sum(1.0 + head for head in silent) + len("".join(call.masks))}
 
-    def measure(params, batches):
-        kernels = {name: layer["attention"]["output_kernel"].sum(axis=(1, 2))
-                   for name, layer in params["forward"]["decoder"].items()}  # fmt: skip
-        return {"nll": -sum(float(k @ jnp.asarray([1.0, 2.0])) for k in kernels.values())}
+        return measure
 
-    params = {"reverse": side(100.0), "forward": side(1.0)}
-    monkeypatch.setattr(head_ablation, "TeacherForcing", lambda *parts: measure)
+    monkeypatch.setattr(head_ablation, "TeacherForcing", forcing)
     monkeypatch.setattr(head_ablation, "batches_of_process", lambda *parts: [])
     split = build_task(run.config.data, run.directory.vocabularies).split("test")
-    found = list(
-        head_ablation.losses_without(dataclasses.replace(run, params=params), split, [])
-    )
-    assert found == [
-        ((f"forward/decoder/layer_{n}/attention", k), (k + 1) * (n + 1.0))
-        for n in range(12) for k in (0, 1)
-    ]  # fmt: skip
+    places = [(f"forward/decoder/layer_{n}/attention", k) for n in range(12) for k in (0, 1)]
+    found = dict(head_ablation.losses_without(run, split, [*places, ("encoder/alone", 0)]))
+    assert found == {(path, k): k + 1.0 + len(path) for path, k in places}
 
 
 def test_the_head_that_was_told_stands_for_the_attention(run):
