@@ -12,6 +12,7 @@ import pytest
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
 from attention_jax.layers.attention import build_mechanism
+from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.models import MODELS, build_model
 from attention_jax.models.encoder_decoder import Config
@@ -397,10 +398,8 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
             key: shape(parameter.shape, jnp.float32)
             for key, parameter in mechanism.parameters.items()
         }
-        memory = jax.eval_shape(
-            mechanism.make_memory, params, *[shape((1, size, 32), jnp.float32)] * 2,
-            shape((1, size), bool),
-        )  # fmt: skip
+        source = sequence(shape((1, size, 32), jnp.float32), shape((1, size), bool))
+        memory = jax.eval_shape(mechanism.make_memory, params, source)
         attend = jax.jit(lambda *arguments: mechanism.attend(*arguments)[0].context)
         query = shape((1, 1, 32), jnp.float32)
         return attend.lower(params, query, memory).compile().cost_analysis()["flops"]
