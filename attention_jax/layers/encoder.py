@@ -85,7 +85,7 @@ def first_source(sources: Sources) -> Encoded:
     return next(iter(sources.values()))
 
 
-def sequence(annotations: Array, mask: Array, **fields: Any) -> Sources:
+def sequence(annotations: Leaf, mask: Leaf, **fields: Any) -> Sources:
     """Returns one sequence as the only source, such as one that attends to itself."""
     return {"source": Encoded(annotations, mask, **fields)}
 
