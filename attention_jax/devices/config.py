@@ -3,8 +3,10 @@
 import dataclasses
 from typing import Any
 
+from attention_jax.config_values import check_limits
 from attention_jax.configuration import setting
 from attention_jax.discovery import Parts
+from attention_jax.errors import ConfigError
 
 # The mesh's axes, in its order: neighbours along the last one exchange the most.
 AXES = ("data", "fsdp", "tensor")
@@ -50,10 +52,10 @@ class ShardingConfig:
 
     def __post_init__(self) -> None:
         """Rejects strategies that are not there, and sizes and rules that cannot be meant."""
-        names = STRATEGIES.names()
-        if self.strategy not in names:
-            listed = ", ".join(map(repr, names))
-            raise ValueError(f"strategy: expected one of {listed}, found {self.strategy!r}")
+        try:
+            check_limits(self.strategy, {"choices": STRATEGIES.names()}, "strategy")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
         for axis in AXES:
             if getattr(self, axis) == 0:
                 raise ValueError(f"{axis}: expected at least 1, or -1 for the rest, found 0")
