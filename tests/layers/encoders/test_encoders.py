@@ -181,7 +181,7 @@ def test_dropout_needs_training_and_a_key(name, field):
     plain = dataclasses.replace(config, **{field: 0.0})
     assert_close(compiled(config)(params, embedded, mask), compiled(plain)(params, embedded, mask))
     with pytest.raises(ValueError, match="rng: expected a key"):
-        compiled(config, True)(params, embedded, mask)
+        compiled(config)(params, embedded, mask, Call(True))
 
 
 @pytest.mark.parametrize(
