@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from flax import linen as nn
+from jax.sharding import PartitionSpec
 
 from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.cells import cell_parameters
@@ -154,8 +155,9 @@ def test_each_dimension_has_an_axis():
     assert (matrix.shape, matrix.axes) == ((2, 3), ("input", "hidden"))
     assert matrix.stacked(4, "heads") == Parameter.of("kernel", heads=4, input=2, hidden=3)
     assert logical_axes({"a": affine(input=2, hidden=3), "b": {"c": Parameter.of("bias")}}) == {
-        "a": {"kernel": ("input", "hidden"), "bias": ("hidden",)}, "b": {"c": ()}
-    }  # fmt: skip
+        "a": {"kernel": PartitionSpec("input", "hidden"), "bias": PartitionSpec("hidden")},
+        "b": {"c": PartitionSpec()},
+    }
     with pytest.raises(ValueError, match="^axes: expected one for each dimension of .2, 3., found"):
         Parameter((2, 3), ("input",), "kernel")
 
