@@ -100,3 +100,8 @@ def test_names_that_do_not_serve_are_refused(name):
     with pytest.raises(ValueError, match=f"sources.{name}: expected a name"):
         checked_sources({name: SourceConfig()})
     assert checked_sources({"image": SourceConfig()}) == {"image": SourceConfig()}
+
+
+def test_the_plain_source_comes_first_in_whatever_order_a_config_has_them():
+    configs = {name: SourceConfig() for name in ("again", "source", "above")}
+    assert list(checked_sources(configs)) == ["source", "above", "again"]
