@@ -287,7 +287,7 @@ class RecurrentDecoder(SequenceDecoder):
             query[..., None, :],
             memory,
             state["attention"],
-            positions=state["position"].reshape(-1)[:1],
+            positions=position_of(state),
             mask=call.mask_of("attention"),
             call=call,
         )
@@ -374,6 +374,12 @@ def _swap(array: Array) -> Array:
 def counted(state: State) -> Array:
     """Returns the position after the one that a state counts."""
     return state["position"] + 1
+
+
+def position_of(state: State) -> Array:
+    """Returns the position that a state counts, which all rows share: `1`."""
+    rows = state["position"].reshape(-1)
+    return rows[:1] if rows.size else jnp.zeros(1, rows.dtype)
 
 
 def start_position(batch: int) -> Array:

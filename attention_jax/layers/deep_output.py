@@ -47,4 +47,4 @@ def deep_output(
 
 def maxout(values: Float[Array, "*B D2"]) -> Float[Array, "*B D"]:
     """Returns the larger of each two neighbours: t_k = max(u_{2k-1}, u_{2k})."""
-    return values.reshape(*values.shape[:-1], -1, 2).max(axis=-1)
+    return values.reshape(*values.shape[:-1], values.shape[-1] // 2, 2).max(axis=-1)

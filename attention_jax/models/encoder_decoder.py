@@ -370,6 +370,8 @@ class EncoderDecoderModule(nn.Module):
         features, attended = decoded.features, decoded.attention
         rate = self.config.output_dropout
         kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
+        if not target.shape[1]:  # no word is the last one; it counts as padding
+            target, mask = jnp.pad(target, ((0, 0), (0, 1))), jnp.pad(mask, ((0, 0), (0, 1)))
         last = self._embed_target(target[:, -1], call.fold(4))
         encoded = first_source(sources)
         outputs: dict[str, Any] = {

@@ -37,7 +37,7 @@ def largest(
     # In the order of the row, so that the first of equals stays the first.
     chosen = jnp.sort(lax.top_k(groups.max(axis=-1), number)[1], axis=-1)
     rivals = jnp.take_along_axis(groups, chosen[..., None], axis=-2)
-    entries, places = lax.top_k(rivals.reshape(*values.shape[:-1], -1), number)
+    entries, places = lax.top_k(rivals.reshape(*values.shape[:-1], number * _GROUP), number)
     group = jnp.take_along_axis(chosen, places // _GROUP, axis=-1)
     return entries, group * _GROUP + places % _GROUP
 
@@ -67,4 +67,4 @@ def _in_groups(values: Float[Array, "*B V"]) -> Float[Array, "*B G M"]:
     if missing:
         before = [(0, 0)] * (values.ndim - 1)
         values = jnp.pad(values, [*before, (0, missing)], constant_values=-jnp.inf)
-    return values.reshape(*values.shape[:-1], -1, _GROUP)
+    return values.reshape(*values.shape[:-1], values.shape[-1] // _GROUP, _GROUP)

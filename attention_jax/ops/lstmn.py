@@ -83,6 +83,12 @@ def run_lstmn(
       program starts from a slot of zeros, to which later tokens attend too, and its query has no
       summary.
     """
+    if not mask.shape[1]:  # the tape has to have a slot: one of padding
+        rows = jax.tree.map(
+            lambda row: jnp.pad(row, [(0, 0), (0, 1), (0, 0)][: row.ndim]), (projected, query, mask)
+        )
+        hidden, final = run_lstmn(params, *rows, reverse=reverse, keep=keep)
+        return hidden[:, :0], final
     cell = CELLS["lstm"]
     by_time = jax.tree.map(time_major, (cell.split(projected), query, mask))
     inputs = _Inputs(*by_time, jnp.arange(mask.shape[1]))

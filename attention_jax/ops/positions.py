@@ -36,7 +36,7 @@ def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array
     channel = jnp.arange(0, depth, 2, dtype=float)
     angle = positions.astype(float)[..., None] * 10000.0 ** (-channel / depth)
     pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
-    return pairs.reshape(*positions.shape, -1)[..., :depth]
+    return pairs.reshape(*positions.shape, 2 * channel.size)[..., :depth]
 
 
 def rotate(

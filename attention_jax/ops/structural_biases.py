@@ -67,7 +67,7 @@ def neighbourhood(
 def _neighbourhood_by_position(values: Array, reach: int, memory: Memory) -> Array:
     size, offsets = values.shape[-1], jnp.arange(-reach, reach + 1)
     near = positions_of_slots(memory)[..., None] + offsets
-    index = slots_at(memory, near.reshape(*near.shape[:-2], -1))
+    index = slots_at(memory, near.reshape(*near.shape[:-2], size * offsets.size))
     index = jnp.broadcast_to(index, (*values.shape[:-1], index.shape[-1]))
     found = jnp.take_along_axis(values, index, axis=-1, mode="fill", fill_value=0.0)
     return found.reshape(*values.shape[:-1], size, offsets.size)

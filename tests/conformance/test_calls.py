@@ -193,14 +193,18 @@ def shapes(batch, queries, slots):
     return *arrays, jax.ShapeDtypeStruct((batch, slots), bool)
 
 
+@pytest.mark.parametrize("placed", [False, True], ids=["in order", "placed"])
 @pytest.mark.parametrize("what", EMPTY)
 @pytest.mark.parametrize("name", PLACED + NORMALIZED)
-def test_nothing_may_be_given(name, what):
+def test_nothing_may_be_given(name, what, placed):
     """No rows, no queries or no slots: an output of that shape, and gradients."""
     case, (batch, queries, slots) = CASES[name], EMPTY[what]
 
-    def loss(*arguments):
-        output = case.attend(*arguments)
+    def loss(params, query, keys, values, mask):
+        places = jnp.arange(slots) if placed else None
+        memory = case.mechanism.make_memory(params, sources_of(keys, values, mask), places)
+        told = written_words(query)
+        output, _ = case.mechanism.attend(params, query, memory, observed=told)
         return output.context.sum() + output.weights.sum() + output.scores.sum(), output
 
     gradients = jax.grad(loss, argnums=range(4), has_aux=True)

@@ -21,6 +21,7 @@ from attention_jax.layers.decoder import (
     DecoderSizes,
     SequenceDecoder,
     counted,
+    position_of,
     start_position,
 )
 from attention_jax.layers.encoder import Sources, first_source, sequence
@@ -186,7 +187,7 @@ class TransformerDecoder(SequenceDecoder):
         self, params: Params, memory: tuple[Memory, ...], state: State, embedded: Array
     ) -> tuple[Array, AttentionOutput | None, State]:
         """Decodes one token `*B E` beside a KV cache of those before."""
-        position = state["position"].reshape(-1)[:1]
+        position = position_of(state)
 
         def attend_to_past(layer: str, weights: Params, vectors: Array, past: Any, call: Call):
             past = write(self.past, weights, past, vectors, position)

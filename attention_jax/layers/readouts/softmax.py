@@ -82,4 +82,4 @@ def logits_of(
     # In two dimensions throughout, or XLA writes an array of this size once for every shape.
     rows = features.reshape(-1, features.shape[-1])
     logits = jnp.matmul(rows, table.T, preferred_element_type=accumulation_dtype(rows)) + bias
-    return logits.reshape(*features.shape[:-1], -1)
+    return logits.reshape(*features.shape[:-1], table.shape[0])
