@@ -32,6 +32,7 @@ from attention_jax.runs.provenance import (
 )
 from attention_jax.runs.run_directory import read_json
 from experiments.benchmarks.speed.harness import Conditions, wait_until_quiet
+from experiments.kit import templates
 from experiments.kit.machine import hardware, named
 from experiments.kit.tables import table
 
@@ -119,7 +120,6 @@ def main() -> None:
     print(text)
 
 
-# ---- Measuring -----------------------------------------------------------------------------------
 def measure(
     shapes: Sequence[Shape],
     rounds: int,
@@ -293,7 +293,6 @@ def _written_out(query: Any, keys: Any, vector: Any) -> Any:
     return jnp.tanh(query[..., :, None, :] + keys[..., None, :, :]) @ vector
 
 
-# ---- The page ------------------------------------------------------------------------------------
 def ratios(
     results: Mapping[str, Any], what: str, measure: str, score: str = ADDITIVE
 ) -> dict[Shape, float]:
@@ -307,55 +306,38 @@ def ratios(
 
 def page(results: Mapping[str, Any], shapes: Sequence[Shape]) -> str:
     """Returns the results as Markdown; `shapes` are all that are to be measured."""
+    forward, with_gradients = (_table(results, what) for what in PASSES)
+    text = templates.fill(
+        NAME, missing=_missing(results, shapes), batch=results["batch"],
+        command=results["command"], commit=short_commit(results["commit"]), at=results["at"],
+        jax=results["jax"], machine=named(results["hardware"], results["device"]),
+        **_spread(results), times_slower=f"{CLAIMED['milliseconds']:g}",
+        times_larger=f"{CLAIMED['temporaries_mib']:g}", verdicts="\n".join(verdicts(results)),
+        forward=forward, with_gradients=with_gradients, plot=f"{NAME}/cost.png",
+    )  # fmt: skip
+    return text + "\n"
+
+
+def _missing(results: Mapping[str, Any], shapes: Sequence[Shape]) -> str:
+    """Says which shapes are not measured yet; nothing if all are."""
     missing = [shape for shape in shapes if shape not in measured_shapes(results)]
+    if not missing:
+        return ""
     sizes = ", ".join(str(dataclasses.astuple(shape)) for shape in missing)
-    partial = [
+    return (
         f"**Only {len(shapes) - len(missing)} of {len(shapes)} shapes are measured.** Missing "
         f"(queries, slots, depth, heads): {sizes}. `python -m experiments.{NAME}` measures them, "
-        "or all shapes where code or machine have changed since.",
-        "",
-    ]
-    lines = [
-        "# Additive against dot-product attention",
-        "",
-        *(partial if missing else []),
-        "Vaswani et al. (2017, section 3.2.1) say that dot-product attention is much faster and "
-        "more space-efficient in practice than additive attention. Multi-head attention with "
-        f"either score, projections included; batch {results['batch']}; "
-        f"`{results['command']}` at {short_commit(results['commit'])}, {results['at']}; jax "
-        f"{results['jax']}; {named(results['hardware'], results['device'])}. Medians of runs by "
-        f"turns, each round after a wait for an idle machine; {_spread(results)}.",
-        "",
-        f"Here much faster is taken to mean that additive attention takes at least "
-        f"{CLAIMED['milliseconds']:g} times as long, which one notices without measuring, and more "
-        f"space-efficient that it takes at least {CLAIMED['temporaries_mib']:g} times the "
-        "temporary memory, so that a third is saved: smaller differences can come of the order in "
-        "which a compiler computes. Both were set stricter after first results had been seen: they "
-        "were 1.5 and 1.05. Parameters and arguments, alike for all, are not counted.",
-        "",
-        *verdicts(results),
-        "",
-        "Additive scores are those of this project, whose hidden layer is computed again in the "
-        "backward pass instead of kept; written out, they are `tanh(q[:, None] + k) @ v`. Dot "
-        "products take the fused path, which answers long sequences in blocks. In brackets: how "
-        "many times as much as dot products.",
-        "",
-    ]
-    for what in PASSES:
-        lines += [f"## {what.capitalize()}", "", _table(results, what), ""]
-    return "\n".join([*lines, f"![cost against length]({NAME}/cost.png)", ""])
+        "or all shapes where code or machine have changed since."
+    )
 
 
-def _spread(results: Mapping[str, Any]) -> str:
-    """Says how far the runs of a program lay apart."""
+def _spread(results: Mapping[str, Any]) -> dict[str, str]:
+    """Returns how far the runs of a program lay apart, in percent of their median."""
     spreads = [
         100 * (one["range"][1] - one["range"][0]) / one["milliseconds"]
         for one in results["records"]
     ]
-    return (
-        f"from the fastest to the slowest run of a program it is {statistics.median(spreads):.0f} "
-        f"% of its median in the middle case and {max(spreads):.0f} % in the worst"
-    )
+    return {"middle": f"{statistics.median(spreads):.0f}", "worst": f"{max(spreads):.0f}"}
 
 
 def verdicts(results: Mapping[str, Any]) -> list[str]:

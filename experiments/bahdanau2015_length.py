@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.runs.files import write_text
-from experiments.kit import length_tables, program, seeds, sentence_bleu, tables
+from experiments.kit import length_tables, program, seeds, sentence_bleu, tables, templates
 from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.length_tables import sentences_of
+from experiments.kit.templates import section
 
 NAME = "bahdanau2015_length"
 USAGE = """
@@ -99,8 +100,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         "by_length": ("test sentences", ("test",), EDGES),
         "joined": ("joined test sentences", [f"joined_{n}" for n in NUMBERS], JOINED_EDGES),
     }
-    paths = []
-    sections = [*_opening(grid, runs), _main_table(runs), "", *_claims(runs), ""]
+    paths, by_length = [], {}
     for name, (title, splits, edges) in plots.items():
         path = out / grid.name / f"{name}.png"
         curves = {
@@ -110,47 +110,35 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         length_tables.draw(curves, title, path)
         paths.append(path)
         caveat = CAVEAT if len(splits) > 1 else ""
-        sections += [*length_tables.section(title, curves, path.relative_to(out), caveat), ""]
-    sections += [*_joined_table(runs), "", "## How it was made", "", tables.provenance(runs), ""]
-    write_text(page, "\n".join(sections))
+        lines = length_tables.section(title, curves, path.relative_to(out), caveat)
+        by_length[name] = section(lines)
+    text = templates.fill(
+        NAME, **_set_up(grid, runs), main_table=_main_table(runs), claims=_claims(runs),
+        resamples=f"{seeds.RESAMPLES:,}", **by_length, joined_table=_joined_table(runs),
+        provenance=tables.provenance(runs),
+    )  # fmt: skip
+    write_text(page, text + "\n")
     return [page, *paths]
 
 
-def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, str]:
+    """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     source = config["model"]["sources"]["source"]
     data, training = config["data"], config["training"]
-    return [
-        *tables.opening("Attention against a fixed vector, by sentence length", NAME, grid, runs),
-        "Bahdanau, Cho and Bengio (ICLR 2015), table 1 and the figure of BLEU by length: attention "
-        "(RNNsearch) holds up on long sentences, a fixed vector (RNNencdec) does not, and "
-        "attention that was trained on shorter sentences beats a fixed vector that was trained on "
-        "longer ones.",
-        "",
-        "How this differs from the paper, whose numbers are therefore not to be reached but to be "
-        "ordered alike:",
-        "",
-        f"- data: {tables.corpus(data)}; the paper: WMT'14 English to French, 348 M words, tested "
-        "on 3,003 sentences of newstest2014, 30,000 words of vocabulary, BLEU of tokenised text;",
-        f"- short means at most {SHORT_WORDS} source words, against all sentences; in the paper 30 "
-        "words against 50;",
-        f"- size: embeddings {source['input']['embedding_dim']}, encoder "
-        f"2 x {source['encoder']['hidden_dim']}, decoder "
-        f"{config['model']['decoder']['hidden_dim']}; in the paper 620, 2 x 1000 and 1000;",
-        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
-        f"{config['optimizer']['name']}, the same number for every run, whatever its sentences; in "
-        "the paper about 110 hours of Adadelta for every model, 288,000 to 846,000 updates of 80 "
-        "sentences;",
-        f"- seeds: {len(grid.seeds)}; the paper has one run of each model.",
-        "",
-        "As in the paper: bidirectional GRU, additive attention or, with the same encoder and "
-        "decoder, one fixed vector at every step and in the readout, maxout, beam search. The "
-        "fixed vector is made of the encoder's two final states, as wide as the attended context, "
-        "so that the systems differ by the parameters of the attention alone (see the table).",
-        "",
-        "## BLEU on all test sentences",
-        "",
-    ]
+    title = "Attention against a fixed vector, by sentence length"
+    return {
+        "opening": section(tables.opening(title, NAME, grid, runs)),
+        "corpus": tables.corpus(data),
+        "short_words": str(SHORT_WORDS),
+        "embedding": source["input"]["embedding_dim"],
+        "encoder": source["encoder"]["hidden_dim"],
+        "decoder": config["model"]["decoder"]["hidden_dim"],
+        "num_steps": f"{training['num_steps']:,}",
+        "batch_size": data["batch_size"],
+        "optimizer": config["optimizer"]["name"],
+        "seeds": len(grid.seeds),
+    }
 
 
 def _main_table(runs: Sequence[Run]) -> str:
@@ -168,7 +156,7 @@ def _main_table(runs: Sequence[Run]) -> str:
     return tables.table(headings, rows)
 
 
-def _claims(runs: Sequence[Run]) -> list[str]:
+def _claims(runs: Sequence[Run]) -> str:
     by_cell = _by_cell(runs)
     rows = []
     for better, worse in CLAIMS:
@@ -182,16 +170,10 @@ def _claims(runs: Sequence[Run]) -> list[str]:
             tables.interval(found), p, f"{found.wins} of {found.pairs}", f"{theirs:+.2f}",
         ])  # fmt: skip
     headings = ["difference", "BLEU", "95 % interval", "p", "pairs of seeds won", "in the paper"]
-    return [
-        tables.table(headings, rows),
-        "",
-        f"Intervals and p-values: bootstrap of {seeds.RESAMPLES:,} draws over sentences "
-        "(the same for both systems) and over seeds, two-sided. With so few seeds it sees little "
-        "of the chance in training; the deviations and the pairs of seeds say more of that.",
-    ]
+    return tables.table(headings, rows)
 
 
-def _joined_table(runs: Sequence[Run]) -> list[str]:
+def _joined_table(runs: Sequence[Run]) -> str:
     rows = []
     for cell, of_cell in _by_cell(runs).items():
         scores = [
@@ -200,13 +182,7 @@ def _joined_table(runs: Sequence[Run]) -> list[str]:
         ]
         rows.append([SYSTEMS[cell].label, *scores])
     headings = ["system", "single", *(f"joined by {number}" for number in NUMBERS)]
-    return [
-        "Longer inputs than the corpus has: test sentences joined at random, full stops and all. "
-        "No system has seen an input of several sentences, so this also tests whether a system "
-        "goes on after the first full stop.",
-        "",
-        tables.table(headings, rows),
-    ]
+    return tables.table(headings, rows)
 
 
 def _by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:

@@ -14,7 +14,15 @@ from attention_jax.plotting.system_curves import system_curves
 from attention_jax.plotting.tradeoff import Point, tradeoff
 from attention_jax.runs.files import replacing, write_text
 from attention_jax.runs.run_directory import read_json
-from experiments.kit import disagreement, measure_tables, program, seeds, sentence_measures, tables
+from experiments.kit import (
+    disagreement,
+    measure_tables,
+    program,
+    seeds,
+    sentence_measures,
+    tables,
+    templates,
+)
 from experiments.kit import dropped_word_counts as untranslated_counts
 from experiments.kit.alignment_claims import CLAIMS, CONTRASTS
 from experiments.kit.alignment_variants import BASE, CONDITIONS, FULL, VARIANTS, cells
@@ -22,6 +30,7 @@ from experiments.kit.arrays import read_lines
 from experiments.kit.claims import claims_table
 from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.low_resource_gains import gains_section
+from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve
 
 NAME = "coverage_vs_supervised"
@@ -88,13 +97,13 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     dropped = untranslated_counts.load(folder / untranslated_counts.FILE, outputs)
     found = _found(grid, runs, dropped)
     least = _least(outputs[disagreement.REFERENCE], dropped.get(disagreement.REFERENCE))
-    sections, paths = _opening(grid, runs, out), []
+    conditions, paths = [], []
     for condition, described in CONDITIONS.items():
         of_condition = _of_condition(found, condition)
         if BASE not in of_condition:
             continue
         its_runs = [run for run in runs if _condition(run) == condition]
-        sections += [
+        conditions += [
             f"## {described.label}", "",
             *_tables(of_condition, its_runs, least),
             *_teachers(folder / TEACHERS, condition),
@@ -102,15 +111,17 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         for plot, caption, draw in _plots(folder, condition, of_condition, its_runs):
             with replacing(plot) as temporary:
                 save_figure(draw(described.label), temporary)
-            sections += [f"![{caption}]({plot.relative_to(out)})", ""]
+            conditions += [f"![{caption}]({plot.relative_to(out)})", ""]
             paths.append(plot)
-    sections += gains_section(found, tuple(CONDITIONS), _labels())
-    sections += tables.reading(folder)
-    sections += ["## How it was made", "", tables.provenance(runs), ""]
+    text = templates.fill(
+        NAME, **_set_up(grid, runs, out), folder=grid.name, conditions=section(conditions),
+        gains=section(gains_section(found, tuple(CONDITIONS), _labels())),
+        reading=section(tables.reading(folder)), provenance=tables.provenance(runs),
+    )  # fmt: skip
     sentences = folder / "sentences.md"
-    write_text(sentences, "\n".join(_sentences_page(runs)))
+    write_text(sentences, _sentences_page(runs) + "\n")
     page = out / f"{grid.name}.md"
-    write_text(page, "\n".join(sections))
+    write_text(page, text + "\n")
     return [page, sentences, *paths]
 
 
@@ -143,82 +154,42 @@ def _least(
     return f"The references themselves, of a hundred: {scores}."
 
 
-def _opening(grid: Grid, runs: Sequence[Run], out: Path) -> list[str]:
+def _set_up(grid: Grid, runs: Sequence[Run], out: Path) -> dict[str, object]:
+    """Returns what the page says of model and training, by the template's places."""
     options = " --full" if grid.name == FULL_NAME else ""
     base = next(run for run in grid.runs(out, out) if run.cell == f"29k_{BASE}")
     config = base.resolved()  # finished or not: what is described is the grid
     model, training = config["model"], config["training"]
     source = model["sources"]["source"]
     few = grid.cells.get(f"4k_{BASE}", {}).get("training.num_steps", training["num_steps"])
-    return [
-        *tables.opening("Coverage against supervised alignment", NAME + options, grid, runs),
-        f"One model: bidirectional GRU (2 x {source['encoder']['hidden_dim']}), conditional GRU "
-        f"({model['decoder']['hidden_dim']}) with additive attention, embeddings of "
-        f"{source['input']['embedding_dim']}, {training['num_steps']:,} updates of "
-        f"{config['data']['batch_size']} sentences ({few:,} updates with 4,000 pairs), Adam, mean "
-        "of parameters; Multi30k, English to German, subwords. Variants change the attention or "
-        "add an objective, at weights of the papers where these name them; no weight was tuned for "
-        "any of them, the base included. BLEU is of detokenised text (test 2016), beam 5.",
-        "",
-        *_caveats(),
-        "",
-        *_other_size(grid, out),
-        "AER, SAER, match and mass: forced decoding of the references, between words, against the "
-        "hand-made links of 100 test sentences; AER of the most attended source word of each "
-        "target word. Match and mass are Koehn and Knowles's; `row before` and `row after` shift "
-        "the attention by one target word, to show attention that is off by one. Of systems that "
-        "are taught as a word is read, AER and SAER are of the step that reads it, the row after "
-        "the one that writes it, and all else is of the step that writes: their AER knows the "
-        "word, where that of the others does not.",
-        "",
-        "Repeated bigrams, excess and missing words: of outputs, in percent of their words or of "
-        "the references'. Fertility: attention that a source word gets while the output is "
-        "written, in words; coverage deviation is its mean distance from 1, in percent. Dropped "
-        "source words: content words of the sources that an aligner (HMM in both directions, "
-        "grow-diag, trained on all pairs and all outputs) links to no word of the output; "
-        "`python -m experiments.dropped_words` counts them, "
-        "`python -m experiments.aligner_error_rates` measures the teachers.",
-        "",
-        f"Sentences that variants translate most differently: [{grid.name}/sentences.md]"
-        f"({grid.name}/sentences.md).",
-        "",
-    ]
+    title = "Coverage against supervised alignment"
+    return {
+        "opening": section(tables.opening(title, NAME + options, grid, runs)),
+        "encoder": source["encoder"]["hidden_dim"],
+        "decoder": model["decoder"]["hidden_dim"],
+        "embedding": source["input"]["embedding_dim"],
+        "num_steps": f"{training['num_steps']:,}",
+        "batch_size": config["data"]["batch_size"],
+        "few_steps": f"{few:,}",
+        "combined": VARIANTS["combined"].label,
+        "other_size": _other_size(grid, out),
+    }
 
 
-def _caveats() -> list[str]:
-    """Returns what a reader of the numbers has to know of the choice and the making of systems."""
-    return [
-        f"One system was chosen by what is reported here: \"{VARIANTS['combined'].label}\" joins "
-        "one variant of either kind, picked after a first look at BLEU and AER of seed 0 on the "
-        "test set with all pairs, before any run of the two together, and with the start of the "
-        "coverage mechanisms that has been replaced since; its p-values are slightly optimistic. "
-        "Three times a system was mended, and all its runs trained anew, because its scores asked "
-        "why: how the matrices of coverage start, the least variance of global fertility, and what "
-        "the two heads project (see the reading). Each mending was decided by its cause and none "
-        "was tried in several forms, but what scored well was not searched for mistakes as hard.",
-        "",
-        "What differs from the papers in supervised attention: a target word without a link "
-        "inherits the links of its nearest neighbour counted in subwords, where Liu et al. 2016 "
-        "count in words (`unaligned=inherit_by_word`); and EOS is a neighbour like any other, so "
-        "that a last word without a link is taught to attend to the EOS of the source.",
-    ]
-
-
-def _other_size(grid: Grid, out: Path) -> list[str]:
-    """Returns where the comparison is at the papers' size, or that nobody has run it."""
+def _other_size(grid: Grid, out: Path) -> str:
+    """Says where the comparison is at the papers' size, or that nobody has run it."""
     if grid.name != NAME:
-        return []
+        return ""
     page = Path(f"{FULL_NAME}.md")
     if (out / page).exists():
-        return [f"At the order of size of the papers: [{page.stem}]({page}).", ""]
-    return [
-        "This is the size that a few hours of CPU allow. At the order of size of the papers "
-        f"(`--full`: embeddings of {FULL['model.sources.source.input.embedding_dim']}, GRUs of "
-        f"{FULL['model.decoder.hidden_dim']}, {FULL['training.num_steps']:,} updates of "
-        f"{FULL['data.batch_size']} sentences) the comparison was not run, because no GPU was at "
-        "hand.",
-        "",
-    ]
+        return f"At the order of size of the papers: [{page.stem}]({page})."
+    return templates.fill(
+        "coverage_vs_supervised_size",
+        embedding=FULL["model.sources.source.input.embedding_dim"],
+        decoder=FULL["model.decoder.hidden_dim"],
+        num_steps=f"{FULL['training.num_steps']:,}",
+        batch_size=FULL["data.batch_size"],
+    )
 
 
 def _tables(found: measure_tables.Found, runs: Sequence[Run], least: str) -> list[str]:
@@ -309,9 +280,8 @@ def _known(value: float) -> float:
     return 0.0 if np.isnan(value) else value
 
 
-def _sentences_page(runs: Sequence[Run]) -> list[str]:
-    lines = ["# Sentences that the variants translate most differently", "",
-             "Seed 0 of each variant; the sentences whose BLEU varies most.", ""]  # fmt: skip
+def _sentences_page(runs: Sequence[Run]) -> str:
+    lines = []
     for condition, described in CONDITIONS.items():
         chosen = {
             run.cell.partition("_")[2]: run
@@ -328,7 +298,7 @@ def _sentences_page(runs: Sequence[Run]) -> list[str]:
         }
         shown = disagreement.page(texts, outputs, counts, _labels())
         lines += [f"## {described.label}", "", *shown]
-    return lines
+    return templates.fill("differing_sentences", sentences=section(lines))
 
 
 def _condition(run: Run) -> str:

@@ -22,9 +22,11 @@ from experiments.kit import (
     sentence_bleu,
     sentence_measures,
     tables,
+    templates,
 )
 from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
+from experiments.kit.templates import section
 from experiments.kit.training_curves import tokens_per_second
 
 NAME = "encoders_as_matrices"
@@ -125,9 +127,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
       The paths written.
     """
     found = attention_record.by_cell(grid, runs)
-    page, paths = out / f"{grid.name}.md", []
-    sections = [*_opening(grid, runs), _main_table(runs, found), "",
-                measure_tables.LEGEND_OF_DIFFERENCES, "", *_differences(found), ""]  # fmt: skip
+    page, paths, by_length = out / f"{grid.name}.md", [], {}
     for name, (title, splits, edges) in _LENGTHS.items():
         path = out / grid.name / f"{name}.png"
         curves = {
@@ -139,43 +139,32 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         length_tables.draw(curves, title, path)
         paths.append(path)
         caveat = CAVEAT if len(splits) > 1 else ""
-        sections += [*length_tables.section(title, curves, path.relative_to(out), caveat), ""]
-    sections += tables.reading(out / grid.name)
-    sections += ["## How it was made", "", tables.provenance(runs), ""]
-    write_text(page, "\n".join(sections))
+        lines = length_tables.section(title, curves, path.relative_to(out), caveat)
+        by_length[name] = section(lines)
+    text = templates.fill(
+        NAME, **_set_up(grid, runs), main_table=_main_table(runs, found),
+        legend=measure_tables.LEGEND_OF_DIFFERENCES, differences="\n".join(_differences(found)),
+        **by_length, reading=section(tables.reading(out / grid.name)),
+        provenance=tables.provenance(runs),
+    )  # fmt: skip
+    write_text(page, text + "\n")
     return [page, *paths]
 
 
-def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+    """Returns what the page says of data, sizes and training, by the template's places."""
     config = next((run for run in runs if run.cell == BASE), runs[0]).resolved()
     data, model, training = config["data"], config["model"], config["training"]
-    return [
-        *tables.opening(
-            "Sentences as matrices: what the vectors of a sentence must know of one another",
-            NAME, grid, runs,
-        ),  # fmt: skip
-        "One decoder, one attention, one budget of parameters and of updates; what differs is the "
-        "encoder. No paper has this table, so that there is no column of published numbers. The "
-        "nearest is Gehring, Auli, Grangier and Dauphin (ACL 2017), who compare convolutions and "
-        "pooled embeddings with bidirectional LSTMs. What differs from theirs:",
-        "",
-        f"- data: {tables.corpus(data)}; theirs: WMT'16 English to Romanian and WMT to German and "
-        "French;",
-        f"- the decoder: one conditional GRU of {model['decoder']['hidden_dim']} with additive "
-        "attention; theirs are LSTMs whose attention is a dot product with the last word added;",
-        "- the decoder's first state: made of the mean of the matrix, in every system;",
-        "- sizes: every model has the parameters of the others within 10 %, which one without "
-        "matrices in its encoder spends on wider embeddings;",
-        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
-        f"{config['optimizer']['name']}, the same for every system;",
-        f"- seeds: {len(grid.seeds)}.",
-        "",
-        "AER: forced decoding of the references, the most attended source word of each target "
-        "word, against the hand-made links of 100 test sentences. Tokens/s: target tokens of "
-        "training, the median over a run, on the hardware named below; runs that share a "
-        "machine slow one another down.",
-        "",
-    ]
+    title = "Sentences as matrices: what the vectors of a sentence must know of one another"
+    return {
+        "opening": section(tables.opening(title, NAME, grid, runs)),
+        "corpus": tables.corpus(data),
+        "decoder": model["decoder"]["hidden_dim"],
+        "num_steps": f"{training['num_steps']:,}",
+        "batch_size": data["batch_size"],
+        "optimizer": config["optimizer"]["name"],
+        "seeds": len(grid.seeds),
+    }
 
 
 def _main_table(runs: Sequence[Run], found: measure_tables.Found) -> str:

@@ -19,9 +19,11 @@ from experiments.kit import (
     seeds,
     sentence_measures,
     tables,
+    templates,
 )
 from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.score_panels import score_panels
+from experiments.kit.templates import section
 
 NAME = "luong2015_ablation"
 USAGE = """
@@ -36,12 +38,6 @@ HALF_WIDTH = 5
 PLACES = ("global", "local_m", "local_p")
 SCORES = ("location", "dot", "general", "concat")
 _DIM = 192
-_TESTS = (
-    "Mean ± standard deviation over seeds. Differences of BLEU and AER are tested by a two-sided "
-    f"paired bootstrap of {seeds.RESAMPLES:,} draws over sentences and over seeds, each pair of "
-    "systems by itself: of so many tests some have p < 0.05 by chance, and from two or three seeds "
-    "p is only approximate. A system of a single seed is tested over sentences only."
-)
 _MEASURES = ("bleu", "aer", "match", "match_after", "unattended", "missing", "repeated")
 
 
@@ -162,35 +158,16 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     page, plot = out / f"{grid.name}.md", out / grid.name / "scores.png"
     panels = score_panels(_layout(), found, runs, ("bleu", "aer"))
     save_figure(score_dots(panels, "Luong's ablation"), plot)
-    sections = [
-        *_opening(grid, runs),
-        f"![Perplexity, BLEU and AER of every system]({plot.relative_to(out)})",
-        "",
-        "## From no attention to local attention (table 1)",
-        "",
-        _main_table(grid, runs, found, STEPS),
-        "",
-        "## Scores and places, with input feeding (table 4, and AER of table 6)",
-        "",
-        _main_table(grid, runs, found, [name for name in found if name.endswith("_feed")]),
-        "",
-        "## Without input feeding",
-        "",
-        _main_table(
-            grid, runs, found, [name for name in found if name.startswith(PLACES) and
-                                not name.endswith("_feed")]
-        ),
-        "",
-        *_comparisons(found),
-        _TESTS,
-        "",
-        *tables.reading(plot.parent),
-        "## How it was made",
-        "",
-        tables.provenance(runs),
-        "",
-    ]  # fmt: skip
-    write_text(page, "\n".join(sections))
+    fed = [name for name in found if name.endswith("_feed")]
+    unfed = [name for name in found if name.startswith(PLACES) and name not in fed]
+    text = templates.fill(
+        NAME, **_set_up(grid, runs), plot=plot.relative_to(out),
+        steps=_main_table(runs, found, STEPS), with_feeding=_main_table(runs, found, fed),
+        without_feeding=_main_table(runs, found, unfed), comparisons=_comparisons(found),
+        resamples=f"{seeds.RESAMPLES:,}", reading=section(tables.reading(plot.parent)),
+        provenance=tables.provenance(runs),
+    )  # fmt: skip
+    write_text(page, text + "\n")
     return [page, plot]
 
 
@@ -210,45 +187,27 @@ def _layout() -> dict[str, dict[str, str]]:
     return layout
 
 
-def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+    """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     data, training = config["data"], config["training"]
     source = config["model"]["sources"]["source"]
-    return [
-        *tables.opening(
-            "Luong's ablation: where to attend, with which score, and input feeding",
-            NAME, grid, runs,
-        ),  # fmt: skip
-        "Luong, Pham and Manning (EMNLP 2015), tables 1, 4 and 6. What differs here, so that the "
-        "paper's numbers are to be compared in order and not in size:",
-        "",
-        f"- data: {tables.corpus(data)}; the paper: WMT'14 English to German, 4.5 M sentence "
-        "pairs, 50,000 words a side, BLEU of tokenised newstest2014, and AER on 508 sentences of "
-        "Europarl;",
-        f"- size: one LSTM layer of {source['encoder']['hidden_dim']} a side, embeddings of "
-        f"{source['input']['embedding_dim']}; in the paper four layers and embeddings of 1,000;",
-        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences with "
-        f"{config['optimizer']['name']}, the same for every system; in the paper 10 or 12 epochs "
-        "of SGD with halving, parameters started within 0.1;",
-        f"- windows of local attention: D = {HALF_WIDTH} instead of 10, for sentences that are "
-        "about half as long;",
-        "- perplexities are of subwords, the paper's of words: only their order can be compared;",
-        "- BLEU of the paper is that before unknown words are replaced; it has no second column "
-        "here, since subwords spell every word and leave none to be replaced;",
-        "- reading the source backward stands for a reversed source: annotations are the same, "
-        "but stay in the order of the text, so that local-m follows its diagonal;",
-        f"- seeds: {len(grid.seeds)}; the paper has one run of each system.",
-        "",
-        "AER and match: forced decoding of the references, the most attended source word of each "
-        "target word, against the hand-made links of 100 test sentences; `row after` judges a "
-        "target word by the attention of the next step. Fertility, what a source word is given by "
-        "the attention of all steps: the share of words that are given less than half.",
-        "",
-    ]
+    title = "Luong's ablation: where to attend, with which score, and input feeding"
+    return {
+        "opening": section(tables.opening(title, NAME, grid, runs)),
+        "corpus": tables.corpus(data),
+        "hidden": source["encoder"]["hidden_dim"],
+        "embedding": source["input"]["embedding_dim"],
+        "num_steps": f"{training['num_steps']:,}",
+        "batch_size": data["batch_size"],
+        "optimizer": config["optimizer"]["name"],
+        "half_width": HALF_WIDTH,
+        "seeds": len(grid.seeds),
+    }
 
 
 def _main_table(
-    grid: Grid, runs: Sequence[Run], found: measure_tables.Found, names: Sequence[str]
+    runs: Sequence[Run], found: measure_tables.Found, names: Sequence[str]
 ) -> str:
     known = systems()
     rows = []
@@ -272,13 +231,12 @@ def _main_table(
     )
 
 
-def _comparisons(found: measure_tables.Found) -> list[str]:
+def _comparisons(found: measure_tables.Found) -> str:
     """Returns sections on what input feeding, the place and the score change, one at a time."""
-    sections = []
-    for heading, (title, pairs) in comparisons().items():
-        table = measure_tables.contrasts(found, title, pairs, ("bleu", "aer"))
-        sections += [f"## {heading}", "", table, ""]
-    return sections
+    return "\n\n".join(
+        f"## {heading}\n\n{measure_tables.contrasts(found, title, pairs, ('bleu', 'aer'))}"
+        for heading, (title, pairs) in comparisons().items()
+    )
 
 
 def comparisons() -> dict[str, tuple[str, dict[str, tuple[str, str]]]]:

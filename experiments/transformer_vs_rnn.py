@@ -12,11 +12,20 @@ from attention_jax.plotting.curves import Curve
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.runs.files import write_text
-from experiments.kit import attention_record, measure_tables, program, sentence_measures, tables
+from experiments.kit import (
+    attention_record,
+    measure_tables,
+    program,
+    sentence_measures,
+    tables,
+    templates,
+)
 from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve, seconds_computed, sentences_per_second
 
 NAME = "transformer_vs_rnn"
+TITLE = "The Transformer against a recurrent network"
 USAGE = """
 Compares the Transformer (configs/vaswani2017.py) with RNNsearch (configs/bahdanau2015.py) on
 Multi30k from English to German, each as its config has it: BLEU, chrF, AER where the runs were
@@ -59,38 +68,24 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     found = attention_record.by_cell(grid, runs)
     every = [run for of_cell in found.values() for run in of_cell]
     measures = [name for name in MEASURES if all(name in run for run in every)]
-    sections = [*_opening(grid, runs), measure_tables.overview(found, LABELS, measures), "",
-                measure_tables.LEGEND, "", _costs(found, runs), ""]  # fmt: skip
-    if "aer" not in measures:
-        sections += ["AER is missing: the runs were not measured beside gold links.", ""]
-    if len(found) > 1:
-        for measure in measures:
-            sections += [measure_tables.differences(found, LABELS, measure), ""]
     page, plot = out / f"{grid.name}.md", out / grid.name / "curves.png"
     curves = {LABELS[cell]: _curve([run for run in runs if run.cell == cell]) for cell in found}
     title, progress = "What is learnt as sentence pairs are read", "thousands of sentence pairs"
     label = "negative log-likelihood of a sentence, nats"
     save_figure(system_curves({"": curves}, label, title, progress), plot)
-    sections += [
-        f"![{title}]({plot.relative_to(out)})", "", *tables.reading(plot.parent),
-        "## How it was made", "", tables.provenance(runs), "",
-    ]  # fmt: skip
-    write_text(page, "\n".join(sections))
+    no_links = "AER is missing: the runs were not measured beside gold links."
+    compared = [measure_tables.differences(found, LABELS, each) for each in measures]
+    text = templates.fill(
+        NAME, opening=section(tables.opening(TITLE, NAME, grid, runs)),
+        data=runs[0].resolved()["data"]["name"],
+        overview=measure_tables.overview(found, LABELS, measures), legend=measure_tables.LEGEND,
+        costs=_costs(found, runs), missing="" if "aer" in measures else no_links,
+        differences="\n\n".join(compared) if len(found) > 1 else "",
+        title=title, plot=plot.relative_to(out), reading=section(tables.reading(plot.parent)),
+        provenance=tables.provenance(runs),
+    )  # fmt: skip
+    write_text(page, text + "\n")
     return [page, plot]
-
-
-def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
-    return [
-        *tables.opening("The Transformer against a recurrent network", NAME, grid, runs),
-        "Vaswani et al. (NIPS 2017), section 6.1: on WMT'14 the Transformer translates better than "
-        "recurrent and convolutional networks did, after less training. Here both are as their "
-        f"configs have them, on {runs[0].resolved()['data']['name']}: 29,000 pairs of image "
-        "captions, detokenised BLEU of the test set of 2016. It is a comparison of two recipes, "
-        "and not of one change: sizes and dropout differ, the Transformer makes three times as "
-        "many passes, and it shares one vocabulary between the languages, so that likelihoods "
-        "are of sentences here, and rates in sentences.",
-        "",
-    ]
 
 
 def _curve(runs: Sequence[Run]) -> Curve:

@@ -18,9 +18,11 @@ from experiments.kit import (
     seeds,
     sentence_measures,
     tables,
+    templates,
 )
 from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.score_panels import score_panels
+from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve
 
 NAME = "vaswani2017_table3"
@@ -33,15 +35,6 @@ usage: python -m experiments.vaswani2017_table3 [--OPTION=VALUE ...]
 """
 _DEPTH, _HEADS, _LAYERS, _WIDTH = 64, 4, 3, 256
 _STACKS = ("model.sources.source.encoder.", "model.decoder.")
-_TESTS = (
-    "Mean ± standard deviation over seeds. p: of the difference in BLEU from the base, where both "
-    f"are finished, by a two-sided paired bootstrap of {seeds.RESAMPLES:,} draws over sentences "
-    "and over seeds, each row by itself: of so many tests some have p < 0.05 by chance, and from "
-    "two or three seeds p is only approximate. A row of a single seed is tested over sentences "
-    "only."
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A row of the table.
@@ -161,47 +154,31 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     layout = {"": {known[name].change: name for name in grid.cells}}
     panels = score_panels(layout, found, runs, ("bleu",))
     save_figure(score_dots(panels, "The Transformer's ablation", reference="base"), plot)
-    sections = [*_opening(grid, runs), _table(grid, runs, found), "", _TESTS, "",
-                f"![Perplexity and BLEU of every row]({plot.relative_to(out)})", "",
-                *tables.reading(plot.parent),
-                "## How it was made", "", tables.provenance(runs), ""]  # fmt: skip
-    write_text(page, "\n".join(sections))
+    text = templates.fill(
+        NAME, **_set_up(grid, runs), table=_table(grid, runs, found),
+        resamples=f"{seeds.RESAMPLES:,}", plot=plot.relative_to(out),
+        reading=section(tables.reading(plot.parent)), provenance=tables.provenance(runs),
+    )  # fmt: skip
+    write_text(page, text + "\n")
     return [page, plot]
 
 
-def _opening(grid: Grid, runs: Sequence[Run]) -> list[str]:
+def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+    """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     data, training = config["data"], config["training"]
-    return [
-        *tables.opening("The Transformer's ablation", NAME, grid, runs),
-        "Vaswani et al. (NIPS 2017), table 3. What differs here, so that what a change does may be "
-        "compared with what it does in the paper, and no number with another:",
-        "",
-        f"- data: {data['name']}, English to German, 29,000 pairs, scored on its test set; the "
-        "paper: WMT'14, 4.5 M pairs, newstest2013;",
-        f"- the base has {_LAYERS} + {_LAYERS} layers of depth {_DEPTH}, {_HEADS} heads and "
-        f"feed-forward layers of {_WIDTH}; in the paper 6 + 6, 512, 8 and 2,048. A row "
-        "multiplies a size of this base by what the paper's row multiplies its own by; a single "
-        "head, dropout and label smoothing are what they are there;",
-        "- the paper's row \"big\" (6 layers, depth 1,024, 16 heads, feed-forward 4,096, dropout "
-        "0.3, 213 M parameters) is left out: it changes many sizes at once and trains three times "
-        "as long, for a corpus that is 150 times as large;",
-        f"- training: {training['num_steps']:,} updates of {data['batch_size']} sentences, ten "
-        "passes, of which the first thousand warm up; in the paper 100,000 of about 25,000 tokens "
-        "a side, some twenty passes, after 4,000; gradients are clipped at a norm of 1 here, and "
-        "parameters averaged with a decay of 0.998 in place of the last five checkpoints;",
-        "- so training ends early: the rate, which the depth scales as in the paper, has fallen to "
-        "half of its peak and not to a fifth, and perplexity still falls (column \"last "
-        f"{training['evaluate_every_steps']:,}\": by how many percent in the last so many updates, "
-        "on the validation set). Sizes (C) and what guards against fitting too closely (D) are "
-        "therefore compared by how fast a model learns, too;",
-        "- search: the hypotheses of a beam are compared by their score per token, in the paper by "
-        "its length penalty with 0.6, under which outputs here would be shorter still. BLEU falls "
-        "with outputs shorter than the references: see their ratio, and chrF;",
-        "- perplexities are of subwords, of other vocabularies than the paper's;",
-        f"- seeds: {len(grid.seeds)}; the paper has one run of each row.",
-        "",
-    ]
+    return {
+        "opening": section(tables.opening("The Transformer's ablation", NAME, grid, runs)),
+        "data": data["name"],
+        "layers": _LAYERS,
+        "depth": _DEPTH,
+        "heads": _HEADS,
+        "width": _WIDTH,
+        "num_steps": f"{training['num_steps']:,}",
+        "batch_size": data["batch_size"],
+        "every_steps": f"{training['evaluate_every_steps']:,}",
+        "seeds": len(grid.seeds),
+    }
 
 
 def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:

@@ -91,23 +91,25 @@ def assemble(
     *,
     begins: bool = True,
 ) -> Assembly:
-    """Builds the parts of a training; nothing is computed on a device yet.
+    """Builds the parts of a training from its config; nothing is computed on a device yet.
 
     Args:
       config: The experiment.
-      directory: Its vocabularies are loaded, or trained and saved there.
-      devices: What to train on; all by default. Those of a compiler without hardware will do.
-      begins: Whether training is to begin; one that continues needs no initial weights.
+      directory: Vocabularies are loaded from here, or trained and saved here.
+      devices: What to train on; all devices by default. Devices that only a compiler knows
+        (ahead-of-time compilation) will do.
+      begins: Whether training starts at step 0; a training that resumes from a checkpoint needs
+        no initial weights.
 
     Raises:
       UserError: If the data or the config is at fault.
     """
-    # ---- Devices --------------------------------------------------------------------------------
+    # The mesh first: one that does not fit the devices is refused before any text is prepared.
     strategy = build_strategy(config.sharding, devices)
 
-    # ---- Data, model, loss, update rule ---------------------------------------------------------
     config = _with_its_files(config, directory, begins)
     objective = Objective(config.objectives)
+    # The first process trains the vocabularies and saves them; the others load what it saved.
     task = processes.after_first(
         lambda: build_task(config.data, directory.vocabularies),
         is_made=lambda: has_vocabularies(directory.vocabularies),
@@ -134,7 +136,8 @@ def assemble(
     )
     averaging, ratio = config.training.averaging, config.training.max_gradient_ratio
 
-    # ---- Where every array lives ----------------------------------------------------------------
+    # Only shapes and placements so far. `start` is jitted with them, so that parameters too large
+    # for one device are drawn where their shards belong and never exist in one place.
     fresh = functools.partial(
         start_state, model, optimizer, averaging=averaging, max_gradient_ratio=ratio,
         carried=objective.start(),
@@ -145,7 +148,6 @@ def assemble(
     start = jax.jit(fresh, out_shardings=shardings)
     start = _with_initial_weights(start, config, like, directory) if begins else start
 
-    # ---- What is compiled -----------------------------------------------------------------------
     train_step = make_train_step(
         model, objective, optimizer, schedule,
         averaging=averaging, max_gradient_ratio=ratio, freezing=config.training.freezing,
@@ -168,7 +170,7 @@ def assemble(
 def _with_its_files(
     config: ExperimentConfig, directory: RunDirectory, begins: bool
 ) -> ExperimentConfig:
-    """Returns a config that names its files where they are, those that the run knows."""
+    """Replaces the paths of a config's files by the places where this run finds them now."""
     config = located(config, directory)
     if begins:
         check_beginning(directory, config)
@@ -194,7 +196,7 @@ def _with_initial_weights(
 
 
 def _check_vocabularies(config: ExperimentConfig, task: TaskData) -> None:
-    """Raises ConfigError if two vocabularies are to share one table, whatever their sizes."""
+    """Refuses to tie source and target embeddings of two separate vocabularies (ConfigError)."""
     ties_both = getattr(config.model, "tie_embeddings", None) == "all"
     if ties_both and task.source_vocabulary is not task.target_vocabulary:
         raise ConfigError(
@@ -204,7 +206,10 @@ def _check_vocabularies(config: ExperimentConfig, task: TaskData) -> None:
 
 
 def _check_metrics(config: ExperimentConfig, schedule: Schedule, names: list[str]) -> None:
-    """Raises ConfigError now, not at a validation, if a metric is not measured or misread."""
+    """Raises ConfigError if a metric to watch is not measured, or its mode is the wrong way round.
+
+    Checked before the first step, since the first validation may come hours later.
+    """
     if config.training.metric not in names:
         raise ConfigError(
             f"config.training.metric: expected one of {', '.join(names)}, found "
@@ -213,6 +218,7 @@ def _check_metrics(config: ExperimentConfig, schedule: Schedule, names: list[str
         )
     metrics = config.task.metrics
     check_mode(config.training.metric, config.training.mode, "config.training.mode", metrics)
+    # A dry run, for its ConfigError where `plateau` watches a metric that is not among these.
     schedule.observe(PlateauState.start(), dict.fromkeys(names, 0.0))
     if isinstance(config.schedule, Plateau):
         check_mode(config.schedule.metric, config.schedule.mode, "config.schedule.mode", metrics)

@@ -9,16 +9,18 @@ from attention_jax.data.task import Metric, by_name
 from attention_jax.errors import ConfigError
 from attention_jax.runs.config import ExperimentConfig, TrainingConfig
 
-# Of known targets; those of outputs are the task's.
+# Metrics under teacher forcing; whether BLEU or an error rate is better high, the task says.
 _BETTER = {"accuracy": "max", "loss": "min", "nll": "min", "perplexity": "min"}
 
 
 def watched_fields(name: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """Lists the parts of a config that decide what a metric measures, beside the model's.
+    """Lists the config groups, beside the model's, on which the value of a metric depends.
+
+    Perplexity under teacher forcing depends on none; BLEU depends on the search, for example.
 
     Args:
-      name: Of the metric.
-      metrics: Those by which the task judges outputs.
+      name: The metric's name.
+      metrics: The task's metrics of decoded outputs.
     """
     metric = by_name(metrics).get(name)
     if metric is None:
@@ -27,16 +29,16 @@ def watched_fields(name: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def check_mode(name: str, mode: str, where: str, metrics: Sequence[Metric]) -> None:
-    """Refuses to look for the worst value of a metric whose good ones are known.
+    """Refuses to minimise a metric that is better high, such as BLEU, or the other way round.
 
     Args:
-      name: Of the metric.
-      mode: Whether a good one is said to be low (`min`) or high (`max`).
-      where: Path of the mode in the config.
-      metrics: Those by which the task judges outputs.
+      name: The metric's name; one that nobody knows is accepted with either mode.
+      mode: Whether low (`min`) or high (`max`) values are said to be good.
+      where: Path of the mode in the config, for the message.
+      metrics: The task's metrics of decoded outputs.
 
     Raises:
-      ConfigError: If it is the other way round.
+      ConfigError: If the mode contradicts what is known of the metric.
     """
     better = {**_BETTER, **{metric.name: metric.better for metric in metrics}}.get(name, mode)
     if mode != better:
@@ -48,9 +50,10 @@ def check_mode(name: str, mode: str, where: str, metrics: Sequence[Metric]) -> N
 
 
 def settled_step(config: ExperimentConfig) -> int:
-    """Returns the step after which nothing is switched on or released any more.
+    """Returns the step after which no objective is switched on and no parameter (un)frozen.
 
-    A step before is not compared with others: it would be the best for want of what was to come.
+    Validations up to it take no part in early stopping: the loss may only have been low because
+    a term of it was still switched off.
     """
     freezing = config.training.freezing
     frozen = freezing.start_steps + freezing.num_steps
@@ -59,17 +62,18 @@ def settled_step(config: ExperimentConfig) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """What the trainer remembers between validations, and a checkpoint keeps.
+    """Early stopping: what the trainer remembers between validations, kept in checkpoints.
 
     Attributes:
       best: Best value of the metric so far.
       best_step: Updates made when it was measured.
       waited: Validations since it last improved.
       stopped: Whether training has ended early.
-      ends_best: Whether training has ended with a value that is no worse, measured for that end
-        alone: the last step is evaluated then, but a training that goes on knows nothing of it.
-      seconds: Time spent training, in all processes that worked on the run one after another.
-      time_use: What it went into, by part, in seconds.
+      ends_best: Whether an additional validation at the last step found a value no worse than
+        `best`. The last step is then the one to evaluate; a training that is continued later
+        forgets this again.
+      seconds: Time spent training, summed over interrupted and resumed processes.
+      time_use: The same seconds by part; see `TimeUse`.
     """
 
     best: float | None = None
@@ -81,14 +85,15 @@ class Watch:
     time_use: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def resumed(self, config: TrainingConfig) -> Self:
-        """Returns what to remember where training goes on, perhaps with other patience."""
+        """Returns the record of a training that resumes, perhaps with another patience."""
         return dataclasses.replace(self, stopped=self._is_over(config), ends_best=False)
 
     def ended(self, value: float, config: TrainingConfig) -> Self:
-        """Returns what to remember after a validation that is made for the end of training alone.
+        """Returns the record after a validation that happens only because training ends.
 
-        A training made longer is the one that was as long from the beginning, which makes no such
-        validation: the best of those that it makes, and patience, stay as they were.
+        The best step and the patience used stay as they were. A training that is made longer
+        afterwards has to equal one that was as long from the beginning, and that one would not
+        have validated here.
         """
         sign = 1.0 if config.mode == "min" else -1.0
         best = math.inf if self.best is None else sign * self.best
@@ -107,6 +112,7 @@ class Watch:
         An equal value moves the best step, since the newer checkpoint is the one that is kept,
         but is no improvement to be patient for. A value that is not a number is neither.
         """
+        # NaN compares as False both ways, so it neither improves nor becomes the best step.
         sign = 1.0 if config.mode == "min" else -1.0
         best = math.inf if self.best is None else sign * self.best
         improved = sign * value < best

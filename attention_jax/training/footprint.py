@@ -58,7 +58,7 @@ class Footprint:
 
     @property
     def activations(self) -> int:
-        """Bytes of temporaries that are no gradients."""
+        """Bytes of temporaries other than gradients: activations and copies."""
         return max(0, self.temporaries - self.gradients)
 
     @property
@@ -73,12 +73,13 @@ def measure(
     devices: Sequence[jax.Device],
     platform: str | None = None,
 ) -> Footprint:
-    """Compiles the training step of a config, for its most demanding batch shape.
+    """Compiles the training step ahead of time and reads its memory and its collectives.
+
+    Compiled is the batch shape that needs the most memory.
 
     Bytes are those that the compiler reserves (`memory_analysis`); nothing is run. The state is
-    updated in place, as in training. Where the devices stand in for those of another platform, the
-    step is also lowered for that, with the branches that it takes there; not under `pmap`, which
-    cannot be.
+    updated in place, as in training. Where simulated devices stand in for another platform, the
+    step is also lowered for that platform, which traces its own branches; `pmap` cannot do so.
 
     Args:
       config: The experiment.
@@ -88,11 +89,12 @@ def measure(
 
     Raises:
       UserError: If the config, the data or the mesh is at fault.
-      DoesNotFit: If the compiler knows the devices' memory, and it does not suffice.
+      DoesNotFit: If the compiler knows how much memory the devices have, and it is too little.
     """
     parts = assemble(config, directory, devices)
     bucket = most_demanding(parts.batches.buckets)
     batch = _batch_of(parts, bucket, config.training.accumulate_steps)
+    # Only the shape of a key: lowering needs no value, and the devices may not exist.
     key = jax.eval_shape(jax.random.key, 0)
     arguments = (parts.like, batch, key)
     lowered_for = None
@@ -103,6 +105,7 @@ def measure(
     axes = dict(parts.strategy.mesh.shape)
     memory = compiled.memory_analysis()
     state = state_bytes(parts.like)
+    # Donated buffers are inputs and outputs at once (`alias`), and would be counted twice.
     inputs = memory.argument_size_in_bytes + memory.output_size_in_bytes
     rest = inputs - memory.alias_size_in_bytes - sum(state.values())
     rows = math.prod(batch["index"].shape)
@@ -123,7 +126,7 @@ def measure(
 
 @contextlib.contextmanager
 def vocabularies(workdir: str | None) -> Iterator[RunDirectory]:
-    """Yields the directory of a run for its vocabularies, or a new one that is then removed.
+    """Yields an existing run's directory, whose vocabularies are read, or a temporary one.
 
     Raises:
       UserError: If there is no such run.
@@ -138,7 +141,7 @@ def vocabularies(workdir: str | None) -> Iterator[RunDirectory]:
 
 
 def require_fit(found: Footprint, target: Target) -> None:
-    """Raises DoesNotFit if a device has less memory than is needed; not where that is unknown."""
+    """Raises DoesNotFit if a step needs more memory than a device is known to have."""
     if target.memory_gib is None:
         return
     needed = found.total / 2**30
@@ -149,7 +152,7 @@ def require_fit(found: Footprint, target: Target) -> None:
 
 
 def most_demanding(buckets: Sequence[Bucket]) -> Bucket:
-    """Returns the batch shape with the most pairs of source and target positions to attend."""
+    """Returns the batch shape with the most attention scores, rows x source x target."""
     return max(buckets, key=lambda b: (b.rows * b.source_length * b.target_length, b.target_length))
 
 
@@ -166,6 +169,7 @@ def state_bytes(like: Any) -> dict[str, int]:
 def device_bytes(tree: Any) -> int:
     """Returns the bytes of a tree of placed shapes on one device."""
     return sum(
+        # The shard, not the array: a replicated leaf counts whole, a split one by its part.
         math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
         for leaf in jax.tree.leaves(tree)
     )
@@ -181,6 +185,7 @@ def _batch_of(parts: Assembly, bucket: Bucket, accumulate_steps: int) -> dict[st
     )
     mesh = parts.strategy.mesh
     shares = math.prod(mesh.shape[axis] for axis in BATCH_AXES)
+    # Rounded up, as filler rows do: -(-a // b) is the ceiling of a / b.
     rows = -(-bucket.rows // (shares * accumulate_steps)) * shares * accumulate_steps
     leading = (shares, rows // shares) if parts.strategy.name == "pmap" else (rows,)
     return {
@@ -196,6 +201,7 @@ def _compiled(train_step: Any, arguments: tuple) -> jax.stages.Compiled:
         message = str(error)
         if "RESOURCE_EXHAUSTED" not in message:
             raise
+        # Two wordings that the TPU compiler has for the same thing.
         found = re.search(r"\(([\d.]+\w)\) exceeds available HBM \(([\d.]+\w)\)", message)
         found = found or re.search(r"Used ([\d.]+\w) of ([\d.]+\w)", message)
         reason = f"needs {found[1]} on each device, which has {found[2]}" if found else message

@@ -16,7 +16,7 @@ _PARTS = {
 
 
 def lines(found: Footprint, target: Target, compiler: str) -> Iterator[str]:
-    """Yields what was compiled, for what, the memory of a device and what devices exchange."""
+    """Yields the report: topology and mesh, memory of a device by part, collectives of a step."""
     rows, source, target_length = found.shape
     yield f"{target.name}: {target.devices} devices, mesh {mesh_name(found)}, by {compiler}"
     if found.lowered_for:
@@ -41,10 +41,11 @@ def mesh_name(found: Footprint) -> str:
 
 
 def memory_rows(found: Footprint) -> Sequence[tuple[str, int]]:
-    """Lists what a device holds, with its bytes."""
+    """Lists what a device holds in memory, as (label, bytes)."""
     return [
         *((label, found.state[name]) for name, label in _PARTS.items() if found.state[name] > 1024),
         ("batch and metrics", found.batch),
+        # A compiler that reuses buffers may hold less at a time than all gradients together.
         ("gradients", min(found.gradients, found.temporaries)),
         ("activations and other temporaries", found.activations),
         *([("program", found.program)] if found.program else []),
@@ -53,17 +54,17 @@ def memory_rows(found: Footprint) -> Sequence[tuple[str, int]]:
 
 
 def _bytes_of_a_parameter() -> int:
-    """Returns four, whatever is computed in; eight under `jax_enable_x64`."""
+    """Returns 4: parameters are float32 even under mixed precision; 8 under `jax_enable_x64`."""
     return jnp.zeros((), float).dtype.itemsize
 
 
 def mebibytes(size: float) -> str:
-    """Writes a number of bytes."""
+    """Formats bytes as mebibytes with one decimal."""
     return f"{size / 2**20:,.1f}"
 
 
 def _decoding_line(found: Footprint, target: Target) -> str:
-    """Returns what a search needs at least, which holds on every device what training splits."""
+    """Says what decoding needs at least: every device holds all parameters, unsharded."""
     size = mebibytes(_bytes_of_a_parameter() * found.parameters)
     held = f"decoding holds all parameters: {size} MiB"
     if target.memory_gib is None:

@@ -51,24 +51,24 @@ def train(
     preemption: Preemption,
     profiled: ProfileSteps | None = None,
 ) -> None:
-    """Trains to the end; the checkpoints hold the result.
+    """Trains a model to the end, or resumes it; the checkpoints hold the result.
 
     Args:
       config: The experiment.
-      directory: Where it is, claimed by the caller.
+      directory: The run directory, claimed by the caller.
       checkpointer: Its checkpoints. If there are any, training continues after the newest.
-      preemption: Asked after every step whether to save and leave; before the first one is done,
-        there is nothing to save.
+      preemption: Asked after every step whether to save and leave.
       profiled: The steps of which the profiler writes a trace, if any.
 
     Raises:
-      UserError: If the data, the config or the directory is at fault; a `DivergenceError` if
-        losses are not finite: a state of which that is known is not saved.
-      Preempted: If the process was told to stop; the state is saved then.
+      UserError: If the data, the config or the directory is at fault; `DivergenceError`, one of
+        its kinds, if losses are not finite. A state that is known to have diverged is not saved.
+      Preempted: If the process was told to stop; the state has been saved then.
     """
     settings = config.training
     init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
-    with preemption.at_once():  # texts are aligned, for one, and nothing is to be saved yet
+    # Preparing texts may take minutes, and there is nothing to save yet: a signal ends it at once.
+    with preemption.at_once():
         parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
         _begin(parts, config, directory)
         state, done, watch = _start(parts, checkpointer, config, directory, init_rng)
@@ -81,7 +81,6 @@ def train(
         source = _record(parts, config, directory, held)
         log.opening(count_parameters(state.params), held, seconds=watch.seconds)
 
-        # ---- Loop -------------------------------------------------------------------------------
         for step in range(done + 1, parts.total_steps + 1):
             if watch.stopped:
                 break
@@ -89,13 +88,14 @@ def train(
             batch = parts.strategy.place(batch, settings.accumulate_steps)
             with preemption.at_once() if step == done + 1 else contextlib.nullcontext():  # compiles
                 state, metrics = log.profiled(step, parts.train_step, state, batch, step_rng)
+            # Steps run asynchronously: the meter reads the metrics of the step before this one.
             log.training(meter.add(step, metrics))
 
             told_to_stop = preemption.requested(step)
             last, metric = step == parts.total_steps, None
             is_planned = _is_multiple(step, settings.evaluate_every_steps)
             if last or is_planned:
-                log.training(meter.flush(end=last))
+                log.training(meter.flush(end=last))  # the validation waits for the device anyway
                 values = _measured(log, parts.validation, state, step)
                 state = _with_plateau(state, parts, values) if is_planned else state
                 value = values.get(settings.metric, math.nan)
@@ -108,7 +108,7 @@ def train(
             is_due = last or _is_due(step, watch, settings)
             if is_due or told_to_stop:
                 log.training(meter.flush(end=last or watch.stopped))
-                if is_due and not (last or is_planned):
+                if is_due and not (last or is_planned):  # not validated: is it finite at least?
                     _measured(log, parts.validation.check, state, step)
                 seconds, time_use = time.monotonic() - started, log.time_use()
                 watch = dataclasses.replace(watch, seconds=seconds, time_use=time_use)
@@ -134,7 +134,7 @@ def _leave(log: RunLog, checkpointer: Checkpointer, preemption: Preemption, step
 
 
 def hash_parameters(params: Params) -> str:
-    """Returns a hash of every bit of the parameters, equal only for equal trainings."""
+    """Returns a SHA-256 of every bit of the parameters, by which two trainings are compared."""
     digest = hashlib.sha256()
     for path, leaf in jax.tree_util.tree_leaves_with_path(fetch(params)):
         digest.update(jax.tree_util.keystr(path).encode())
@@ -143,12 +143,12 @@ def hash_parameters(params: Params) -> str:
 
 
 def count_parameters(params: Params) -> int:
-    """Returns how many numbers the parameters hold."""
+    """Returns the number of scalar parameters."""
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
 def _begin(parts: Assembly, config: ExperimentConfig, directory: RunDirectory) -> None:
-    """Refuses what could not end well, while nothing has been computed or written."""
+    """Checks memory and inputs, before anything has been computed or written."""
     check_fits(parts.like)
     check_inputs(recorded_inputs(directory), directory, parts.task, config.data)
 
@@ -156,10 +156,10 @@ def _begin(parts: Assembly, config: ExperimentConfig, directory: RunDirectory) -
 def _record(
     parts: Assembly, config: ExperimentConfig, directory: RunDirectory, held: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Writes what is trained, now that nothing is refused any more.
+    """Writes config, sharding and inputs to the run directory, now that all checks have passed.
 
     Returns:
-      What checkpoints are to say of it.
+      What each checkpoint records of its origin.
     """
     directory.write_config(to_plain(config))
     directory.add_to_run(finished=None, sharding=held)
@@ -176,10 +176,13 @@ def _start(
     directory: RunDirectory,
     rng: Array,
 ) -> tuple[TrainState, int, Watch]:
-    """Starts, or resumes from the newest good checkpoint; where there are some, one must be.
+    """Draws a new training state, or resumes from the newest good checkpoint.
 
     Returns:
-      (state, updates made, what is remembered).
+      (state, updates made, record of early stopping).
+
+    Raises:
+      CheckpointError: If there are checkpoints, but no good one.
     """
     checkpoint = checkpointer.restore(parts.like)
     if checkpoint is None:
@@ -188,10 +191,12 @@ def _start(
     check_inputs(known_inputs(checkpoint), directory, parts.task, config.data)
     watch = Watch(**checkpoint.host).resumed(config.training)
     parts.batches.restore(checkpoint.data)
+    # The last step of a training that is now made longer: saved because it was the last, and it
+    # would not be there had the training been as long from the beginning.
     if checkpoint.step < parts.total_steps and not _counts(
         checkpoint.step, False, watch, config.training
     ):
-        checkpointer.make_interim(checkpoint.step)  # the end of a shorter training
+        checkpointer.make_interim(checkpoint.step)
     return checkpoint.state, checkpoint.step, watch
 
 
@@ -202,7 +207,7 @@ def _check_continues(
     directory: RunDirectory,
     total_steps: int,
 ) -> None:
-    """Refuses checkpoints of something else, and to call a training by a length it is beyond."""
+    """Refuses checkpoints of another run, and a length that the training has passed already."""
     check_origin(checkpointer, checkpoint, config, directory)
     if checkpoint.step > total_steps:
         field = "num_epochs" if config.training.num_epochs else "num_steps"
@@ -222,7 +227,10 @@ def _meter(settings: TrainingConfig, state: TrainState) -> Meter:
 
 @contextlib.contextmanager
 def _naming_good_steps(checkpointer: Checkpointer) -> Iterator[None]:
-    """Says where the block ends by divergence which checkpoint is good: those that count are."""
+    """Adds to a divergence in the block which checkpoint was the last good one.
+
+    Interim checkpoints, which only an interruption asked for, are not named.
+    """
     try:
         yield
     except DivergenceError as error:
@@ -236,7 +244,7 @@ def _naming_good_steps(checkpointer: Checkpointer) -> Iterator[None]:
 
 
 def _measured(log: RunLog, measure: Callable[[Params], T], state: TrainState, step: int) -> T:
-    """Returns what is measured of a state, which has diverged if it cannot be."""
+    """Evaluates a state, saying of a divergence at which step it was found."""
     with said_of(f"training stopped at step {step}"):
         return log.timed("evaluation", measure, _evaluated(state))
 
@@ -252,9 +260,10 @@ def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
 
 
 def _counts(step: int, last: bool, watch: Watch, settings: TrainingConfig) -> bool:
-    """Returns whether a step that is saved is one of the newest to be kept, and to be averaged.
+    """Returns whether a saved step counts among the newest, which are kept and averaged.
 
-    Where they are averaged, one that only validated best is not: the mean would depend on luck.
+    Under checkpoint averaging, a step saved only because it validated best does not: the mean
+    would then be over checkpoints at uneven distances.
     """
     if last or _is_multiple(step, settings.checkpoint_every_steps):
         return True
@@ -265,8 +274,9 @@ def _counts(step: int, last: bool, watch: Watch, settings: TrainingConfig) -> bo
 def _with_plateau(
     state: TrainState, parts: Assembly, values: Mapping[str, float]
 ) -> TrainState:
-    """Lets the schedule see a validation."""
+    """Lets the schedule `plateau` react to a validation."""
     plateau = parts.schedule.observe(state.plateau, values)
+    # Placed as the compiled step expects its state.
     plateau = jax.tree.map(
         lambda leaf, like: jax.device_put(leaf, like.sharding), plateau, parts.like.plateau
     )
@@ -274,7 +284,7 @@ def _with_plateau(
 
 
 def _evaluated(state: TrainState) -> Params:
-    """Returns what validation measures: the moving average, or else the last parameters.
+    """Returns the parameters to validate: their moving average, or else the last ones.
 
     The mean of checkpoints is for the end of training only; see `CheckpointAverage`.
     """

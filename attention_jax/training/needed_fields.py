@@ -19,18 +19,17 @@ def with_needed_fields(
     directory: RunDirectory,
     report: Callable[[str], None] = lambda line: None,
 ) -> TaskData:
-    """Adds to a task's data the fields that objectives need and its batches lack.
+    """Adds to batches the fields that objectives need, such as links for supervised attention.
 
-    One that finds its values itself is added to every split. Links between tokens are known of the
-    training text alone, from word alignments.
+    Most fields compute their values from the examples, for every split. Links between tokens are
+    known for the training text only, from word alignments.
 
     Args:
-      task: What is trained on.
-      data_config: Its config, whose `alignment` says where word alignments come from; checked, as
-        part of the experiment's, to have some if they are needed.
-      objective: Whose terms need fields; checked to be there.
-      directory: The run, where word alignments are kept.
-      report: Called with lines that say how far an aligner is.
+      task: The data to train on.
+      data_config: Says in `alignment` where word alignments come from.
+      objective: Its terms name the fields that they need.
+      directory: The run, which keeps the word alignments.
+      report: Takes lines on an aligner's progress.
 
     Raises:
       DataError: If a file of links does not fit the text.
@@ -49,17 +48,17 @@ def training_links(
     directory: RunDirectory,
     report: Callable[[str], None] = lambda line: None,
 ) -> list[links.Links]:
-    """Returns the tokens that belong together in every training pair.
+    """Projects word alignments onto subword tokens, for every training pair.
 
     A link between two words becomes links between all their tokens; the two ends of sentence are
     linked.
 
     Args:
-      task: What is trained on.
-      data_config: Its config, with an `alignment`.
-      objective: Whether target words without a link inherit one.
-      directory: The run, where word alignments are kept.
-      report: Called with lines that say how far an aligner is.
+      task: The data to train on.
+      data_config: Says in `alignment` where word alignments come from.
+      objective: Says whether target words without a link inherit one from a neighbour.
+      directory: The run, which keeps the word alignments.
+      report: Takes lines on an aligner's progress.
 
     Returns:
       For each pair its (target, source) token indices.
@@ -68,6 +67,7 @@ def training_links(
       DataError: If a file of links does not fit the text.
     """
     split = task.split("train")
+    # A user's file counts words by spaces; an aligner is given words with punctuation split off.
     words_of = spaced_words if data_config.alignment.method == "file" else words_of_text
     sources, targets = (
         [words_of(text) for text in side] for side in (split.sources, split.targets)

@@ -15,7 +15,7 @@ from jax.experimental import multihost_utils
 from attention_jax.devices import processes
 
 _EXIT_CODES = {signal.SIGTERM: processes.RETRY, signal.SIGINT: 130}
-# Asking costs the processes a wait for one another.
+# Asking is a collective: every process waits for the slowest one.
 _ASK_EVERY_SECONDS = 2.0
 _MOST_STEPS_BETWEEN = 100
 # Compiled code, such as XLA's compiler, lets no handler of Python's run before it returns.
@@ -28,19 +28,23 @@ class Preempted(SystemExit):
 
 
 class Preemption:
-    """Notes SIGTERM and SIGINT instead of dying of them; a second signal is not waited for."""
+    """Signal handling: notes SIGTERM and SIGINT, so that a step is finished and saved.
+
+    A second signal ends the process at once.
+    """
 
     def __init__(self):
         """Installs nothing yet; see `watching`."""
         self._signal: signal.Signals | None = None  # to this process
         self._agreed: signal.Signals | None = None  # to any process of the run
         self._at_once = False
+        # (step, time) of the last question to the other processes, and the step of the next one.
         self._asked: tuple[int, float] | None = None
         self._next_step = 0
 
     @contextlib.contextmanager
     def watching(self) -> Iterator["Preemption"]:
-        """Watches for signals while the block runs."""
+        """Installs the signal handlers while the block runs, and restores the old ones."""
         with self._listening():
             old = {number: signal.signal(number, self._handle) for number in _EXIT_CODES}
             try:
@@ -65,8 +69,8 @@ class Preemption:
     def requested(self, step: int = 0) -> bool:
         """Returns whether any process of the run was told to stop; all get the same answer.
 
-        Several processes have to talk for that. They do it every two seconds or so, at steps that
-        follow from the pace of the slowest: the same ones on all.
+        With several processes this is an all-gather, done about every two seconds. At which step
+        follows from the pace of the slowest process, so that all of them ask at the same step.
 
         Args:
           step: Updates made, the same on every process.
@@ -81,10 +85,12 @@ class Preemption:
         answers = multihost_utils.process_allgather(
             np.array([self._signal or 0, seconds_per_step], np.float32)
         )
+        # The maximum over processes of both: any signal counts, and the slowest pace decides.
         number, seconds_per_step = answers.max(axis=0)
         if number:
             self._agreed = signal.Signals(int(number))
         pace = _ASK_EVERY_SECONDS / max(float(seconds_per_step), 1e-3)
+        # The first answer tells no pace yet, for it was asked and timed at the same step.
         distance = 1 if step == last_step else int(min(max(pace, 1), _MOST_STEPS_BETWEEN))
         self._asked, self._next_step = (step, now), step + distance
         return number > 0
@@ -100,7 +106,11 @@ class Preemption:
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
-        """Has a thread told of signals while the block runs, whatever the main one is doing."""
+        """Tells a thread of signals while the block runs, even where Python runs no handler.
+
+        The wakeup file descriptor is written to by the C handler, at once; Python's own handlers
+        wait until the main thread is back from compiled code.
+        """
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         thread = threading.Thread(target=self._listen, args=(reader,), daemon=True)
@@ -110,12 +120,16 @@ class Preemption:
             yield
         finally:
             signal.set_wakeup_fd(old)
+            # The thread reads the end of the pipe, and ends; only then may its end be closed.
             os.close(writer)
             thread.join()
             os.close(reader)
 
     def _listen(self, reader: int) -> None:
-        """Ends the process at once where its handler has not run after a while, but may."""
+        """Ends the process if its Python handler has not run a few seconds after a signal.
+
+        Only in a block of `at_once`; elsewhere there is something to save.
+        """
         while received := os.read(reader, 1):
             if received[0] not in _EXIT_CODES or not self._at_once:
                 continue
@@ -123,7 +137,7 @@ class Preemption:
             while time.monotonic() < deadline and self._at_once and self._signal is None:
                 time.sleep(_DEAF_SECONDS / 50)
             if self._at_once and self._signal is None:
-                os.write(2, _LEFT)
+                os.write(2, _LEFT)  # not `print`, whose lock the main thread may hold
                 os._exit(_EXIT_CODES[signal.Signals(received[0])])
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Validation while a model trains: losses on known targets, and scores of what is decoded."""
+"""Validation during training: losses under teacher forcing, and scores of decoded outputs."""
 
 import itertools
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from attention_jax.updates.state import TrainState
 
 
 class Validation:
-    """The validation split, measured again and again."""
+    """The validation split, and the compiled functions that measure it."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Validation:
         """Takes the whole split for the loss and a fixed sample of it for decoding.
 
         Args:
-          config: Its `evaluation.num_validation_examples` are decoded, as `search` says.
-          task: Its `validation` split is used.
+          config: `evaluation.num_validation_examples` are decoded, in the way of `search`.
+          task: Has the split `validation`.
           model: The network.
           objective: The loss.
-          strategy: How it is computed.
-          shardings: Placement of the training state.
+          strategy: Compiles the evaluation step for the devices.
+          shardings: Placement of the training state, for which the step is compiled.
         """
         split = task.split("validation")
         size = config.evaluation.num_validation_examples
@@ -49,6 +49,7 @@ class Validation:
         self._data_config = config.data
         self._batches = batches_of_process(split, config, strategy)
         self._measure = TeacherForcing(model, objective, strategy, shardings)
+        # 0 decodes nothing, -1 the whole split; otherwise a sample that is the same every time.
         self._sample = split.sample(size) if size > 0 else split if size < 0 else None
         self._decode = Searcher(model, config.search, seed=config.seed)
         self._text_of = OutputWriter(
@@ -57,7 +58,7 @@ class Validation:
         )  # fmt: skip
 
     def __call__(self, params: Params) -> dict[str, float]:
-        """Returns the loss and its like, and error rates or BLEU where examples are decoded.
+        """Returns the teacher-forced metrics, and error rates or BLEU if examples are decoded.
 
         Raises:
           DivergenceError: If losses or outputs are not finite.
@@ -70,7 +71,7 @@ class Validation:
         return {**metrics, **self._scores(self._text_of.best(hypotheses, self._sample.sources))}
 
     def check(self, params: Params) -> None:
-        """Measures the first batch alone, before parameters are saved as good ones.
+        """Measures the first batch only: a sanity check before parameters are saved as good.
 
         Raises:
           DivergenceError: If its loss is not finite.
@@ -79,9 +80,10 @@ class Validation:
             self._measure(params, itertools.islice(self._batches, 1))
 
     def metric_names(self, params: Params) -> list[str]:
-        """Returns the names of what is measured, given the shapes of the parameters."""
+        """Returns the names of the metrics; `params` may be shapes, for nothing is computed."""
         names = self._measure.names(params, self._batches)
         if self._sample is not None:
+            # The references stand in for outputs: only the names of their scores are wanted.
             names += self._scores(self._sample.targets)
         return names
 

@@ -1,4 +1,4 @@
-"""Which words of the training text belong together: found once, then kept in the run directory."""
+"""Word alignments of the training text: found once, then kept in the run directory."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,18 +24,18 @@ def word_links(
     directory: RunDirectory,
     report: Callable[[str], None],
 ) -> list[WordLinks]:
-    """Returns the (source, target) words that belong together in every training pair.
+    """Aligns the words of every training pair, or reads their alignment: (source, target) links.
 
-    The first process of a run looks for them once and writes them to the run directory, before the
-    others ask. There all processes read them, then and whenever the run is continued: some aligners
-    draw samples, and a file may have changed since.
+    The first process finds the links once and writes them to the run directory. From there all
+    processes read them, now and whenever the run is resumed: some aligners sample, and a user's
+    file may have changed since.
 
     Args:
-      task: What is trained on.
-      data_config: Its config; the method of its `alignment` is not `none`.
+      task: The data to train on.
+      data_config: Its `alignment.method` is not `none`.
       words: The words of the sources and of the targets.
       directory: The run.
-      report: Called with lines that say how far an aligner is, or that the words of a file seem to
+      report: Takes lines on the aligner's progress, or a notice that the words of a file seem to
         be counted from 1 where the config says 0.
 
     Raises:
@@ -48,6 +48,7 @@ def word_links(
         else:
             found = _aligned(data_config.alignment, words, report)
         directory.write_lines(directory.links, map(to_pharaoh, found))
+    # Read back even where just written, so that the first process and a resumed one see the same.
     lengths = [(len(source), len(target)) for source, target in zip(*words, strict=True)]
     try:
         marked = parse_lines(read_lines(directory.links), str(directory.links), lengths=lengths)
@@ -64,6 +65,7 @@ def _aligned(
 ) -> list[WordLinks]:
     from attention_jax.data.alignment.cache import align_once
 
+    # Two directional alignments, symmetrised as the config says (such as grow-diag-final).
     forward, reverse = align_once(*words, method=config.method, report=report)
     return [
         sorted(symmetrize(*pair, config.symmetrization))
@@ -74,10 +76,12 @@ def _aligned(
 def _from_file(
     task: TaskData, data_config: DataConfig, report: Callable[[str], None]
 ) -> list[WordLinks]:
-    """Reads the lines of a file; those of pairs that are left out of training are checked too."""
+    """Reads a Pharaoh file; lines of pairs that are left out of training are checked too."""
     path, base = Path(data_config.alignment.file), data_config.alignment.base
     lines, text = read_lines(path), data_config.training_lines()
     numbers = task.split("train").numbers
+    # The file has a line for every line of the text, and training may have left some of them out:
+    # `numbers` says which line belongs to which training pair.
     if text is None:
         total, what = task.num_training_pairs, "training pair of the data set"
     else:
@@ -96,7 +100,7 @@ def _from_file(
 
 
 def _all_pairs(data_config: DataConfig) -> list[tuple[str, str]]:
-    """Returns the training pairs of a data set, of which the config may leave some out."""
+    """Returns all training pairs of a data set, those included that the config leaves out."""
     return [
         (source, target)
         for source, targets in data_config.load()["train"]

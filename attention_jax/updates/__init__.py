@@ -1,1 +1,1 @@
-"""What a training step makes of a state: gradients, optimisers, schedules, averages."""
+"""One training step: gradients, optimisers, schedules, averages of parameters."""

@@ -1,4 +1,6 @@
-"""Weight averaging, exponential or of checkpoints, which often evaluates better than the last.
+"""Weight averaging: an exponential moving average (EMA), or the mean of the last checkpoints.
+
+Averaged parameters often evaluate better than the last ones.
 
 `config.training.averaging.name` alone says which parameters are evaluated after training: those
 of the best step (`none`), their moving average (`ema`), or the mean of the newest checkpoints
@@ -19,14 +21,14 @@ from attention_jax.types import Params
 
 @dataclasses.dataclass(frozen=True)
 class NoAveraging:
-    """Evaluates the parameters as they are."""
+    """No averaging: evaluates the parameters of the best step as they are."""
 
     name: str = setting("none", choices=("none",))
 
 
 @dataclasses.dataclass(frozen=True)
 class MovingAverage:
-    """Evaluates an exponential moving average of the parameters.
+    """Exponential moving average (EMA) of the parameters, updated at every step.
 
     Attributes:
       decay: Weight of the old average in each update; its memory is 1 / (1 - decay) updates.
@@ -38,19 +40,19 @@ class MovingAverage:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointAverage:
-    """Evaluates the mean of the parameters in the newest checkpoints, once training is over.
+    """Checkpoint averaging: the mean of the parameters in the newest checkpoints, after training.
 
-    They are those of every `training.checkpoint_every_steps`, and the last. One that only an
-    interruption asked for, that only validated best, or at which a training ended that was then
-    made longer, is none of them, so that the mean depends on none of this; nor is a damaged one, in
-    whose place an older one is taken if it was kept.
+    Averaged are the checkpoints of every `training.checkpoint_every_steps`, and the last. Left out
+    are those that were saved only because of an interruption, because they validated best, or
+    because a training ended there that was then made longer: the mean depends on none of this. In
+    place of a damaged checkpoint an older one is taken, if it was kept.
 
-    Validations while training measure the last parameters, not the mean. So `training.metric`, and
-    what is called best by it, says nothing about the mean, and `training.patience`, which would end
-    training past the best, must be 0.
+    Validations during training measure the last parameters, not the mean. `training.metric` and the
+    step that is best by it therefore say nothing about the mean, and `training.patience`, which
+    would end training past the best step, must be 0.
 
     Attributes:
-      count: How many checkpoints; 5 for the base and 20 for the big Transformer.
+      count: Number of checkpoints; 5 for the base and 20 for the big Transformer.
     """
 
     name: str = setting("checkpoints", choices=("checkpoints",))
@@ -63,7 +65,7 @@ _AVERAGINGS = {cls.name: cls for cls in (NoAveraging, MovingAverage, CheckpointA
 
 
 def lookup(name: str) -> type[Averaging]:
-    """Returns the config class of an averaging, for `setting(named=lookup)`.
+    """Finds the config class of an averaging by its name, for `setting(named=lookup)`.
 
     Raises:
       KeyError: With the list of names, if there is no such averaging.
@@ -84,7 +86,7 @@ def start_average(config: Averaging, params: Params) -> Params | None:
 def update_average(
     config: Averaging, average: Params | None, params: Params, updates: Int[Array, ""]
 ) -> Params | None:
-    """Moves the average towards `params`.
+    """Exponential moving average: moves it towards `params`.
 
     average <- d average + (1 - d) params,  d = min(decay, (1 + updates) / (10 + updates))
 
@@ -92,7 +94,7 @@ def update_average(
     initial values.
 
     Args:
-      config: Which averaging.
+      config: The averaging.
       average: The moving average, or None where none is kept.
       params: The parameters after an update.
       updates: Number of updates made before it.
@@ -101,11 +103,12 @@ def update_average(
         return average
     updates = jnp.asarray(updates, float)
     decay = jnp.minimum(config.decay, (1.0 + updates) / (10.0 + updates))
+    # The same as d old + (1 - d) new, but exact where both are equal.
     return jax.tree.map(lambda old, new: new + decay * (old - new), average, params)
 
 
 def mean_of(trees: Iterable[Params]) -> Params | None:
-    """Averages trees of parameters, of which two are held at a time; None if there is none."""
+    """Averages trees of parameters, holding two at a time; None if there is none to average."""
     total, count = None, 0
     for tree in trees:
         total = tree if total is None else jax.tree.map(jnp.add, total, tree)
@@ -119,10 +122,10 @@ def evaluation_params(
     average: Params | None,
     checkpoints: Iterable[Params] = (),
 ) -> Params:
-    """Returns the parameters that evaluation uses.
+    """Chooses the parameters that evaluation uses: the last, their moving average, or a mean.
 
     Args:
-      config: Which averaging.
+      config: The averaging.
       params: The last parameters.
       average: The moving average that goes with them.
       checkpoints: Parameters of the newest checkpoints, newest first. Where there is none yet,
@@ -138,12 +141,12 @@ def evaluation_params(
 
 
 def describe_evaluated(config: Averaging, step: int, *, is_one_checkpoint: bool) -> str:
-    """Says which parameters evaluation uses.
+    """Describes the parameters that evaluation uses, in the words of a report.
 
     Args:
-      config: Which averaging.
-      step: The update after which they were saved, or the last of them.
-      is_one_checkpoint: Whether one checkpoint was asked for, in place of what is best.
+      config: The averaging.
+      step: The update after which they were saved, or the last of several.
+      is_one_checkpoint: Whether the user asked for one particular checkpoint.
     """
     if isinstance(config, MovingAverage):
         return f"the moving average at step {step}"

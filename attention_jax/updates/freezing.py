@@ -1,4 +1,4 @@
-"""Freezing: parameters that keep their values for a while, chosen by their paths."""
+"""Freezing of parameters for a while, chosen by patterns of their paths."""
 
 import dataclasses
 import re
@@ -15,17 +15,17 @@ from attention_jax.types import Params
 
 @dataclasses.dataclass(frozen=True)
 class Freezing:
-    """Which parameters are frozen, and when.
+    """Frozen parameters: which ones, and from which step for how long.
 
-    A frozen parameter keeps its bits, whatever the update rule, weight decay included. Its
-    gradient counts as zero: it has no part in the gradient's norm, and the moments of an optimiser
-    fade meanwhile. A moving average goes on moving towards it.
+    A frozen parameter keeps its bits, whatever the update rule; weight decay does not move it
+    either. Its gradient counts as zero: it has no part in the gradient's norm, and an optimiser's
+    moments decay meanwhile. A moving average goes on moving towards it.
 
     Attributes:
       parameters: Regular expressions; a parameter is frozen if one is found in its path, such as
         `decoder/attention/vector`.
       start_steps: Training steps before they are frozen.
-      num_steps: Steps for which they are; 0 for all that follow.
+      num_steps: Number of steps for which they stay frozen; 0 for all that follow.
 
     Source:
       Mi, Wang and Ittycheriah (2016), "Supervised attentions for neural machine translation",
@@ -38,7 +38,7 @@ class Freezing:
     num_steps: int = setting(0, at_least=0)
 
     def __post_init__(self) -> None:
-        """Rejects patterns that are none, and steps without parameters."""
+        """Rejects strings that are no regular expressions, and steps without parameters."""
         for index, pattern in enumerate(self.parameters):
             try:
                 re.compile(pattern)
@@ -56,6 +56,7 @@ class Freezing:
     def is_on(self, step: Int[Array, ""]) -> Bool[Array, ""]:
         """Returns whether parameters are frozen at a training step, counted from 0."""
         since = step - self.start_steps
+        # `step` is traced, so no Python `and`; `num_steps` is a constant of the config.
         return (since >= 0) & (since < self.num_steps) if self.num_steps else since >= 0
 
     def check(self, params: Any) -> None:
@@ -69,18 +70,19 @@ class Freezing:
                 )
 
     def hold(self, step: Int[Array, ""], tree: Params, held: Params) -> Params:
-        """Returns `tree`, but `held` where a parameter is frozen at a training step.
+        """Selects, leaf by leaf, `held` for parameters that are frozen at a step, else `tree`.
 
         Args:
-          step: The step, counted from 0.
-          tree: A tree like the parameters: these after an update, or their gradient.
-          held: Another one: the parameters before, or zeros.
+          step: The training step, counted from 0.
+          tree: The parameters after an update, or their gradient.
+          held: In the same structure the parameters before the update, or zeros.
         """
         if not self.parameters:
             return tree
         is_on = self.is_on(step)
 
         def choose(path: Any, leaf: Array, held: Array) -> Array:
+            # Decided while tracing, so that parameters that are never frozen cost no select.
             is_chosen = any(re.search(pattern, _name(path)) for pattern in self.parameters)
             return jnp.where(is_on, held, leaf) if is_chosen else leaf
 

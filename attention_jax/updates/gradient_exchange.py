@@ -1,4 +1,4 @@
-"""Gradient all-reduce: what the devices that share a batch tell one another within a step."""
+"""Gradient all-reduce: what devices that share a batch communicate within a step."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,16 +13,15 @@ def _same(value: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class GradientExchange:
-    """What a step does beyond its own rows, nothing by default.
+    """The communication of a train step; by default none, as on a single device.
 
-    It says nothing about values: with any exchange, a step computes what one device would for the
-    whole batch.
+    With any exchange a step computes what one device would compute for the whole batch.
 
     Attributes:
-      gather: From parameters as they are stored to parameters as the model reads them.
-      scatter: From the gradient with respect to those to its form with the stored parameters.
-      add_up: Adds up, over the devices, sums over each one's rows.
-      key: From the key of a step to the one by which a device draws for its rows.
+      gather: All-gather: parameters as they are stored become parameters as the model reads them.
+      scatter: Reduce-scatter: the gradient of the gathered parameters is placed as the stored ones.
+      add_up: All-reduce: adds up over devices what each has summed over its own rows.
+      key: Turns the key of a step into the one by which a device draws for its own rows.
     """
 
     gather: Callable[[Params], Params] = _same

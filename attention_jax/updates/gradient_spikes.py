@@ -1,13 +1,13 @@
-"""Gradient spikes: updates that stand out among the last ones are skipped.
+"""Gradient spikes: skips an update whose gradient norm stands out among the last ones.
 
 An update is skipped where
 
     ||g_t||  >  r * median(||g|| of the last 64 updates that were made)
 
-Clipping bounds how far such an update goes, but not where it goes. The norm is measured, and not
-the loss, since it is what an update is made of, and since a loss may be near zero or below it.
-The median does not follow single outliers; norms of skipped updates do not count. Where gradients
-stay that large, training stops: see `max_consecutive_skipped` of `Meter`.
+Clipping bounds how far such an update goes, but not in which direction. The norm is compared and
+not the loss, because the update is made of the gradient, and because a loss may be near zero or
+negative. The median does not follow single outliers, and norms of skipped updates do not enter it.
+Should gradients stay that large, training stops: see `max_consecutive_skipped` of `Meter`.
 """
 
 import jax.numpy as jnp
@@ -18,10 +18,10 @@ _FEWEST = 16  # before that a median says little, and norms change quickly
 
 
 def start_norms(max_ratio: float) -> Float[Array, " W"] | None:
-    """Returns the norms before the first update, or None where no update is skipped.
+    """Returns the window of norms before the first update, or None if no update is ever skipped.
 
     Args:
-      max_ratio: r; 0 for none.
+      max_ratio: r; 0 skips no update.
     """
     return jnp.full(_WINDOW, jnp.nan, float) if max_ratio else None
 
@@ -32,8 +32,8 @@ def is_spike(
     """Returns whether an update is to be skipped; never among the first 16.
 
     Args:
-      norms: Of the last updates that were made, NaN where there were not so many.
-      norm: Of this one.
+      norms: Gradient norms of the last updates that were made; NaN in places not yet filled.
+      norm: Gradient norm of this update.
       max_ratio: r.
     """
     if norms is None:
@@ -45,11 +45,12 @@ def is_spike(
 def add_norm(
     norms: Float[Array, " W"] | None, norm: Float[Array, ""], made: Int[Array, ""]
 ) -> Float[Array, " W"] | None:
-    """Returns the norms with that of another update that is made.
+    """Enters the gradient norm of an update that is made into the window of norms.
 
     Args:
       norms: As for `is_spike`.
-      norm: Of the update.
+      norm: Gradient norm of the update.
       made: Updates that were made before it.
     """
+    # A ring buffer: the newest norm overwrites the oldest.
     return None if norms is None else norms.at[made % len(norms)].set(norm)

@@ -1,4 +1,4 @@
-"""Optimizers by name, from gradients to updates; the learning rate is given at every step."""
+"""Optimizers by name (Adam, AdamW, Adadelta, SGD); the learning rate is passed at every step."""
 
 import dataclasses
 
@@ -16,7 +16,6 @@ class Adam:
     """Adam (Kingma & Ba 2015, algorithm 1). The Transformer has beta2 0.98 and epsilon 1e-9.
 
     Attributes:
-      name: `adam`.
       learning_rate: Step size, which the schedule scales.
       beta1: Decay of the first moment.
       beta2: Decay of the second moment.
@@ -38,13 +37,13 @@ class Adam:
 
 @dataclasses.dataclass(frozen=True)
 class AdamW:
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
+    """AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
 
     Deviations: the decay is scaled by the learning rate, as in every library; vectors (biases,
-    gains, those that end additive scores) are not decayed, those of heads among them.
+    gains, the last vector of additive scores) are not decayed, also where heads stack them into a
+    matrix.
 
     Attributes:
-      name: `adamw`.
       learning_rate: Step size, which the schedule scales.
       beta1: Decay of the first moment.
       beta2: Decay of the second moment.
@@ -74,7 +73,6 @@ class Adadelta:
     """Adadelta (Zeiler 2012, algorithm 1), with the constants of Bahdanau et al. 2015.
 
     Attributes:
-      name: `adadelta`.
       learning_rate: Factor of the update, 1 in the paper.
       rho: Decay of the two running averages.
       epsilon: Added to both averages under their roots.
@@ -94,10 +92,9 @@ class Adadelta:
 
 @dataclasses.dataclass(frozen=True)
 class SGD:
-    """Stochastic gradient descent, with momentum if wanted.
+    """Stochastic gradient descent, with optional momentum.
 
     Attributes:
-      name: `sgd`.
       learning_rate: Step size, which the schedule scales; 1 in Luong et al. 2015.
       momentum: Share of the previous update that is kept; 0 is none.
       clip_norm: Largest global norm of the gradient, which is scaled down to it; 0 is no limit.
@@ -122,7 +119,7 @@ _OPTIMIZERS = {cls.name: cls for cls in (Adam, AdamW, Adadelta, SGD)}
 
 
 def lookup(name: str) -> type[Optimizer]:
-    """Returns the config class of an optimiser, for `setting(named=lookup)`.
+    """Finds the config class of an optimiser by its name, for `setting(named=lookup)`.
 
     Raises:
       KeyError: With the list of names, if there is no such optimiser.
@@ -133,7 +130,7 @@ def lookup(name: str) -> type[Optimizer]:
 
 
 def build_optimizer(config: Optimizer) -> optax.GradientTransformationExtraArgs:
-    """Builds clipping, update rule and learning rate, in this order.
+    """Chains gradient clipping, the update rule and the learning rate, in this order.
 
     The learning rate is an argument of `update`, so that a schedule, a validation score or a
     checkpoint can set it without touching the optimiser's state:
@@ -153,13 +150,17 @@ def _scale_by_given_learning_rate() -> optax.GradientTransformationExtraArgs:
         **unused: object,
     ) -> tuple[Params, optax.EmptyState]:
         del params, unused
+        # Negative: `optax.apply_updates` adds, and a loss is to fall.
         return jax.tree.map(lambda leaf: -learning_rate * leaf, updates), state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
 
 
 def _matrices(params: Params) -> Params:
-    """Marks what is decayed; vectors of several heads are told from matrices by their names."""
+    """Marks matrices, which weight decay applies to.
+
+    The vectors of several heads are stacked into a matrix: they are recognised by their names.
+    """
 
     def is_matrix(path: tuple, leaf: Leaf) -> bool:
         name = str(getattr(path[-1], "key", "")) if path else ""

@@ -1,7 +1,7 @@
-"""Learning-rate schedules by name: what the optimiser's learning rate is multiplied by.
+"""Learning-rate schedules by name: factors by which the optimiser's learning rate is multiplied.
 
-A schedule is asked before each update with the number of updates made so far, so 0 at first. Its
-durations carry their unit, `_steps` or `_epochs`; of such a pair at most one is set.
+A schedule is a function of the number of updates made so far, which is 0 before the first.
+Durations carry their unit, `_steps` or `_epochs`; of such a pair at most one is set.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ Leaf = Any  # an array, or in its place a shape or a sharding
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """How long training is.
+    """The length of training, in which schedules measure their durations.
 
     Attributes:
       steps_per_epoch: Updates in one pass over the training data.
@@ -33,28 +33,28 @@ class Clock:
     total_steps: int
 
     def in_steps(self, steps: int, epochs: float) -> int:
-        """Converts a duration that is given in one of two units."""
+        """Converts a duration to updates; it is given in one of the two units, the other is 0."""
         return steps or round(epochs * self.steps_per_epoch)
 
 
 @runtime_checkable
 class ScheduleConfig(Protocol):
-    """What the config class of a schedule offers."""
+    """The protocol of a schedule's config class."""
 
     name: str
 
     def factor(self, step: Step, clock: Clock) -> Factor:
-        """Returns what the learning rate is multiplied by after `step` updates."""
+        """Returns the factor of the learning rate after `step` updates."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class _WarmedUp:
-    """Base of the schedules that may start with a linear rise: (step + 1) / warm-up.
+    """Linear warm-up, the base of most schedules: (step + 1) / warm-up until it is over.
 
     Attributes:
-      warmup_steps: Length of the rise in updates.
-      warmup_epochs: Length of the rise in passes over the data.
+      warmup_steps: Length of the warm-up in updates.
+      warmup_epochs: Length of the warm-up in passes over the data.
     """
 
     warmup_steps: int = setting(0, at_least=0)
@@ -66,6 +66,7 @@ class _WarmedUp:
 
     def factor(self, step: Step, clock: Clock) -> Factor:
         warmup = clock.in_steps(self.warmup_steps, self.warmup_epochs)
+        # step + 1, so that the first update already has a learning rate above 0.
         rise = (_float(step) + 1.0) / max(warmup, 1)
         return jnp.where(_int(step) < warmup, rise, self.after_warmup(step, warmup, clock))
 
@@ -75,7 +76,7 @@ class _WarmedUp:
 
 @dataclasses.dataclass(frozen=True)
 class Constant(_WarmedUp):
-    """1, after the warm-up if there is one."""
+    """Constant learning rate: the factor 1, after the warm-up if there is one."""
 
     name: str = setting("constant", choices=("constant",))
 
@@ -85,7 +86,7 @@ class Constant(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class WarmupCosine(_WarmedUp):
-    """Half a cosine from 1, after the warm-up, to `final_fraction` at the end of training.
+    """Cosine decay from 1, after the warm-up, to `final_fraction` at the end of training.
 
     Attributes:
       final_fraction: Share of the learning rate that is left at the end.
@@ -101,7 +102,7 @@ class WarmupCosine(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class WarmupLinear(_WarmedUp):
-    """A line from 1, after the warm-up, to `final_fraction` at the end of training.
+    """Linear decay from 1, after the warm-up, to `final_fraction` at the end of training.
 
     Attributes:
       final_fraction: Share of the learning rate that is left at the end.
@@ -117,7 +118,10 @@ class WarmupLinear(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class InverseSqrt(_WarmedUp):
-    """sqrt(warm-up / (step + 1)): `noam` scaled to peak at the learning rate itself."""
+    """Inverse square root decay, sqrt(warm-up / (step + 1)).
+
+    The same curve as `noam`, scaled so that its peak is the learning rate itself.
+    """
 
     name: str = setting("inverse_sqrt", choices=("inverse_sqrt",))
 
@@ -127,13 +131,13 @@ class InverseSqrt(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class Exponential(_WarmedUp):
-    """`rate` to the power of the periods since the warm-up.
+    """Exponential decay: `rate` to the power of the number of periods since the warm-up.
 
     Attributes:
       rate: Factor of one period.
       every_steps: Length of a period in updates; this or the next must be set.
       every_epochs: Length of a period in passes over the data.
-      staircase: Whether only whole periods count.
+      staircase: Whether the rate falls in steps, at the end of each period.
     """
 
     name: str = setting("exponential", choices=("exponential",))
@@ -156,9 +160,9 @@ class Exponential(_WarmedUp):
 
 @dataclasses.dataclass(frozen=True)
 class Noam:
-    """model_depth^-1/2 min(t^-1/2, t warmup_steps^-3/2), with t = step + 1.
+    """The Transformer's schedule: model_depth^-1/2 min(t^-1/2, t warmup_steps^-3/2), t = step + 1.
 
-    The paper's learning rate is this with `optimizer.learning_rate` 1.
+    It is the paper's learning rate if `optimizer.learning_rate` is 1.
 
     Source: Vaswani et al. 2017, equation 3.
 
@@ -178,7 +182,7 @@ class Noam:
 
 @dataclasses.dataclass(frozen=True)
 class Luong2015:
-    """Halves at every epoch once `constant_epochs` have passed, first right then.
+    """Step decay of Luong et al.: halves at every epoch, first after `constant_epochs`.
 
     Source: Luong et al. 2015, section 4.1: 10 epochs, constant for 5; with dropout 12 and 8.
 
@@ -199,7 +203,7 @@ class Luong2015:
 
 @dataclasses.dataclass(frozen=True)
 class Sutskever2014(Luong2015):
-    """Halves at every half epoch once 5 have passed, first right then; 7.5 epochs in all.
+    """Step decay of Sutskever et al.: halves at every half epoch, first after 5 of 7.5 epochs.
 
     Source: Sutskever et al. 2014, section 3.4.
     """
@@ -210,10 +214,10 @@ class Sutskever2014(Luong2015):
 
 @dataclasses.dataclass(frozen=True)
 class Luong234:
-    """Halves 4 times, at even distances, in the last third of training.
+    """Step decay `luong234`: halves 4 times, at even distances, in the last third of training.
 
-    As in tensorflow/nmt, from where the name comes, the first halving is one distance after the
-    start of that part, so that the last one falls on the end of training.
+    As in tensorflow/nmt, where the name comes from, the first halving is one distance after the
+    start of that third, so that the last one falls on the end of training.
     """
 
     name: str = setting("luong234", choices=("luong234",))
@@ -224,7 +228,7 @@ class Luong234:
 
 @dataclasses.dataclass(frozen=True)
 class Luong5:
-    """Halves 5 times in the second half of training, otherwise as `luong234`."""
+    """Step decay: halves 5 times in the second half of training, otherwise as `luong234`."""
 
     name: str = setting("luong5", choices=("luong5",))
 
@@ -234,7 +238,7 @@ class Luong5:
 
 @dataclasses.dataclass(frozen=True)
 class Luong10:
-    """Halves 10 times in the second half of training, otherwise as `luong234`."""
+    """Step decay: halves 10 times in the second half of training, otherwise as `luong234`."""
 
     name: str = setting("luong10", choices=("luong10",))
 
@@ -244,11 +248,11 @@ class Luong10:
 
 @dataclasses.dataclass(frozen=True)
 class Plateau(_WarmedUp):
-    """Falls by a factor whenever a validation metric has stopped improving.
+    """Reduction on a plateau: multiplies by a factor when a validation metric stops improving.
 
     Attributes:
-      reduction: What the learning rate is multiplied by.
-      patience: Validations without improvement that are forgiven; 0 reacts to the first.
+      reduction: The factor.
+      patience: Validations without improvement that are tolerated; 0 reacts to the first.
       minimum: Learning rate below which this schedule never goes.
       metric: Name of the validation metric.
       mode: Whether it improves by falling (`min`) or by rising (`max`).
@@ -262,16 +266,16 @@ class Plateau(_WarmedUp):
     mode: str = setting("min", choices=("min", "max"))
 
     def after_warmup(self, step: Step, warmup: int, clock: Clock) -> Factor | float:
-        return 1.0
+        return 1.0  # the reductions are in `PlateauState.scale`, for they depend on validations
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class PlateauState:
-    """What `plateau` remembers between validations; constant under every other schedule.
+    """The state of `plateau` between validations; constant under every other schedule.
 
     Attributes:
-      scale: scalar, what the learning rate is multiplied by.
+      scale: scalar, product of all reductions so far.
       best: scalar, the best value so far, negated where higher is better.
       waited: int32 scalar, validations since then, or since the last reduction.
     """
@@ -291,9 +295,9 @@ class Schedule:
     """The learning rate as a function of the number of updates made.
 
     Attributes:
-      config: Which schedule.
-      learning_rate: That of the optimiser's config.
-      clock: How long training is.
+      config: The schedule.
+      learning_rate: `optimizer.learning_rate`, which the schedule scales.
+      clock: The length of training.
     """
 
     config: ScheduleConfig
@@ -302,7 +306,7 @@ class Schedule:
 
     @property
     def warmup_steps(self) -> int:
-        """For how many updates the learning rate rises at first."""
+        """Length of the warm-up in updates; 0 for schedules without one."""
         return self.clock.in_steps(
             getattr(self.config, "warmup_steps", 0), getattr(self.config, "warmup_epochs", 0.0)
         )
@@ -316,7 +320,7 @@ class Schedule:
         """Lets `plateau` react to a validation; other schedules return the state unchanged.
 
         Raises:
-          ConfigError: If the metric that it watches was not measured.
+          ConfigError: If the metric that `plateau` watches was not measured.
         """
         config = self.config
         if not isinstance(config, Plateau):
@@ -327,6 +331,8 @@ class Schedule:
                 f"found {config.metric!r}"
             )
         value = jnp.asarray(metrics[config.metric], float)
+        # `minimum` is a learning rate, the state a factor of it; and both modes become "lower is
+        # better" by the sign.
         lowest = config.minimum / self.learning_rate if self.learning_rate else 0.0
         return _after_validation(config, state, value if config.mode == "min" else -value, lowest)
 
@@ -351,7 +357,7 @@ _SCHEDULES = {
 
 
 def lookup(name: str) -> type:
-    """Returns the config class of a schedule, for `setting(named=lookup)`.
+    """Finds the config class of a schedule by its name, for `setting(named=lookup)`.
 
     Raises:
       KeyError: With the list of names, if there is no such schedule.
@@ -364,21 +370,14 @@ def lookup(name: str) -> type:
 def build_schedule(
     config: ScheduleConfig, learning_rate: float, *, steps_per_epoch: int, total_steps: int
 ) -> Schedule:
-    """Builds the schedule of a training of known length.
-
-    Args:
-      config: One of the config classes of this file.
-      learning_rate: That of the optimiser's config.
-      steps_per_epoch: Updates in one pass over the training data.
-      total_steps: Updates in the whole training.
-    """
+    """Builds the learning-rate schedule of a training whose length is known."""
     return Schedule(config, learning_rate, Clock(steps_per_epoch, total_steps))
 
 
 def _after_validation(
     config: Plateau, state: PlateauState, value: Float[Array, ""], lowest: float
 ) -> PlateauState:
-    # A value that is not a number is no improvement.
+    # NaN compares as False: it is no improvement.
     improved = value < state.best
     waited = jnp.where(improved, 0, state.waited + 1)
     reduce = waited > config.patience
@@ -397,11 +396,11 @@ def _late_halvings(step: Step, total: int, start: int, times: int) -> Factor:
 
 
 def _halved(times: Int[Array, ""]) -> Factor:
-    return jnp.ldexp(jnp.ones(()), -jnp.maximum(times, 0))
+    return jnp.ldexp(jnp.ones(()), -jnp.maximum(times, 0))  # exactly 2**-times
 
 
 def _progress(step: Step, warmup: int, clock: Clock) -> Factor:
-    """Returns the share of the time after the warm-up that has passed."""
+    """Returns the share of the training after the warm-up that has passed, from 0 to 1."""
     return jnp.clip((_float(step) - warmup) / max(clock.total_steps - warmup, 1), 0.0, 1.0)
 
 

@@ -25,10 +25,11 @@ class TrainState:
       optimizer: The optimiser's state.
       average: Moving average of the parameters (a tree like theirs), or None where none is kept.
       plateau: The state of the schedule `plateau`.
-      norms: Norms of the last gradients, or None where none is skipped for standing out.
-      carried: What objectives carry from step to step, by their names; mostly nothing.
+      norms: Norms of the last gradients, against which spikes are detected, or None.
+      carried: Statistics that objectives carry from step to step (such as a moving baseline), by
+        the objectives' names; mostly empty.
       skipped: int32 scalar, updates skipped because of their gradient.
-      skipped_in_a_row: int32 scalar, those since the last update that was made.
+      skipped_in_a_row: int32 scalar, updates skipped since the last one that was made.
     """
 
     step: Leaf
@@ -51,11 +52,10 @@ def start_state(
     max_gradient_ratio: float = 0.0,
     carried: Any = None,
 ) -> TrainState:
-    """Draws parameters and returns the state before the first step.
+    """Draws the initial parameters and returns the train state before the first step.
 
-    `carried` is what `Objective.start` returns, where objectives carry something.
-
-    Pure, so that it can be evaluated for its shapes alone, and jitted with shardings.
+    Pure, so that `jax.eval_shape` can tell its shapes and `jit` can place what it draws. `carried`
+    is from `Objective.start`.
     """
     params = model.init(rng)
     return TrainState(

@@ -1,4 +1,4 @@
-"""Train step with gradient accumulation, and evaluation step: pure functions to be jitted."""
+"""Train step with gradient accumulation, and evaluation step: pure functions, to be jitted."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from attention_jax.updates.state import TrainState
 
 TrainStep = Callable[[TrainState, Batch, Array], tuple[TrainState, Pairs]]
 EvalStep = Callable[[Params, Batch], Pairs]
-# What a skipped update leaves as it is.
+# The fields of the state that a skipped update leaves untouched.
 _UPDATED = ("params", "optimizer", "average", "norms", "carried")
 
 
@@ -36,29 +36,29 @@ def make_train_step(
     exchange: GradientExchange = GradientExchange(),
     max_gradient_ratio: float = 0.0,
 ) -> TrainStep:
-    """Makes the function that takes one optimiser step.
+    """Makes the train step: gradient, accumulated over parts of a batch, and one optimiser update.
 
     Args:
       model: What to train.
       objective: The loss, from `build_objective`.
       optimizer: From `build_optimizer`.
       schedule: The learning rate, from `build_schedule`.
-      averaging: Whether a moving average is kept; that of `start_state`.
-      accumulate_steps: Parts into which a batch is split to save memory. The gradient is that
-        of the whole batch, whatever the parts' numbers of tokens. The number of rows must be a
-        multiple of it; see `sharding.pad_rows`.
+      averaging: Whether a moving average is kept; the same as for `start_state`.
+      accumulate_steps: Parts into which a batch is split to save memory. The gradient is that of
+        the whole batch, however many tokens each part has. The number of rows must be a multiple
+        of it; see `devices.pad_rows`.
       freezing: Which parameters keep their values, and at which steps.
-      exchange: What devices tell one another, if each runs this with its rows; see `Strategy`.
-      max_gradient_ratio: How many times the median norm a gradient may have; see `start_state`.
+      exchange: What devices communicate, if each runs this on its own rows; see `Strategy`.
+      max_gradient_ratio: r of `gradient_spikes`; the same as for `start_state`.
 
     Returns:
       `train_step(state, batch, rng) -> (state, metrics)`. `rng` is the same key at every step:
       the step's own is `fold_in(rng, state.step)`. The metrics are (sum, count) pairs: those of
       the objective, `gradient_norm` (before clipping), `learning_rate` and `skipped`.
 
-      Where loss or gradient are not finite, or the gradient stands out, parameters, optimiser and
-      average keep their bits, the step counts as skipped, and its other metrics count nothing. The
-      norm of one that stood out is `skipped_norm`.
+      If the loss or the gradient is not finite, or the gradient is a spike, then parameters,
+      optimiser and average keep their bits, the step counts as skipped, and its other metrics have
+      a count of 0. The norm of a spike is the metric `skipped_norm`.
     """
 
     def train_step(state: TrainState, batch: Batch, rng: Array) -> tuple[TrainState, Pairs]:
@@ -66,6 +66,7 @@ def make_train_step(
         loss, gradient, metrics = _gradient(
             model, objective, state, batch, rng, accumulate_steps, exchange
         )
+        # Before the norm is taken: what is frozen must not make others be clipped.
         gradient = freezing.hold(state.step, gradient, optax.tree.zeros_like(gradient))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
@@ -79,12 +80,14 @@ def make_train_step(
             updates, optimizer_state = optimizer.update(
                 gradient, optimizer_state, params, learning_rate=learning_rate
             )
+            # Again after the update, for momentum and weight decay move a parameter of gradient
+            # zero.
             params = freezing.hold(state.step, optax.apply_updates(params, updates), params)
             average = update_average(averaging, average, params, made)
             norms, carried = add_norm(norms, norm, made), objective.follow(carried, metrics)
             return params, optimizer_state, average, norms, carried
 
-        # A branch and not a selection: where both are at hand, XLA copies the optimiser's state.
+        # `cond` and not `where`: with both results at hand, XLA would copy the optimiser's state.
         kept = jax.lax.cond(good, update, lambda kept: kept, kept)
         new_state = dataclasses.replace(
             state,
@@ -104,7 +107,7 @@ def make_train_step(
 
 
 def _of_update(metrics: Pairs, good: Bool[Array, ""]) -> Pairs:
-    """Says of an update whether it was skipped; of one that was, nothing else counts."""
+    """Adds the metric `skipped`; all other metrics of a skipped update get sum and count 0."""
     one = jnp.ones(())
     metrics = _where(good, metrics, jax.tree.map(jnp.zeros_like, metrics))
     return {**metrics, "skipped": (one - good, one)}
@@ -116,13 +119,13 @@ def make_eval_step(
     exchange: GradientExchange = GradientExchange(),
     call: Call = Call(),
 ) -> EvalStep:
-    """Makes the function that measures a batch with known targets.
+    """Makes the evaluation step: the metrics of a batch under teacher forcing.
 
     Args:
       model: What to measure.
       objective: The loss.
       exchange: As for `make_train_step`.
-      call: How the model is called, such as with masks.
+      call: How the model is called, for example with some heads masked.
 
     Returns:
       `eval_step(params, batch) -> metrics`, the objective's (sum, count) pairs.
@@ -144,7 +147,7 @@ def _gradient(
     parts: int,
     exchange: GradientExchange,
 ) -> tuple[Float[Array, ""], Params, Pairs]:
-    """Returns the loss of a batch, its gradient and its metrics."""
+    """Gradient accumulation: returns the loss of a batch, its gradient and its metrics."""
     # Sums are divided by the whole batch's counts, so that the parts' losses add up to its loss.
     counts = exchange.add_up(objective.counts(batch))
     params = exchange.gather(state.params)
@@ -165,11 +168,12 @@ def _gradient(
         )
         return jax.tree.map(jnp.add, total, (loss, exchange.scatter(gradient))), metrics
 
+    # The gradient is carried and the metrics are stacked; one part's activations live at a time.
     zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, state.params))
     (loss, gradient), metrics = jax.lax.scan(
         add_part, zero, (_split(batch, parts), jnp.arange(parts))
     )
-    metrics = jax.tree.map(lambda leaf: leaf.sum(axis=0), metrics)
+    metrics = jax.tree.map(lambda leaf: leaf.sum(axis=0), metrics)  # parts * -> *
     return exchange.add_up((loss, gradient, metrics))
 
 
@@ -186,6 +190,7 @@ def _split(batch: Batch, parts: int) -> Batch:
             raise ValueError(
                 f"expected a multiple of {parts} rows, one for each part, found {rows}"
             )
+        # B ... -> B/P P ... -> P B/P ...
         return jnp.swapaxes(leaf.reshape(rows // parts, parts, *leaf.shape[1:]), 0, 1)
 
     return jax.tree.map(split, dict(batch))

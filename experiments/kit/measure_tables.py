@@ -2,25 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.kit import seeds, tables
+from experiments.kit import seeds, tables, templates
 from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
 
 # Of each variant, the measures of each seed.
 Found = Mapping[str, Sequence[Mapping[str, SentenceMeasure]]]
 SURE, LIKELY = 0.01, 0.05
-LEGEND = (
-    f"Mean ± standard deviation over seeds. Against the first row: * p < {LIKELY}, "
-    f"** p < {SURE}, two-sided paired bootstrap of {seeds.RESAMPLES:,} draws over sentences and "
-    "over seeds, each pair of systems by itself: of so many tests some show a star by chance, and "
-    "from two or three seeds p is only approximate. A system of a single seed is tested over "
-    "sentences only: its stars say nothing of the chance in training."
-)
-LEGEND_OF_DIFFERENCES = (
-    "Mean ± standard deviation over seeds. Intervals and p of differences: two-sided paired "
-    f"bootstrap of {seeds.RESAMPLES:,} draws over sentences and over seeds, each pair of systems "
-    "by itself: of so many tests some have p < 0.05 by chance, and from three seeds p is only "
-    "approximate, most of all where one of them is unlike the others."
-)
+LEGEND = templates.fill(
+    "legend", sure=SURE, likely=LIKELY, resamples=f"{seeds.RESAMPLES:,}"
+)  # fmt: skip
+LEGEND_OF_DIFFERENCES = templates.fill("legend_of_differences", resamples=f"{seeds.RESAMPLES:,}")
 
 
 def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -> str:

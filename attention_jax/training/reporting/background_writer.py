@@ -1,4 +1,4 @@
-"""Other writers at work in a thread of their own, so that no network holds up a training."""
+"""Experiment trackers in a background thread each, so that no network holds up a training."""
 
 import math
 import queue
@@ -15,19 +15,19 @@ from attention_jax.runs.writers import (
     Writer,
 )
 
-_PATIENCE, _HURRIED = 60.0, 10.0  # seconds; whoever ends a process leaves it half a minute or so
+_PATIENCE, _HURRIED = 60.0, 10.0  # seconds; after SIGTERM, half a minute or so is left in all
 
 
 class BackgroundWriter:
-    """Hands metrics to another writer from a thread; its failure ends it, and not the training."""
+    """Hands metrics to a writer from a thread; if it fails, the writer ends, not the training."""
 
     def __init__(self, name: str, writer: Writer, say: Callable[[str], None]):
         """Starts the thread.
 
         Args:
-          name: Of the writer, for messages.
-          writer: Who writes.
-          say: Takes a line for people.
+          name: The writer's name, for messages.
+          writer: An opened writer, used by the thread alone from now on.
+          say: Shows a line on the screen.
         """
         self._name = name
         self._writer = writer
@@ -37,20 +37,21 @@ class BackgroundWriter:
         self._thread.start()
 
     def write(self, step: int, split: str, values: Mapping[str, float]) -> None:
-        """Takes metrics, of which finite numbers are written; returns at once."""
+        """Queues the metrics that are finite numbers; returns at once."""
         numbers = {
             name: value
             for name, value in values.items()
             if isinstance(value, int | float) and math.isfinite(value)
         }
+        # A closure, so that the queue holds calls of any kind; the thread makes them in this order.
         self._waiting.put(lambda: self._writer.write(step, split, numbers))
 
     def close(self, ending: str, *, patience: float | None = None) -> None:
-        """Ends writing, waiting at most `patience` seconds for what was not written yet."""
+        """Closes the writer, waiting at most `patience` seconds for what is still queued."""
         if patience is None:
             patience = _HURRIED if ending == INTERRUPTED else _PATIENCE
         self._waiting.put(lambda: self._writer.close(ending))
-        self._waiting.put(None)
+        self._waiting.put(None)  # ends the thread's loop
         self._thread.join(patience)
         if self._thread.is_alive():
             self._say(f"notice: {self._name} did not end within {patience:.0f} s; left behind")
@@ -59,6 +60,8 @@ class BackgroundWriter:
         while (task := self._waiting.get()) is not None:
             try:
                 task()
+            # Whatever a service's library raises: the training is worth more than a copy of its
+            # metrics.
             except Exception as error:
                 self._say(
                     f"notice: {self._name} writes no more ({_one_line(error)}); "
@@ -70,17 +73,17 @@ class BackgroundWriter:
 def open_writers(
     names: Sequence[str], directory: RunDirectory, *, step: int, say: Callable[[str], None]
 ) -> list[BackgroundWriter]:
-    """Opens writers for a run, each continuing what it wrote of it before.
+    """Opens the writers of a run; one that served the run before continues its record there.
 
     Args:
       names: Files of the package `writers`.
-      directory: The run; `run.json` keeps what services call it.
+      directory: The run; `run.json` keeps the services' ids of it.
       step: Updates made so far.
-      say: Takes lines for people.
+      say: Shows a line on the screen.
 
     Raises:
-      UserError: If one cannot be opened for a training that begins. One that continues, maybe
-        with nobody watching, goes on without it.
+      UserError: If a writer cannot be opened for a training that begins. A training that resumes,
+        perhaps with nobody watching, goes on without it.
     """
     opened = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Memory in use: of the devices where they say it, else of this process."""
+"""Memory in use: of the devices where their allocator keeps count, else of this process."""
 
 import resource
 import sys
@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Device(Protocol):
-    """What is asked of a `jax.Device`."""
+    """The part of a `jax.Device` that is used here."""
 
     def memory_stats(self) -> Mapping[str, Any] | None:
         """Returns the allocator's counts, or None where it keeps none."""
@@ -16,14 +16,14 @@ class Device(Protocol):
 
 
 def memory_in_use(devices: Iterable[Device]) -> dict[str, float]:
-    """Returns bytes in use, now and at most so far, as metrics.
+    """Returns bytes in use, current and peak, as metrics.
 
     Args:
-      devices: Those of this process. Asking them waits for nothing.
+      devices: Those of this process. Asking them synchronises nothing.
 
     Returns:
-      `memory/device` and `memory/device_peak`, those of the fullest device; where devices do not
-      keep account, as CPUs, `memory/host` and `memory/host_peak` of the process.
+      `memory/device` and `memory/device_peak` of the fullest device; where devices keep no count,
+      as CPUs do not, `memory/host` and `memory/host_peak` of the process.
     """
     accounts = [account for device in devices if (account := device.memory_stats())]
     if not accounts:
@@ -46,11 +46,13 @@ def peak_resident_bytes() -> float:
     try:
         return _status("VmHWM")
     except (OSError, KeyError):
+        # ru_maxrss is in bytes on macOS and in kibibytes elsewhere.
         unit = 1 if sys.platform == "darwin" else 1024
         return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _status(field: str) -> float:
     with open("/proc/self/status") as file:
+        # Lines such as `VmRSS:     12345 kB`, where kB means 1024 bytes.
         entries = dict(line.split(":", 1) for line in file if ":" in line)
     return 1024.0 * int(entries[field].split()[0])

@@ -1,4 +1,4 @@
-"""Metric averages of training steps between log lines."""
+"""Running metrics: the means of training steps between two log lines."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from attention_jax.objectives.metrics import Totals
 
 
 class Meter:
-    """Adds up the metrics of steps, reading each step's one step late.
+    """Adds up the metrics of steps, reading the metrics of a step one step late.
 
     By then the next step is queued, so the device never waits for the host.
     """
@@ -19,9 +19,9 @@ class Meter:
         """Starts an empty window.
 
         Args:
-          every: Steps in a window; windows end at its multiples.
-          max_consecutive_skipped: Skipped updates, one after another, that end training.
-          skipped_in_a_row: Updates skipped just before the first step.
+          every: Steps in a window; windows end at multiples of it.
+          max_consecutive_skipped: Training ends after so many skipped updates in a row.
+          skipped_in_a_row: Updates that were skipped just before the first step here.
         """
         self._every = every
         self._limit = max_consecutive_skipped
@@ -59,6 +59,7 @@ class Meter:
         return self._step, totals
 
     def _read(self, step: int, metrics: Pairs) -> None:
+        # The only place where training waits for a device.
         values = jax.device_get(metrics)
         for name, (total, count) in values.items():
             old_total, old_count = self._totals.get(name, (0.0, 0.0))

@@ -1,4 +1,4 @@
-"""Metrics over time: `metrics.jsonl`, from which all else is drawn."""
+"""Metrics over time: `metrics.jsonl`, from which learning curves and reports are made."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from attention_jax.runs.run_directory import writing
 
 
 class MetricsWriter:
-    """Appends one JSON object a line: step, split, and the metrics by name."""
+    """Appends metrics as JSON Lines: an object with step, split and the metrics by name."""
 
     def __init__(self, path: pathlib.Path, *, step: int):
         """Opens the file to continue it after `step`.
@@ -30,6 +30,8 @@ class MetricsWriter:
         """
         self._path = path
         with writing(path):
+            # Rewritten whole and atomically, so that a crash here leaves the old file or the new
+            # one.
             kept = [line for line, value in _lines(path) if value["step"] <= step]
             write_text(path, "".join(f"{line}\n" for line in kept))
             self._file = path.open("a", encoding="utf-8")
@@ -44,6 +46,8 @@ class MetricsWriter:
         line = json.dumps({"step": step, "split": split, **values})
         with writing(self._path):
             self._file.write(line + "\n")
+            # A line at a time reaches the system, so that a killed process loses at most half a
+            # line.
             self._file.flush()
 
     def close(self) -> None:
@@ -53,7 +57,7 @@ class MetricsWriter:
 
 
 def _lines(path: pathlib.Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """Returns the whole lines of a file with their values, none if there is no file."""
+    """Returns the complete lines of a file with their parsed values; none if there is no file."""
     if not path.exists():
         return []
     return read_json_lines(path, METRICS_LINE, RunDirectoryError)

@@ -14,7 +14,7 @@ from attention_jax.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class ProfileSteps:
-    """The steps `first` to `last`, both included."""
+    """The profiled steps, `first` to `last`, both included."""
 
     first: int
     last: int
@@ -35,7 +35,7 @@ class ProfileSteps:
 
 
 class Profile:
-    """Traces some steps of a training, and lets the others pass."""
+    """The JAX profiler around some steps of a training."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class Profile:
 
     @contextlib.contextmanager
     def step(self, step: int, state: Any) -> Iterator[None]:
-        """Surrounds the start of a step.
+        """Surrounds the dispatch of a step, starting and stopping the trace where it is due.
 
         Args:
-          step: Its number.
-          state: What it starts from. Waited for before and after the steps that are traced, so
-            that the trace holds them whole and nothing else; not between them.
+          step: The step's number.
+          state: The training state before it. Before the first and after the last traced step it
+            is waited for, so that the trace holds these steps whole and nothing else.
         """
         wanted = self._steps is not None and self._steps.first <= step <= self._steps.last
         if wanted != self._is_tracing:
@@ -86,7 +86,7 @@ class Profile:
             yield
 
     def close(self) -> None:
-        """Ends a trace that training has ended in; says so if there was nothing to trace."""
+        """Stops a trace that is still running; says so if no step was traced."""
         if self._is_tracing:
             self._stop()
         elif self._steps is not None and not self._has_begun:
@@ -110,6 +110,6 @@ class Profile:
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        """A training is worth more than a look at it."""
+        """Gives up the profile, not the training."""
         self._steps = None
         self._say(f"notice: no profile: {' '.join(str(error).split())}")

@@ -24,7 +24,7 @@ _PRINTED = ("perplexity", "accuracy")  # then those of the task
 
 
 class RunLog:
-    """Reports training and validation; only the first process of a run does."""
+    """Reports training and validation; silent on every process but the first."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class RunLog:
 
         Args:
           directory: The run.
-          config: Its `writers`, `metric` and `log_every_steps` count.
+          config: Names the `writers`, the watched `metric` and the distance of log lines.
           parts: The training.
           step: Updates made so far.
-          time_use: What the time before went into; see `TimeUse`.
+          time_use: Seconds by part in earlier processes of this run; see `TimeUse`.
           profiled: The steps of which the profiler writes a trace, if any.
 
         Raises:
@@ -66,7 +66,7 @@ class RunLog:
         return self
 
     def __exit__(self, kind: type | None, *error: object) -> None:
-        """Ends all writing, and tells services how training ended."""
+        """Closes all files, and tells experiment trackers how training ended."""
         self._profile.close()
         if self._metrics is not None:
             self._metrics.close()
@@ -75,7 +75,7 @@ class RunLog:
             writer.close(FINISHED if kind is None else INTERRUPTED if interrupted else FAILED)
 
     def opening(self, parameters: int, held: Mapping[str, Any], *, seconds: float) -> None:
-        """Says what is trained on what, and what takes the time before the first line."""
+        """Says what is trained on which devices, and that the first step is being compiled."""
         for line in opening_lines(
             self._parts, parameters, held,
             step=self._step, seconds=seconds, settings=self._config,
@@ -83,7 +83,7 @@ class RunLog:
             self.say(line)
 
     def training(self, window: tuple[int, Totals] | None) -> None:
-        """Reports the steps of a window, if one has ended."""
+        """Reports the means over a window of steps, if one has ended."""
         if window is None:
             return
         step, totals = window
@@ -91,31 +91,33 @@ class RunLog:
         for line in _skipped(step, totals):
             self.say(line)
         seconds = self._time_use.take()
+        # Tokens per second are target tokens: the count of the NLL.
         rates = self._progress.update(step, values, totals["nll"][1], format_shares(seconds))
         spent = {f"seconds/{part}": value for part, value in seconds.items()}
         memory = memory_in_use(jax.local_devices())
         self._write(step, "train", {**values, **rates, **spent, **memory})
 
     def validation(self, step: int, values: Mapping[str, float], *, best: bool) -> None:
-        """Reports a validation."""
+        """Reports the metrics of a validation, and whether it is the best so far."""
         self._write(step, "validation", values)
+        # A dict for its order without repetition: the watched metric first.
         names = dict.fromkeys((self._config.metric, *_PRINTED, *self._parts.task.task.printed))
         words = "  ".join(f"{name} {values[name]:.4g}" for name in names if name in values)
         self.say(f"step {step}/{self._parts.total_steps}  validation  {words}{'  (best)' * best}")
 
     def timed(self, part: str, function: Callable, *arguments: Any, **keywords: Any) -> Any:
-        """Calls a function, counting its time as that of a part; see `TimeUse`."""
+        """Calls a function and counts its time under `data`, `save` or `evaluation`."""
         no_training = self._progress.paused() if part == EVALUATION else contextlib.nullcontext()
         with self._time_use.of(part), no_training:
             return function(*arguments, **keywords)
 
     def profiled(self, step: int, train_step: Callable, state: Any, *arguments: Any) -> Any:
-        """Starts a step from a state, in the profiler's trace if it belongs there."""
+        """Dispatches a train step, within the profiler's trace if the step is to be traced."""
         with self._profile.step(step, state):
             return train_step(state, *arguments)
 
     def time_use(self) -> dict[str, float]:
-        """Returns the seconds by part until now, those of earlier processes among them."""
+        """Returns the seconds by part so far, earlier processes included."""
         return self._time_use.total()
 
     def closing(self) -> dict[str, float]:
@@ -137,7 +139,7 @@ class RunLog:
 
 
 def _skipped(step: int, totals: Totals) -> Iterator[str]:
-    """Yields a line where updates of a window were skipped."""
+    """Yields a warning if updates of a window were skipped, saying how many and why."""
     skipped, updates = totals["skipped"]
     if skipped:
         norms, spikes = totals.get("skipped_norm", (0.0, 0.0))

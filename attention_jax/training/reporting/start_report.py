@@ -1,4 +1,4 @@
-"""Start of a training: what is said before the first step."""
+"""Start report: what a training says before its first step, with notices of likely mistakes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,15 +25,15 @@ def opening_lines(
     seconds: float,
     settings: TrainingConfig,
 ) -> Iterator[str]:
-    """Yields what is trained on what, what may surprise, and what takes a while now.
+    """Yields the sizes of data and model, notices of what may surprise, and what compiles now.
 
     Args:
       parts: The training.
-      parameters: How many numbers the model has.
+      parameters: Number of scalar parameters of the model.
       held: How they are spread over devices, from `describe_held`.
       step: Updates made so far.
-      seconds: Time spent on them.
-      settings: How long to train, and how often a line follows.
+      seconds: Training time spent on them.
+      settings: Lengths and intervals of the training.
     """
     task, total = parts.task, parts.total_steps
     yield (
@@ -58,7 +58,7 @@ def opening_lines(
 
 
 def _left_out(parts: Assembly) -> Iterator[str]:
-    """Yields notices of training pairs that are not used."""
+    """Yields notices of training pairs that are left out."""
     pairs, too_long = len(parts.task.split("train")), parts.batches.dropped
     if parts.unusable:
         yield (
@@ -73,7 +73,10 @@ def _left_out(parts: Assembly) -> Iterator[str]:
 
 
 def _forbidden(parts: Assembly) -> Iterator[str]:
-    """Yields notices of training targets that no search could find, and of room made for them."""
+    """Yields notices of training targets that the search's length limits forbid.
+
+    Also says so where the limits were raised for the sake of such targets.
+    """
     search, (sources, targets) = parts.search, parts.lengths
     fields = (
         f"min_length_ratio ({search.min_length_ratio:g})",
@@ -93,7 +96,7 @@ def _forbidden(parts: Assembly) -> Iterator[str]:
 
 
 def _shorter_length(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
-    """Yields a notice where one of two lengths has no effect."""
+    """Yields a notice if `num_steps` and `num_epochs` are both set: the longer has no effect."""
     lengths = settings.lengths(parts.batches.batches_per_epoch)
     shorter, longer = (choose(lengths, key=lengths.__getitem__) for choose in (min, max))
     if lengths[shorter] < lengths[longer]:
@@ -104,7 +107,7 @@ def _shorter_length(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
 
 
 def _never_begun(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
-    """Yields notices of what is to begin after the end, as on little data."""
+    """Yields notices of objectives and freezing that would begin after the end of training."""
     begins = {
         f"objectives.{name}.schedule": term.schedule.start_steps
         for name, term in parts.objective.terms.items()
@@ -118,8 +121,9 @@ def _never_begun(parts: Assembly, settings: TrainingConfig) -> Iterator[str]:
 
 
 def _few_checkpoints(settings: TrainingConfig, total: int) -> Iterator[str]:
-    """Yields a notice where fewer checkpoints are saved than are to be averaged."""
+    """Yields a notice if checkpoint averaging wants more checkpoints than will be saved."""
     every = settings.checkpoint_every_steps
+    # The last step is saved too, hence the ceiling.
     saved = math.ceil(total / every) if every else 1
     if isinstance(settings.averaging, CheckpointAverage) and saved < settings.averaging.count:
         yield (
@@ -130,7 +134,7 @@ def _few_checkpoints(settings: TrainingConfig, total: int) -> Iterator[str]:
 
 
 def _long_warmup(schedule: Schedule) -> Iterator[str]:
-    """Yields a notice where the learning rate rises for most of a training, as on little data."""
+    """Yields a notice if the warm-up of the learning rate takes most of the training."""
     rise, total = schedule.warmup_steps, schedule.clock.total_steps
     if 2 * rise > total:
         in_epochs = getattr(schedule.config, "warmup_epochs", 0.0) > 0.0

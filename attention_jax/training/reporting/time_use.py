@@ -1,4 +1,4 @@
-"""Wall time: what a training spends it on, seen from the process that drives it."""
+"""Wall time of a training by part, as the host process sees it."""
 
 import contextlib
 import time
@@ -10,19 +10,18 @@ _SMALLEST_SHOWN = 0.005
 
 
 class TimeUse:
-    """Splits the time that passes into waiting for data, saving, evaluation, and computing.
+    """Splits wall time into waiting for data, saving, evaluation, and computing.
 
-    Nothing is asked of a device. A step is started before the one before is waited for, so the
-    device computes while the next batch is fetched: computing is all the time that is none of the
-    other parts, starting steps and waiting for their results. Where little is left of it, the
-    device waits for data.
+    No device is synchronised for it. Steps are dispatched asynchronously, so that the device
+    computes while the next batch is fetched; `compute` is therefore what remains: dispatching
+    steps and waiting for their results. If little remains, the device is waiting for data.
     """
 
     def __init__(self, spent: Mapping[str, float] | None = None):
         """Starts the clock.
 
         Args:
-          spent: Seconds of every part before, in processes that have ended.
+          spent: Seconds of every part in earlier processes of the run.
         """
         self._mark = time.monotonic()
         self._since_mark = dict.fromkeys(_PARTS, 0.0)
@@ -49,6 +48,7 @@ class TimeUse:
         return self._until(time.monotonic())
 
     def _since(self, now: float) -> dict[str, float]:
+        # `compute` is never measured, so its entry is 0 and the sum is that of the other parts.
         other = sum(self._since_mark.values())
         return {**self._since_mark, COMPUTE: max(0.0, now - self._mark - other)}
 

@@ -13,13 +13,7 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.files import write_json, write_text
 from attention_jax.runs.progress import format_seconds
 from attention_jax.runs.provenance import command_line, commit, now, short_commit, usable_cpus
-
-TITLE = "Fault drill"
-_NOTE = """\
-Every scenario is a number of trials, and a trial is lost if anything of it is: the parameters, the
-validation losses or the outputs at the end are not those of a run that was left alone, to the last
-bit; a file has changed that should not have; or what happened was not said as it should be. Between
-different numbers of processes, validation losses may differ by 1e-6."""
+from experiments.kit import templates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,15 +73,14 @@ def page(outcomes: Sequence[Outcome], facts: dict[str, Any]) -> str:
     hardware, versions = facts["hardware"], facts["versions"]
     rows = [HEADINGS, ("---", "---:", "---:", "---:"), *(outcome.row() for outcome in outcomes)]
     rows.append(("**together**", f"**{facts['trials']}**", f"**{facts['losses']}**", ""))
-    lost = [f"- {o.name}: {loss}" for o in outcomes for loss in o.losses]
-    return "\n".join([
-        f"# {TITLE}", "", _NOTE, "",
-        *(f"| {' | '.join(row)} |" for row in rows), "",
-        *lost, *([""] if lost else []),
-        f"`{facts['command']}` at {short_commit(facts['commit'])}, {facts['finished']}; "
-        f"{hardware['cpus']} CPU cores ({hardware['machine']}), jax {versions['jax']}, "
-        f"Python {versions['python']}.", "",
-    ])  # fmt: skip
+    text = templates.fill(
+        "fault_drill", table="\n".join(f"| {' | '.join(row)} |" for row in rows),
+        lost="\n".join(f"- {o.name}: {loss}" for o in outcomes for loss in o.losses),
+        command=facts["command"], commit=short_commit(facts["commit"]),
+        finished=facts["finished"], cpus=hardware["cpus"], machine=hardware["machine"],
+        jax=versions["jax"], python=versions["python"],
+    )  # fmt: skip
+    return text + "\n"
 
 
 def save(folder: Path, outcomes: Sequence[Outcome], facts: dict[str, Any]) -> list[Path]:

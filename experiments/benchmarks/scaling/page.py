@@ -7,6 +7,7 @@ from typing import Any
 from attention_jax.runs.provenance import short_commit
 from experiments.benchmarks.scaling import analysis
 from experiments.benchmarks.scaling.series import CPU
+from experiments.kit import templates
 
 _TITLES = {CPU: "a CPU", "gpu": "GPUs", "tpu": "TPUs"}
 _IDLE = 0.2  # cores that others may use on a machine that is called idle
@@ -21,30 +22,16 @@ def page(platform: str, results: Mapping[str, Any]) -> str:
       results: By the names of the series. Utilisation is measured by a result's `peak_flops`
         (1/s), or by what is known of the device.
     """
-    lines = [f"# Scaling on {_TITLES[platform]}", "", *_introduction(platform), ""]
-    lines += [f"![time and speed over sizes and devices]({platform}.png)", ""]
+    series = []
     for name, result in results.items():
-        lines += [f"## {result['title']}", "", *_table(name, result, platform), ""]
-        lines += [*_reading(name, result), *_conditions(result), ""]
-    return "\n".join(lines)
-
-
-def _introduction(platform: str) -> list[str]:
-    lines = [
-        "Training steps (forward, backward, Adam) of the recurrent model of "
-        "[the speed measurements](../speed/training.md), or of a Transformer of six layers where "
-        "it says so, each number in a process of its own; "
-        "medians, and in brackets the range over rounds; overhead, efficiency, fitted growth and "
-        "the figure's times go by the least of the rounds, which others on the machine disturbed "
-        "least. FLOPs are those of the model's matrix "
-        "products, counted from shapes (`experiments/benchmarks/scaling/flops.py`)."
-    ]
-    if platform == CPU:
-        lines.append(
-            "Simulated devices share the same cores: more of them bring no speed, and what is "
-            "measured is the overhead of partitioning."
-        )
-    return lines
+        series += [f"## {result['title']}", "", *_table(name, result, platform), ""]
+        series += [*_reading(name, result), *_conditions(result), ""]
+    simulated = f"\n{templates.fill('scaling_simulated')}" if platform == CPU else ""
+    text = templates.fill(
+        "scaling", hardware=_TITLES[platform], simulated=simulated, platform=platform,
+        series=templates.section(series),
+    )  # fmt: skip
+    return text + "\n"
 
 
 def _table(name: str, result: Mapping[str, Any], platform: str) -> list[str]:
@@ -93,11 +80,7 @@ def _reading(name: str, result: Mapping[str, Any]) -> list[str]:
     words = ", ".join(f"{line} {slope:.0f}" for line, slope in slopes.items())
     text = f"Fitted growth of a step, µs for every further source token: {words}."
     if "none" in slopes:
-        text += (
-            " What `none` grows by is the encoder. The local ones beside it project keys of the "
-            "whole source and write their weights into rows as long, but score no more than a "
-            "window: [by itself](../speed/local_attention.md) that does not grow."
-        )
+        text += f" {templates.fill('scaling_growth')}"
     return [text, ""]
 
 

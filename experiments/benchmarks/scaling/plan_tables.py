@@ -4,23 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from attention_jax.training.footprint import Footprint
 from attention_jax.training.footprint_report import mesh_name
+from experiments.kit import templates
 from experiments.kit.tables import NOTHING, table
 
-NOTES = """\
-Bytes are those of one device. Parameters, optimiser state and average: shapes and placements
-(`jax.eval_shape`). Activations: temporaries of the training step compiled for the same number of
-simulated CPU devices (`memory_analysis`) less the gradients, for the batch shape with the most
-source times target positions; an accelerator's compiler may need more or less. Sent: bytes that a
-device sends over its link in a step, 2 (n-1)/n b for an all-reduce of b bytes over n devices,
-(n-1)/n b for an all-gather or reduce-scatter of b bytes in all. By formula: what the placement of
-parameters alone asks for; the CPU's compiler leaves reductions inside loops that others move out of
-them, so that the formula is the better guide for gradients of recurrent layers."""
 _MIB = 2**20
 
 
 def page(found: Sequence[Footprint], command: str) -> str:
     """Returns the tables as a page that says how they were made."""
-    return f"# Plan\n\n```\n{command}\n```\n\n{tables(found)}\n\n{NOTES}\n"
+    return templates.fill("scaling_plan", command=command, tables=tables(found)) + "\n"
 
 
 def tables(found: Sequence[Footprint]) -> str:

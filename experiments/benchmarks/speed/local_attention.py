@@ -22,6 +22,7 @@ from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import writing
 from experiments.benchmarks.speed import report
+from experiments.kit import templates
 from experiments.kit.machine import hardware, named
 
 USAGE = """
@@ -143,24 +144,19 @@ def compiled(name: str, length: int, queries: int) -> tuple[Any, tuple]:
 def page(results: dict[str, Any]) -> str:
     """Returns the results as Markdown."""
     names = list(results["microseconds"])
-    lines = [
-        "# The cost of one query against the length of the source",
-        "",
-        f"Microseconds a query, forward and backward, inside a recurrence; batch "
-        f"{results['batch']}, depth {results['depth']}, windows of 21 slots. "
-        f"`{results['command']}` at {short_commit(results['commit'])}, {results['time']}; "
-        f"jax {results['jax']}; {named(results['hardware'], results['device'])}, "
-        f"{results['rounds']} rounds.",
-        "",
-        f"| source positions | {' | '.join(names)} |",
-        f"|---:|{'---:|' * len(names)}",
-    ]
+    lines = [f"| source positions | {' | '.join(names)} |", f"|---:|{'---:|' * len(names)}"]
     for index, length in enumerate(results["lengths"]):
         cells = [f"{results['microseconds'][name][index]:.0f}" for name in names]
         lines.append(f"| {length} | {' | '.join(cells)} |")
     slopes = [f"{results['slope_ns_per_slot'][name]:.0f}" for name in names]
     lines.append(f"| fitted growth, ns a position | {' | '.join(slopes)} |")
-    return "\n".join([*lines, "", "![cost against length](local_attention.png)", ""])
+    text = templates.fill(
+        "local_attention", batch=results["batch"], depth=results["depth"],
+        command=results["command"], commit=short_commit(results["commit"]), time=results["time"],
+        jax=results["jax"], machine=named(results["hardware"], results["device"]),
+        rounds=results["rounds"], table="\n".join(lines),
+    )  # fmt: skip
+    return text + "\n"
 
 
 def plot(results: dict[str, Any]) -> Any:

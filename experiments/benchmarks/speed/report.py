@@ -7,12 +7,7 @@ from typing import Any
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.provenance import short_commit
-
-_LEGEND = (
-    "Medians over rounds, in which the contenders take turns; memory of whole processes. The first "
-    "against another: how many times as long that one takes, the median and in brackets the range "
-    "of the rounds' own ratios. Other load: the most that other processes took meanwhile, in cores."
-)
+from experiments.kit import templates
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -46,10 +41,11 @@ def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
 
 def page(title: str, results: Mapping[str, Any]) -> str:
     """Returns the Markdown page of a program."""
-    parts = [f"# {title}", "", _LEGEND, ""]
-    for result in results.values():
-        parts += [f"## {result['title']}", "", table(result), "", *_notes(result), ""]
-    return "\n".join(parts)
+    workloads = (
+        "\n".join([f"## {result['title']}", "", table(result), "", *_notes(result)])
+        for result in results.values()
+    )
+    return templates.fill("speed", title=title, workloads="\n\n".join(workloads)) + "\n"
 
 
 def table(result: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 
 from attention_jax.commands import cli
-from experiments.kit import machine, tables
+from experiments.kit import machine, tables, templates
 
 USAGE = """
 Trains the model of the comparisons, saves now and then, and measures for how long a save holds
@@ -76,15 +76,13 @@ def page(results: Mapping[str, Any]) -> str:
     headings = ["a save is", "step, ms", "stall per save, ms", "longest, ms",
                 f"share of time, a save every {results['every']} steps",
                 f"every {_SELDOM} steps"]  # fmt: skip
-    return "\n".join([
-        "# What saving costs", "",
-        f"A state of {state:.1f} MB: parameters and optimiser of the model of the speed "
-        f"comparisons, {results['hidden']} deep. Shares with a save every {_SELDOM} steps are "
-        "computed from stall and step.", "",
-        tables.table(headings, rows), "",
-        f"`{results['command']}` at {short_commit(results['commit'])}, {results['time']}; "
-        f"{machine.named(results['hardware'])}.", "",
-    ])  # fmt: skip
+    text = templates.fill(
+        "saving", megabytes=f"{state:.1f}", hidden=results["hidden"], seldom=_SELDOM,
+        table=tables.table(headings, rows), command=results["command"],
+        commit=short_commit(results["commit"]), time=results["time"],
+        machine=machine.named(results["hardware"]),
+    )  # fmt: skip
+    return text + "\n"
 
 
 def _described(found: Mapping[str, float]) -> str:
