@@ -59,19 +59,19 @@ SCORES = (ADDITIVE, PLAIN, DOT)
 PASSES = ("forward", "with gradients")
 BATCH, ROUNDS = 4, 15
 QUIET = Conditions()
-# What "much faster" and "more space-efficient" are taken to mean: additive over dot product.
+# Thresholds for "much faster" and "more space-efficient": ratios, additive over dot product.
 CLAIMED = {"milliseconds": 2.0, "temporaries_mib": 1.5}
 
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What attends to what.
+    """The shape of an attention.
 
     Attributes:
-      queries: How many ask.
-      slots: How many are attended to.
-      depth: Of queries, keys and values, over all heads.
-      heads: How many share the depth.
+      queries: Number of queries.
+      slots: Number of memory slots that they attend to.
+      depth: Depth of queries, keys and values, over all heads together.
+      heads: Number of heads, which share the depth.
     """
 
     queries: int
@@ -108,6 +108,7 @@ def main() -> None:
     results = None if again else load(path)
     if not flags.FLAGS.tables_only:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Numbers of another machine or of other code must not stand beside new ones in one table.
         goes_on = results is not None and is_current(results)
         results = measure(
             shapes, ROUNDS, results if goes_on else None, lambda found: write_json(path, found)
@@ -149,7 +150,7 @@ def measure(
 
 
 def measure_shape(shape: Shape, rounds: int) -> list[dict[str, Any]]:
-    """Returns milliseconds and MiB of every score and pass at one shape; scores take turns."""
+    """Measures every score and pass at one shape, in turns: milliseconds and MiB."""
     programs = {
         (score, each): compiled(score, shape, each)
         for score in SCORES
@@ -170,7 +171,7 @@ def measure_shape(shape: Shape, rounds: int) -> list[dict[str, Any]]:
 
 
 def load(path: Path) -> dict[str, Any] | None:
-    """Returns what was measured so far, or None where nothing was.
+    """Reads the measurements so far, or None if there are none.
 
     Raises:
       RunDirectoryError: If the file holds something else.
@@ -200,7 +201,7 @@ def load(path: Path) -> dict[str, Any] | None:
 
 
 def is_current(results: Mapping[str, Any]) -> bool:
-    """Tells whether results were measured with the code, library and machine of now."""
+    """Whether results were measured with the present code, library and machine."""
     facts = _facts()
     return is_of_this_code(results["commit"]) and all(
         results[name] == facts[name] for name in ("device", "hardware", "jax", "batch")
@@ -208,7 +209,7 @@ def is_current(results: Mapping[str, Any]) -> bool:
 
 
 def measured_shapes(results: Mapping[str, Any]) -> set[Shape]:
-    """Returns the shapes that results have."""
+    """Lists the shapes that were measured."""
     return {shape for what in PASSES for shape, _ in _by_shape(results, what)}
 
 
@@ -224,9 +225,9 @@ def _facts() -> dict[str, Any]:
 
 
 def timed(programs: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any, list[float]]:
-    """Runs programs by turns, in another order each round, and returns their seconds.
+    """Times programs in turns, in another order each round, so that drift hits all alike.
 
-    Each round waits for an idle machine, though not for ever.
+    Each round waits for an idle machine, up to a limit over all rounds.
     """
     seconds: dict[Any, list[float]] = {key: [] for key in programs}
     order, keys, patience = np.random.default_rng(0), list(programs), QUIET.patience
@@ -240,9 +241,11 @@ def timed(programs: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any, l
 
 
 def compiled(score: str, shape: Shape, what: str) -> tuple[Callable[[], Any], float]:
-    """Compiles one attention; returns what runs it, and its temporaries in MiB."""
+    """Compiles one attention; returns a function that runs it, and its temporaries in MiB."""
     attend, arrays = attention(score, shape)
     if what == PASSES[1]:
+        # Squared, or the gradient with respect to the values would not depend on them. `inner`
+        # binds the function now: the name is about to mean the gradient.
         attend = jax.grad(lambda *a, inner=attend: jnp.sum(inner(*a) ** 2), (0, 1, 2, 3))
     program = jax.jit(attend).lower(*arrays).compile()
     jax.block_until_ready(program(*arrays))
@@ -251,7 +254,7 @@ def compiled(score: str, shape: Shape, what: str) -> tuple[Callable[[], Any], fl
 
 
 def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
-    """Returns the contexts as a function of parameters, queries, keys and values, and these."""
+    """Builds one attention: the function from its arrays to contexts, and these arrays."""
     heads = {"num_heads": shape.heads, "head_dim": shape.depth // shape.heads}
     config = typed(MECHANISMS.config("multi_head"), {"name": "multi_head", **heads})
     mechanism = build_mechanism(config, *[shape.depth] * 3)
@@ -273,9 +276,9 @@ def attention(score: str, shape: Shape) -> tuple[Callable[..., Any], tuple]:
 
 
 def _with_score(mechanism: MultiHead, scores: Callable[..., Any]) -> MultiHead:
-    """Returns the same heads with additive scores of what they project.
+    """Gives the heads additive scores of their projected queries and keys.
 
-    The mechanism `bahdanau` would project them a second time, as dot products do not.
+    The mechanism `bahdanau` would project these once more, which dot products do not.
     """
     parts = mechanism.parts
     depth = parts.parameters["query_projection"].shape[-1]
@@ -290,13 +293,14 @@ def _with_score(mechanism: MultiHead, scores: Callable[..., Any]) -> MultiHead:
 
 
 def _written_out(query: Any, keys: Any, vector: Any) -> Any:
+    # B H T 1 D + B H 1 S D: the hidden layer of all pairs at once, which autodiff then keeps.
     return jnp.tanh(query[..., :, None, :] + keys[..., None, :, :]) @ vector
 
 
 def ratios(
     results: Mapping[str, Any], what: str, measure: str, score: str = ADDITIVE
 ) -> dict[Shape, float]:
-    """Returns, for every shape, how many times as much as dot products a score takes."""
+    """Computes for every shape the ratio of a score's cost to that of dot products."""
     return {
         shape: of_shape[score][measure] / of_shape[DOT][measure]
         for shape, of_shape in _by_shape(results, what)
@@ -341,7 +345,11 @@ def _spread(results: Mapping[str, Any]) -> dict[str, str]:
 
 
 def verdicts(results: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each measure, pass and score: the ratios' span, and if the claim held."""
+    """Judges the claim for each measure, pass and score: the range of ratios, and whether it held.
+
+    Returns:
+      Markdown, a list item for each.
+    """
     lines = []
     for measure, name in {"milliseconds": "time", "temporaries_mib": "temporary memory"}.items():
         for what in PASSES:
@@ -355,7 +363,7 @@ def verdicts(results: Mapping[str, Any]) -> list[str]:
 
 
 def _claim(found: Sequence[float], least: float) -> str:
-    """Says whether additive attention takes so many times as much, at every shape or at some."""
+    """Says at how many shapes additive attention takes at least so many times as much."""
     number = sum(ratio >= least for ratio in found)
     word = "Held" if number == len(found) else "Held in part" if number else "Not held"
     return f"{word}: at least {least:g} times at {number} of {len(found)} shapes."
@@ -391,7 +399,7 @@ def _by_shape(
 
 
 def plot(results: Mapping[str, Any]) -> Any:
-    """Draws time and memory against length, as many queries as slots, at the first depth."""
+    """Plots time and memory against length, with as many queries as slots, at the first depth."""
     figure = new_figure(9.0, 4.4)
     figure.set_layout_engine("constrained", h_pad=0.06, w_pad=0.1)
     first = results["records"][0]

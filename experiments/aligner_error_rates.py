@@ -1,4 +1,4 @@
-"""How good the aligners are that supervise attention: their own error rate on the test pairs."""
+"""Alignment error rate of the aligners that supervise attention, on the test pairs."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -41,6 +41,7 @@ def main() -> None:
     path = out / grid.name / experiment.TEACHERS
     found = {}
     for run in grid.runs(Path("runs"), out):
+        # One cell for each teacher: those that differ in the loss alone have the same links.
         if run.seed == grid.seeds[0] and "_ce_" in run.cell:
             found[run.cell.replace("_ce", "")] = _measured(run)
             print(run.cell, found[run.cell.replace("_ce", "")], flush=True)
@@ -56,18 +57,20 @@ def teacher_scores(
     test: tuple[Words, Words],
     golds: Mapping[int, MarkedLinks],
 ) -> dict[str, float]:
-    """Aligns training and test pairs together and scores the links of the test pairs.
+    """Aligns training and test pairs together, and computes the AER of the test pairs' links.
+
+    Statistical aligners learn from the pairs that they align, so the test pairs are appended.
 
     Args:
-      method: An aligner.
+      method: Name of an aligner.
       train: Sources and targets of the training pairs, as words.
-      test: Those of the test pairs.
+      test: Sources and targets of the test pairs.
       golds: Gold links of some test pairs, by their number.
 
     Returns:
-      AER in percent: `forward`, where a target word has at most one link, as attention has where
+      AER in percent: `forward`, where a target word has at most one link, as attention has if only
       the most attended word counts; `reverse`; `symmetrized`, by grow-diag-final-and, which is
-      what attention is taught.
+      what supervises attention.
     """
     sides = [[*first, *second] for first, second in zip(train, test, strict=True)]
     forward, reverse = (links[len(train[0]) :] for links in align(*sides, method))

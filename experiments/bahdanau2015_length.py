@@ -53,7 +53,7 @@ SYSTEMS = {
     "fixed_all": LengthSystem("fixed vector, all lengths", "RNNencdec-50", 17.82),
     "fixed_short": LengthSystem("fixed vector, short only", "RNNencdec-30", 13.93),
 }
-# Which is claimed to be better than which.
+# The paper's claims: (better, worse).
 CLAIMS = (
     ("attention_all", "fixed_all"),
     ("attention_short", "fixed_short"),
@@ -186,7 +186,7 @@ def _joined_table(runs: Sequence[Run]) -> str:
 
 
 def _by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Groups runs by system, in the order of the table."""
+    """Groups runs by system, in the paper's order."""
     groups = {cell: [run for run in runs if run.cell == cell] for cell in SYSTEMS}
     return {cell: members for cell, members in groups.items() if members}
 

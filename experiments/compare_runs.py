@@ -1,4 +1,4 @@
-"""A table of one's own runs: translation, alignment, over- and under-translation."""
+"""Compares a user's own runs in a table: translation, alignment, over- and under-translation."""
 
 import dataclasses
 import itertools
@@ -48,14 +48,14 @@ _PLAIN = ("perplexity", "length_ratio", "attention_entropy")
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What is known of a run.
+    """The measurements of a run.
 
     Attributes:
-      place: Its directory, as the command line says it.
-      outputs: What it has written for the split.
-      measures: Those that have counts for every sentence.
+      place: Its directory, as given on the command line.
+      outputs: Its outputs for the split.
+      measures: Measures that have counts for every sentence, by name.
       results: The metrics of `results.json`.
-      search: How the outputs were searched for.
+      search: The search config of these outputs.
     """
 
     place: str
@@ -78,7 +78,8 @@ def main() -> None:
     split = first.task.split(cli.value("split"))
     gold = GoldFiles(*map(cli.value, _GOLD)).read([split], cli.note)
     systems: dict[str, list[Measured]] = {}
-    others = (OtherRun.load("--runs", place) for _, place in chosen[1:])  # one at a time
+    # A generator, so that the parameters of one run only are in memory at a time.
+    others = (OtherRun.load("--runs", place) for _, place in chosen[1:])
     for (name, _), run in zip(chosen, itertools.chain([first], others), strict=True):
         systems.setdefault(name, []).append(measured(run, split, gold))
     if cli.value("dropped_words"):
@@ -105,10 +106,10 @@ def named_directories(texts: list[str]) -> list[tuple[str, str]]:
 
 
 def check_distinct(chosen: Sequence[tuple[str, str]]) -> None:
-    """Makes sure that no run is two seeds of one system.
+    """Refuses a directory that is named twice as seeds of one system.
 
     Raises:
-      UserError: If one is.
+      UserError: If one is, also by two different paths.
     """
     known: dict[tuple[str, Path], str] = {}
     for name, place in chosen:
@@ -118,10 +119,10 @@ def check_distinct(chosen: Sequence[tuple[str, str]]) -> None:
 
 
 def measured(other: OtherRun, split: Split, gold: GoldLinks | None) -> Measured:
-    """Measures a run on its own split, which must be the same text as that of the first run.
+    """Measures a run on its own split, whose text must be the same as that of the first run.
 
     Raises:
-      UserError: If it is not, or the run has no outputs of its present parameters.
+      UserError: If the text is another, or the run has no outputs of its present parameters.
     """
     run, its = other.run, other.same_split(split)
     outputs = attention_record.run_outputs(run, its)
@@ -137,7 +138,8 @@ def measured(other: OtherRun, split: Split, gold: GoldLinks | None) -> Measured:
 
 
 def count_dropped(systems: Systems, train: Texts, sources: Sequence[str]) -> None:
-    """Adds the measure `dropped` to every run."""
+    """Counts untranslated source words: adds the measure `dropped` to every run."""
+    # All runs at once, for the aligner learns from the outputs of all of them.
     runs = [run for seeds in systems.values() for run in seeds]
     outputs = {str(number): run.outputs for number, run in enumerate(runs)}
     for run, rows in zip(runs, dropped_word_counts(train, sources, outputs).values(), strict=True):
@@ -145,7 +147,7 @@ def count_dropped(systems: Systems, train: Texts, sources: Sequence[str]) -> Non
 
 
 def comparison(systems: Systems) -> list[str]:
-    """Returns the lines of the tables of everything that was measured."""
+    """Returns the lines of the tables of all measures that any run has."""
     found = {name: [run.measures for run in seeds] for name, seeds in systems.items()}
     labels = {name: name for name in found}
     anywhere = {measure for runs in found.values() for run in runs for measure in run}
@@ -164,7 +166,7 @@ def comparison(systems: Systems) -> list[str]:
 
 
 def searched_otherwise(systems: Systems) -> Iterator[str]:
-    """Yields a line for every run whose outputs were not searched for like the first one's."""
+    """Yields a line for every run whose search config differs from that of the first run."""
     first, *others = (run for seeds in systems.values() for run in seeds)
     for run in others:
         here, there = run.search, first.search

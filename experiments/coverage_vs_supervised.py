@@ -24,8 +24,15 @@ from experiments.kit import (
     templates,
 )
 from experiments.kit import dropped_word_counts as untranslated_counts
-from experiments.kit.alignment_claims import CLAIMS, CONTRASTS
-from experiments.kit.alignment_variants import BASE, CONDITIONS, FULL, VARIANTS, cells
+from experiments.kit.alignment_variants import (
+    BASE,
+    CLAIMS,
+    CONDITIONS,
+    CONTRASTS,
+    FULL,
+    VARIANTS,
+    cells,
+)
 from experiments.kit.arrays import read_lines
 from experiments.kit.claims import claims_table
 from experiments.kit.grid import SMOKE, Grid, Run
@@ -53,7 +60,7 @@ SYMMETRIZATION = "grow-diag-final-and"  # of the links that teach
 TRANSLATION = ("bleu", "chrf", "repeated", "excess", "missing", untranslated_counts.MEASURE)
 ALIGNMENT = ("aer", "saer", "match", "probability_mass", "match_before", "match_after")
 COVERAGE = ("unattended", "overattended", "deviation")
-# The panel of the curves that a kind of variant is drawn in.
+# Panels of the plot of curves, by the kind of variant.
 PANELS = {"coverage": "coverage", "supervised": "supervision", "both": "both and symmetry",
           "symmetry": "both and symmetry"}  # fmt: skip
 
@@ -128,7 +135,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 def _found(
     grid: Grid, runs: Sequence[Run], dropped: Mapping[str, sentence_measures.SentenceMeasure]
 ) -> measure_tables.Found:
-    """Reads the measures of the runs, with what `experiments.dropped_words` has counted."""
+    """Reads the measures of the runs, and adds the counts of `experiments.dropped_words`."""
     found: dict[str, list] = {}
     for cell in grid.cells:
         for run in (run for run in runs if run.cell == cell):
@@ -142,7 +149,7 @@ def _found(
 def _least(
     references: Sequence[str], dropped: sentence_measures.SentenceMeasure | None
 ) -> str:
-    """Returns what the references are measured at, which no system needs to be below."""
+    """Measures the references themselves: no system needs to be below their values."""
     repeated = np.array([count_repeated(words, order=2) for words in tokenized(references)])
     found = {"repeated": sentence_measures.SentenceMeasure("repeated", repeated)}
     if dropped is not None:
@@ -210,7 +217,7 @@ def _tables(found: measure_tables.Found, runs: Sequence[Run], least: str) -> lis
 
 
 def _teachers(path: Path, condition: str) -> list[str]:
-    """Returns a table of the aligners' own error rates in a condition, if they are measured."""
+    """Returns a table of the aligners' own error rates (AER), or nothing if not measured."""
     prefix = f"{condition}_"
     rows = [
         [name.removeprefix(prefix), *(f"{score:.1f}" for score in scores.values())]
@@ -222,7 +229,7 @@ def _teachers(path: Path, condition: str) -> list[str]:
 
 
 def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
-    """Returns a table of what has no counts by sentence: size, perplexity, entropy."""
+    """Returns a table of measures without counts by sentence: size, perplexity, entropy."""
     rows = []
     for name in found:
         of_cell = [run for run in runs if run.cell.partition("_")[2] == name]
@@ -240,7 +247,7 @@ def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
 def _plots(
     folder: Path, condition: str, found: measure_tables.Found, runs: Sequence[Run]
 ) -> list[tuple[Path, str, Callable[[str], Figure]]]:
-    """Returns (path, caption, title -> figure) of what can be drawn of a condition."""
+    """Lists the plots of a condition for which there is data: (path, caption, title -> figure)."""
     plots: list[tuple[Path, str, Callable[[str], Figure]]] = []
     if all("aer" in run for measured in found.values() for run in measured):
         draw = functools.partial(_tradeoff, found)
@@ -252,11 +259,12 @@ def _plots(
 
 
 def _curves(found: measure_tables.Found, runs: Sequence[Run], title: str) -> Figure:
-    """Draws the validation perplexity of every system, coverage and supervision apart."""
+    """Plots validation perplexity over steps, with panels for coverage and for supervision."""
     panels: dict[str, dict[str, tuple]] = {}
     for name in found:
         of_cell = [run for run in runs if run.cell.partition("_")[2] == name]
         variant, curve = VARIANTS[name], mean_curve(of_cell, "perplexity", "validation")
+        # The base is drawn in every panel, to be compared with.
         kinds = PANELS.values() if name == BASE else (PANELS[variant.kind],)
         for kind in dict.fromkeys(kinds):
             panels.setdefault(kind, {})[variant.label] = curve

@@ -1,4 +1,4 @@
-"""How many source words the systems of the comparison leave untranslated, as an aligner sees it."""
+"""Counts the source words that the compared systems leave untranslated, by a word aligner."""
 
 import tempfile
 from pathlib import Path
@@ -37,8 +37,9 @@ def main() -> None:
     if not finished:
         raise UserError(f"--out={out}: expected records of {grid.name}, found none")
     path = out / grid.name / untranslated_counts.FILE
+    # Whether the place can be written is found out before minutes of counting, not after.
     with writing(path), tempfile.TemporaryFile(dir=path.parent):
-        pass  # before minutes of counting
+        pass
     sources, outputs = disagreement.texts(finished)
     counts = dropped_word_counts(_training_text(runs[0]), sources, outputs)
     with writing(path):
@@ -47,6 +48,7 @@ def main() -> None:
 
 
 def _training_text(run: Run) -> Texts:
+    """Loads the training text; vocabularies, which are not needed, go to a temporary folder."""
     config = from_config_dict(run.resolved())
     with tempfile.TemporaryDirectory() as vocabularies:
         return build_task(config.data, Path(vocabularies)).split("train")

@@ -1,4 +1,4 @@
-"""Sentences as matrices; see `USAGE`.
+"""Compares encoders: sentences as matrices; see `USAGE`.
 
 No paper has this table. Its rows are encoders of Bahdanau, Cho and Bengio (2015), of Gehring, Auli,
 Grangier and Dauphin (2017), of Vaswani et al. (2017) and of Cheng, Dong and Lapata (2016), all
@@ -40,7 +40,7 @@ usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
 EDGES = (7, 10, 13, 16, 20)
 JOINED_EDGES = (20, 25, 30, 35, 40, 50)
 BASE = "recurrent"
-_POSITIONS = 64  # more than any source has, but for joined ones
+_POSITIONS = 64  # more than any single source has; joined ones may have more
 _LENGTHS = {
     "by_length": ("test sentences", ("test",), EDGES),
     "joined": ("joined test sentences", [f"joined_{n}" for n in NUMBERS], JOINED_EDGES),
@@ -52,10 +52,10 @@ class EncoderSystem:
     """A row of the table.
 
     Attributes:
-      label: How tables call it.
-      sees: What one vector knows of the sentence.
+      label: Its name in tables.
+      sees: Which tokens one vector of the encoder depends on.
       encoder: Its encoder, sized so that the whole model has as many parameters as the others.
-      overrides: What else it changes.
+      overrides: Further config overrides.
     """
 
     label: str

@@ -46,12 +46,12 @@ class AblationSystem:
     """A row of the tables.
 
     Attributes:
-      label: How tables call it.
-      overrides: Its config.
-      perplexity: In the paper, table 1 or 4, as it is printed where that is no number; None where
-        it has no such row.
-      bleu: Likewise, before unknown words are replaced.
-      aer: In the paper's table 6.
+      label: Its name in tables.
+      overrides: Its config overrides.
+      perplexity: In the paper's table 1 or 4, as printed if that is no number; None if the paper
+        has no such row.
+      bleu: BLEU in the same table, before unknown words are replaced.
+      aer: AER in the paper's table 6.
     """
 
     label: str
@@ -69,7 +69,7 @@ _NO_ATTENTION = {
 _ENCODER = "model.sources.source.encoder"
 _NO_DROPOUT = {"model.embedding_dropout": 0.0, "model.output_dropout": 0.0}
 
-# (perplexity, BLEU, AER) in the paper.
+# (perplexity, BLEU, AER) in the paper; None where it reports no number.
 _PAPER: Mapping[str, tuple[float | str | None, float | None, float | None]] = {
     "global_location": (7.3, 16.8, None),
     "global_location_feed": (6.4, 18.1, 39.0),
@@ -90,6 +90,7 @@ STEPS = (
 
 def _attention(place: str, score: str) -> dict[str, Any]:
     """Returns the overrides of a mechanism."""
+    # Local attention is a mechanism of its own, which has the score as a part.
     prefix = "model.attention." if place == "global" else "model.attention.score."
     fields: dict[str, Any] = {f"{prefix}name": f"luong_{score}"}
     if score == "concat":
@@ -97,6 +98,7 @@ def _attention(place: str, score: str) -> dict[str, Any]:
     if place != "global":
         fields |= {"model.attention.name": place, "model.attention.half_width": HALF_WIDTH}
         if score == "location":
+            # Location scores have a row for each slot, here for each slot of the window.
             fields[f"{prefix}max_positions"] = 2 * HALF_WIDTH + 1
     if place == "local_p":
         fields["model.attention.prediction_dim"] = _DIM
@@ -104,7 +106,7 @@ def _attention(place: str, score: str) -> dict[str, Any]:
 
 
 def systems() -> dict[str, AblationSystem]:
-    """Returns all systems by name, those of the paper's tables first."""
+    """Lists all systems by name, those of the paper's tables first."""
     found = {
         "base": AblationSystem(
             "base", {**_NO_ATTENTION, **_NO_DROPOUT, f"{_ENCODER}.direction": "forward"},
@@ -123,6 +125,7 @@ def systems() -> dict[str, AblationSystem]:
                     **_attention(place, score), "model.decoder.input_feeding": feeding
                 }  # fmt: skip
                 names[name] = AblationSystem(label, overrides, *_PAPER.get(name, ()))
+    # Merged first, since a dict keeps the place of a key's first appearance.
     published = {name: system for name, system in names.items() if name in _PAPER}
     return {**found, **published, **names}
 
@@ -172,7 +175,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 
 
 def _layout() -> dict[str, dict[str, str]]:
-    """Returns the cells to draw: by series, and by the names of their lines."""
+    """Arranges the cells for the plot: by series, then by the label of their line."""
     known = systems()
     layout = {
         "no attention": {known[name].label: name for name in STEPS[:3]},
@@ -232,7 +235,7 @@ def _main_table(
 
 
 def _comparisons(found: measure_tables.Found) -> str:
-    """Returns sections on what input feeding, the place and the score change, one at a time."""
+    """Returns the sections that vary input feeding, the place and the score, one at a time."""
     return "\n\n".join(
         f"## {heading}\n\n{measure_tables.contrasts(found, title, pairs, ('bleu', 'aer'))}"
         for heading, (title, pairs) in comparisons().items()
@@ -240,7 +243,7 @@ def _comparisons(found: measure_tables.Found) -> str:
 
 
 def comparisons() -> dict[str, tuple[str, dict[str, tuple[str, str]]]]:
-    """Returns what is tested: by heading, a title and pairs of cells by the names of their rows."""
+    """Lists the pairs of cells that are tested: by heading, a title and pairs by their row."""
     known = systems()
     fed = [(place, score) for place in PLACES for score in SCORES]
     name = "{}_{}_feed".format

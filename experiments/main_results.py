@@ -1,4 +1,4 @@
-"""The README's table of the main results: a few numbers of each page, from the same records."""
+"""Main results: the README's table, a few numbers of each page, from the same records."""
 
 import dataclasses
 import json
@@ -20,12 +20,12 @@ RESULTS = Path("docs/results")
 
 @dataclasses.dataclass(frozen=True)
 class ResultComparison:
-    """Two cells of an experiment, of which the README says what they reach.
+    """Two cells of an experiment whose scores the README reports.
 
     Attributes:
       what: The comparison in words, the first cell first.
-      experiment: The module; its page has its name.
-      cells: Names of the two.
+      experiment: The experiment's module, after which its page is named.
+      cells: The names of the two cells.
       measures: Names of `sentence_measures.MEASURES`.
     """
 
@@ -61,7 +61,7 @@ COMPARISONS = (
 
 
 def main_results() -> str:
-    """Returns the table: what was compared, what came out, and the page that has the rest."""
+    """Returns the table as Markdown: each comparison, linked to its page, with its result."""
     compared = ((each.what, _reached(each), f"{each.experiment.NAME}.md") for each in COMPARISONS)
     rows = [
         [f"[{what}]({RESULTS / page})", numbers]
@@ -71,7 +71,7 @@ def main_results() -> str:
 
 
 def _reached(comparison: ResultComparison) -> str:
-    """Writes what the two cells reach, each as a mean over its seeds."""
+    """Formats the scores of the two cells, each as a mean over its seeds."""
     grid = comparison.experiment.make_grid()
     runs = [run for run in grid.runs(Path("runs"), RESULTS)
             if run.cell in comparison.cells and run.is_finished()]  # fmt: skip
@@ -87,7 +87,7 @@ def _reached(comparison: ResultComparison) -> str:
 
 
 def _measures(run: Run) -> Mapping[str, seeds.SentenceCounts]:
-    """Reads what was counted in each test sentence: all measures, or what BLEU is made of."""
+    """Reads the counts of each test sentence: of all measures, or of BLEU only."""
     if sentence_measures.FILE in run.grid.kept:
         return sentence_measures.of_run(run)
     return {"bleu": sentence_bleu.of_run(run, "test")}
@@ -104,7 +104,7 @@ def _pronunciation() -> tuple[str, str, str]:
 
 
 def _speed() -> tuple[str, str, str]:
-    """Returns the row of how long others take for the same training step."""
+    """Returns the row on speed: how many times as long others take for the same step."""
     path = RESULTS / "speed" / "training.json"
     result = json.loads(path.read_text(encoding="utf-8"))["batch_64"]
     _, *others = result["contenders"].items()  # the first is this project

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/mechanisms.md from the files that they list; see `USAGE`."""
+"""The catalogue of parts: writes the tables of docs/mechanisms.md from the files they list."""
 
 import dataclasses
 import importlib
@@ -22,10 +22,10 @@ usage: python -m experiments.mechanisms_page
 """
 PAGE = Path("docs/mechanisms.md")
 SECTION = "parts"
-# Others follow by their names.
+# The order of the page; other kinds of parts follow in alphabetical order.
 FIRST = ("mechanisms", "refinements", "inputs", "encoders", "decoders")
 HEADINGS = ("name", "what it is", "paper", "fields", "used by")
-# Groups of a config that are not called as the folder of the parts that they choose from.
+# Config groups that are not named after the folder from which they choose a part.
 _GROUPS = {"attention": "mechanisms", "score": "mechanisms"}
 _MOST_USERS = 3
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def parts_section() -> str:
-    """Returns a table for each kind of part, found by what files there are."""
+    """Makes a table for each kind of part; the parts are discovered as files."""
     users = config_users()
     lines: list[str] = []
     for package in [*part_packages(), objectives]:
@@ -61,16 +61,17 @@ def _folder(name: str) -> ModuleType:
 
 
 def part_modules(package: ModuleType) -> dict[str, ModuleType]:
-    """Returns the files of a folder that have a config, by their names."""
+    """Finds the modules of a folder that declare a config, by their names."""
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
     modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
     return {name: module for name, module in modules.items() if config_of(module)}
 
 
 def config_of(module: ModuleType) -> type | None:
-    """Returns the config that a file declares: `Config`, or the `Term` of an objective."""
+    """Finds the config class of a file: `Config`, or the `Term` of an objective."""
     declared = [getattr(module, name, None) for name in ("Config", "Term")]
     for config in filter(dataclasses.is_dataclass, declared):
+        # Not one that the file merely imports.
         if config.__module__ == module.__name__:
             return config
     return None
@@ -100,7 +101,7 @@ def row(name: str, module: ModuleType, users: Sequence[str]) -> list[str]:
 
 
 def config_users() -> dict[tuple[str, str], list[str]]:
-    """Returns which config files start with a part, by (kind, name)."""
+    """Finds the config files that use a part by default, by (kind, name)."""
     users: dict[tuple[str, str], list[str]] = {}
     for path in sorted(Path("configs").glob("*.py")):
         if "def get_config" not in path.read_text(encoding="utf-8"):
@@ -111,12 +112,13 @@ def config_users() -> dict[tuple[str, str], list[str]]:
 
 
 def _chosen(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields (kind, name) of the parts that a config chooses: by `name`, or by being there."""
+    """Yields (kind, name) of the parts that a config chooses: by `name`, or by their presence."""
     for key, value in group.items():
         if not isinstance(value, Mapping):
             continue
         if "name" in value:
             yield _GROUPS.get(key, f"{key}s"), value["name"]
+        # A plural group, such as `objectives`, has a member for each part.
         elif key == key.removesuffix("s") + "s":
             yield from ((key, name) for name in value)
         yield from _chosen(value)

@@ -1,4 +1,4 @@
-"""Writes the README's numbers from the records of runs; see `USAGE`."""
+"""The README's numbers: writes its generated sections from records; see `USAGE`."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Keeps the record of a run, if one is named, and fills the README."""
+    """Keeps the record of a run, if one is named, and rewrites the README's sections."""
     if flags.FLAGS.run:
         keep_record(Path(flags.FLAGS.run), RECORD)
         draw_words(load_run(flags.FLAGS.run), PICTURE)
@@ -59,12 +59,12 @@ def sections() -> dict[str, str]:
 
 
 def draw_words(run: TrainedRun, path: Path) -> None:
-    """Draws which letters of some words a run reads each phoneme from."""
+    """Draws attention heat maps: from which letters of a word each phoneme is read."""
     draw_translations(run, list(Translator(run).translate(WORDS)), path)
 
 
 def printed(record: Path) -> str:
-    """Returns what the run printed at its end, as it is to be seen in a clone."""
+    """Returns what the run printed at its end, with the path that a clone would show."""
     *lines, _ = format_results(RunDirectory(record, writes=False), TASK.shown).splitlines()
     return "\n".join([*lines, "Everything is in .../runs/quickstart"])
 

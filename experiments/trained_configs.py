@@ -27,7 +27,7 @@ usage: python -m experiments.trained_configs [--run=DIRECTORY,DIRECTORY]
 """
 RECORDS = Path("docs/results/configs") / archive.FILE
 REPORT = Path("docs/results/configs.md")
-# What is reported of each kind of task, which is known by the first of its metrics.
+# Reported metrics by kind of task; a run is of the first kind whose first metric it has.
 KINDS = {
     "Pronunciation of English (%, CMUdict test words)": {
         "per_no_stress": "PER, no stress",
@@ -55,7 +55,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Keeps the records of the runs that are named, and writes the report of all."""
+    """Keeps the records of the named runs, and writes the report of all records."""
     for run in map(Path, flags.FLAGS.run):
         keep(run)
     records = archive.load(RECORDS)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def keep(run: Path) -> None:
-    """Makes the record of a run, in place of the one of the same config.
+    """Keeps the record of a run, replacing that of the same config.
 
     Raises:
       UserError: If the run is not finished, or not of a config as it is, or cannot be written.
@@ -99,11 +99,13 @@ def config_name(run: Path) -> str:
 
 
 def require_plain(run: Path, name: str) -> None:
-    """Makes sure that a run that is to be kept is of a config as it is now; records need not be.
+    """Checks that a run to be kept was made with the config as it is now, but for the seed.
+
+    Records that were kept before may be of an earlier form of their config.
 
     Args:
-      run: The directory.
-      name: That of the config; see `config_name`.
+      run: The run directory.
+      name: The config's name; see `config_name`.
 
     Raises:
       UserError: If more than the seed has been changed.
@@ -133,7 +135,7 @@ def report(records: Sequence[Record]) -> str:
 
 
 def _kind(record: Record) -> str:
-    """Returns the first heading whose first metric was measured; perplexity always is."""
+    """Returns the kind of task: the first heading whose first metric was measured."""
     test = record.results["test"]
     return next(title for title, metrics in KINDS.items() if next(iter(metrics)) in test)
 

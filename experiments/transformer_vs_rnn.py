@@ -89,11 +89,12 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 
 
 def _curve(runs: Sequence[Run]) -> Curve:
-    """Returns the negative log-likelihood of a validation sentence over the pairs read."""
+    """Returns the validation NLL of a sentence over thousands of sentence pairs read."""
     steps, values = mean_curve(runs, "nll_per_sentence", "validation")
     return steps * runs[0].resolved()["data"]["batch_size"] / 1000, values
 
 
+# Of sentences, not tokens: the two systems split text into different subwords.
 def _costs(found: measure_tables.Found, runs: Sequence[Run]) -> str:
     rows = []
     for cell in found:

@@ -40,12 +40,12 @@ class Row:
     """A row of the table.
 
     Attributes:
-      change: What differs from the base.
-      overrides: Its config.
-      there: The change in the paper's table that this one stands for.
-      perplexity: In the paper, on newstest2013.
-      bleu: Likewise.
-      millions: Of parameters, in the paper; None where its table leaves them out.
+      change: The difference from the base.
+      overrides: Its config overrides.
+      there: The corresponding change in the paper's table.
+      perplexity: Perplexity in the paper, on newstest2013.
+      bleu: BLEU in the paper, on newstest2013.
+      millions: Millions of parameters in the paper; None where its table leaves them out.
     """
 
     change: str
@@ -73,12 +73,12 @@ def _depth(depth: int) -> dict[str, Any]:
         "model.sources.source.input.embedding_dim": depth,
         "model.target_embedding_dim": depth,
         "model.attention.head_dim": depth // _HEADS,
-        "schedule.model_depth": depth,
+        "schedule.model_depth": depth,  # the peak of `noam` depends on it
     }
 
 
 def _keys(depth: int) -> dict[str, Any]:
-    """Returns overrides that narrow queries and keys, not values."""
+    """Returns overrides that narrow queries and keys, but not values."""
     return {
         "model.attention.head_dim": depth,
         "model.attention.head_value_dim": _DEPTH // _HEADS,
@@ -209,7 +209,7 @@ def _spread(runs: Sequence[Run], metric: str) -> str:
 
 
 def _last_fall(runs: Sequence[Run]) -> str:
-    """Returns by how many percent validation perplexity fell between the last two looks at it."""
+    """Returns by how many percent perplexity fell between the last two validations."""
     _, perplexities = mean_curve(runs, "perplexity", "validation")
     if len(perplexities) < 2:
         return tables.NOTHING

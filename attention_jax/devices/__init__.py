@@ -1,4 +1,4 @@
-"""How a training is spread over devices: a mesh, rules for placing arrays, and strategies."""
+"""Parallelism: the device mesh, sharding rules for placing arrays, and strategies."""
 
 from attention_jax.devices.batch_placement import (
     local_shards,

@@ -1,4 +1,4 @@
-"""Parallelism in the config: data, fully sharded and tensor parallel, and the strategy."""
+"""Parallelism in the config: data, fully sharded (FSDP) and tensor parallelism, and strategy."""
 
 import dataclasses
 from typing import Any
@@ -18,30 +18,30 @@ Rule = tuple[str, Any]  # a logical axis, and an axis of the mesh or None
 
 @dataclasses.dataclass(frozen=True)
 class ShardingConfig:
-    """How a training is spread over devices.
+    """Parallelism: the device mesh, the strategy, and rules by which parameters are sharded.
 
-    The sizes of the three axes multiply to the number of devices. A batch is split over `data` and
-    `fsdp` together. All strategies and meshes compute the same training, up to the order of
-    summation, so a run may be continued with another one.
+    The sizes of the three mesh axes multiply to the number of devices. A batch is split over `data`
+    and `fsdp` together. All strategies and meshes compute the same training, up to the order of
+    summation, so a run may be resumed with another one.
 
-    Without rules, a model's embeddings, output matrix and output bias are split over `tensor` by
-    entries of the vocabulary, where that divides them, and nothing else is: the rule
+    Without rules, embeddings, output matrix and output bias are split over `tensor` by entries of
+    the vocabulary, if their number is divisible, and nothing else is: the rule
     `("vocab", "tensor")`. Every parameter of at least 1024 numbers that no rule splits over `fsdp`
     is split over it along the largest dimension that is left. An optimiser's moments and the
-    moving average lie where their parameter does.
+    moving average are placed as their parameter is.
 
     Attributes:
       strategy: `jit` leaves communication to the compiler; `shard_map` and `pmap` write it down
         for data parallelism, each device with a copy of all parameters.
-      data: Devices along the axis that splits the batch only; -1 for the rest of them.
-      fsdp: Devices along the axis that splits the batch, and parameters while they are not used;
-        -1 for the rest.
-      tensor: Devices along the axis that splits parameters and what is computed with them; -1 for
-        the rest.
-      rules: Pairs of a logical axis (`layers/parameters.py` lists them) and the axis of the mesh
-        over which parameters are split along it where that divides them, such as
-        `(("heads", "tensor"), ("feed_forward", "tensor"))`; None for axes that stay whole. Where
-        two axes of a parameter are to be split over the same one, the first rule counts.
+      data: Data parallelism: devices along the axis that splits the batch only; -1 for the rest.
+      fsdp: Fully sharded data parallelism: devices along the axis that splits the batch, and
+        parameters while they are not used; -1 for the rest.
+      tensor: Tensor parallelism: devices along the axis that splits parameters and what is computed
+        with them; -1 for the rest.
+      rules: Pairs of a logical axis (`layers/parameters.py` lists them) and the mesh axis over
+        which parameters are split along it, if their size is divisible, such as
+        `(("heads", "tensor"), ("feed_forward", "tensor"))`; None for axes that stay whole. If two
+        axes of a parameter are to be split over the same mesh axis, the first rule counts.
     """
 
     strategy: str = setting("jit")
@@ -51,7 +51,7 @@ class ShardingConfig:
     rules: tuple[Rule, ...] = setting(())
 
     def __post_init__(self) -> None:
-        """Rejects strategies that are not there, and sizes and rules that cannot be meant."""
+        """Rejects unknown strategies, and sizes and rules that contradict one another."""
         try:
             check_limits(self.strategy, {"choices": STRATEGIES.names()}, "strategy")
         except ConfigError as error:

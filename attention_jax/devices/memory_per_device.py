@@ -1,15 +1,53 @@
-"""Memory per device: how much of a training state each device holds."""
+"""Memory per device: how much of a training state each device holds, and whether it fits."""
 
 import collections
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 
+from attention_jax.devices.host_memory import memory_of_this_machine
 from attention_jax.devices.strategy import Strategy
+from attention_jax.errors import ConfigError
 from attention_jax.updates.state import TrainState
 
-_MB = 1e6
+_MB, _GB = 1e6, 1e9
+
+
+def check_fits(like: Any) -> None:
+    """Out-of-memory check: compares a training state with a device's memory, before it is made.
+
+    What a training step needs beside its state is not counted; `launch.compile_check` does that.
+
+    Args:
+      like: The shapes of a training state with their shardings.
+
+    Raises:
+      ConfigError: If the state alone is larger than the memory.
+    """
+    # The shard, not the array: a replicated leaf counts whole, a split one by its part.
+    needed = sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(like)
+    )
+    available = memory_of_a_device()
+    if available is not None and needed > available:
+        raise ConfigError(
+            f"config.model: expected parameters and optimiser that fit the {available / _GB:,.1f} "
+            f"GB of a device, found {needed / _GB:,.1f} GB"
+        )
+
+
+def memory_of_a_device() -> int | None:
+    """Returns the bytes of a local device; None where it does not say.
+
+    Simulated CPU devices share the machine's memory, so each counts with its part of it.
+    """
+    devices = jax.local_devices()
+    if devices[0].platform == "cpu":
+        return memory_of_this_machine() // len(devices)
+    return (devices[0].memory_stats() or {}).get("bytes_limit")
 
 
 def held_bytes(tree: Any) -> tuple[int, int]:
@@ -25,7 +63,7 @@ def held_bytes(tree: Any) -> tuple[int, int]:
 
 
 def describe_held(strategy: Strategy, state: TrainState) -> dict[str, Any]:
-    """Returns how a state is spread over devices, as `run.json` says it."""
+    """Describes how a state is spread over devices, as `run.json` has it."""
     parameters, parameters_held = held_bytes(state.params)
     optimizer, optimizer_held = held_bytes((state.optimizer, state.average))
     return {
@@ -39,7 +77,7 @@ def describe_held(strategy: Strategy, state: TrainState) -> dict[str, Any]:
 
 
 def held_line(facts: Mapping[str, Any]) -> str:
-    """Returns what `describe_held` found as a line for the screen."""
+    """Formats what `describe_held` returned as a line for the screen."""
     mesh = " x ".join(f"{axis} {size}" for axis, size in facts["mesh"].items())
     return (
         f"{facts['strategy']}, {mesh}: a device holds {_of(facts, 'parameter')} of parameters and "

@@ -1,4 +1,4 @@
-"""Device mesh, and the placements that depend on nothing else."""
+"""The device mesh, and placements that need to know nothing else."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ BATCH_AXES = ("data", "fsdp")
 def make_mesh(
     devices: Sequence[jax.Device] | None = None, *, data: int = REST, fsdp: int = 1, tensor: int = 1
 ) -> Mesh:
-    """Arranges devices along the axes `data`, `fsdp` and `tensor`, neighbours beside each other.
+    """Arranges devices in a mesh with the axes `data`, `fsdp` and `tensor`.
 
     Args:
       devices: All of every process if None.
@@ -35,7 +35,7 @@ def make_mesh(
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Returns the placement of a copy on every device."""
+    """Returns the placement of an array that every device has a copy of."""
     return NamedSharding(mesh, PartitionSpec())
 
 
@@ -45,14 +45,17 @@ def batch_sharding(mesh: Mesh) -> NamedSharding:
 
 
 def fetch(tree: Any) -> Any:
-    """Returns the arrays of a tree on the host, whole on every process, wherever they lie."""
+    """Copies the arrays of a tree to the host; every process gets them whole.
+
+    With several processes this is a collective, which all of them must call.
+    """
     if jax.process_count() == 1:
         return jax.device_get(tree)
     return multihost_utils.process_allgather(tree, tiled=True)
 
 
 def mesh_sizes(number: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the sizes of the axes for a number of devices, -1 replaced by the rest.
+    """Resolves the mesh sizes for a number of devices: -1 becomes what the others leave.
 
     Raises:
       ConfigError: If they do not multiply to the number.

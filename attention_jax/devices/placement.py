@@ -1,4 +1,4 @@
-"""Placement of the training state before it exists: shape, type and place of every leaf."""
+"""Placement of a training state before it exists: shape, type and sharding of every leaf."""
 
 from collections.abc import Callable
 
@@ -12,12 +12,12 @@ from attention_jax.updates.state import TrainState
 def placed_shapes(
     start: Callable[[jax.Array], TrainState], strategy: Strategy, axes: Params
 ) -> TrainState:
-    """Returns shape, type and placement of the state that `start` would return.
+    """Evaluates shape, type and sharding of the state that `start` would return.
 
     Args:
-      start: From a key to a state.
-      strategy: What places it.
-      axes: The logical axes of its parameters, from `Model.parameter_axes`.
+      start: Draws a state from a key; traced, not run.
+      strategy: Decides the sharding.
+      axes: The logical axes of the parameters, from `Model.parameter_axes`.
 
     Raises:
       ConfigError: If the strategy's rules do not fit the parameters.

@@ -1,15 +1,15 @@
 """Multi-process training: how processes meet, agree, and notice that one is gone.
 
-The environment says who they are. `ATTENTION_JAX_COORDINATOR=host:port` (where process 0 listens),
-`ATTENTION_JAX_NUM_PROCESSES` and `ATTENTION_JAX_PROCESS_ID` (from 0) name them one by one;
-`ATTENTION_JAX_DISTRIBUTED=auto` leaves it to JAX to ask SLURM, a TPU pod or Kubernetes; with none
-of these there is one process. `ATTENTION_JAX_HEARTBEAT_SECONDS` says after how long a silence a
-process counts as gone (30).
+Environment variables tell a process its place. `ATTENTION_JAX_COORDINATOR=host:port` (where process
+0 listens), `ATTENTION_JAX_NUM_PROCESSES` and `ATTENTION_JAX_PROCESS_ID` (from 0) do so explicitly;
+`ATTENTION_JAX_DISTRIBUTED=auto` lets JAX ask SLURM, a TPU pod or Kubernetes; with none of these
+there is one process. `ATTENTION_JAX_HEARTBEAT_SECONDS` is the silence after which a process counts
+as gone (30).
 
 Processes have to do the same things in the same order. What only the first one can do, such as
 writing to the run directory, goes through `from_first` or `after_first`, and what may fail on some
-of them through `agreed`: then all know the result, or all raise the same error. A process that is
-left by another one exits with code 75, for the same command to continue.
+of them through `agreed`: then all know the result, or all raise the same error. If a process dies,
+the others exit with code 75, which means that the same command continues.
 """
 
 import contextlib
@@ -49,10 +49,10 @@ _BROKEN = re.compile(
 
 
 def initialize() -> None:
-    """Joins the other processes of the run, if the environment names any.
+    """Connects to the other processes of the run, if the environment names any.
 
     To be called before anything touches a device. From then on the death of a process ends the
-    others, within twice the time of a heartbeat.
+    others, within twice the heartbeat.
 
     Raises:
       UserError: If the environment makes no sense.
@@ -82,11 +82,11 @@ def initialize() -> None:
 
 @contextlib.contextmanager
 def joined() -> Iterator[None]:
-    """Initializes, and ends this process together with the others when the block ends.
+    """Connects the processes for the block, and ends them together.
 
-    An error that all processes raise is passed on. One that others know nothing of ends this
-    process at once, with the code that goes with it: they wait for something that will not come,
-    and leave when they notice.
+    An error that all processes raise is passed on. An error of this process alone ends it at once,
+    with the exit code that goes with the error: the others are waiting in a collective that will
+    never complete, and leave when the heartbeat tells them.
     """
     initialize()
     if not jax.distributed.is_initialized():
@@ -100,6 +100,7 @@ def joined() -> Iterator[None]:
             _exit(RETRY)
         # While we wait, JAX may find that a process is gone, which then was the reason.
         is_runtime = isinstance(error, jax.errors.JaxRuntimeError)
+        # All arrive at the barrier: the error was everybody's. Not all do: it was ours alone.
         if not _all_leave(2 * _heartbeat() if is_runtime else _LEAVING_SECONDS):
             _exit(_report(error))
         jax.distributed.shutdown()
@@ -108,12 +109,14 @@ def joined() -> Iterator[None]:
 
 
 def is_first() -> bool:
-    """Returns whether this is the process that writes files and talks."""
+    """Returns whether this is the first process, the one that writes files and reports."""
     return jax.process_index() == 0
 
 
 def gather(value: Any) -> list[Any]:
-    """Returns the values of all processes, in their order; all must call it.
+    """All-gather of Python objects: returns the values of all processes, in order.
+
+    A collective, which all processes must call.
 
     Args:
       value: Anything that can be pickled.
@@ -121,8 +124,10 @@ def gather(value: Any) -> list[Any]:
     if jax.process_count() == 1:
         return [value]
     mine = np.frombuffer(pickle.dumps(value), np.uint8)
+    # Arrays of a collective have one shape: the sizes go first, then all are padded alike.
     sizes = multihost_utils.process_allgather(np.int32(mine.size))
-    longest = 1 << int(sizes.max() - 1).bit_length()  # few shapes, for each is compiled
+    # A power of two: every new shape compiles a collective, so that there should be few.
+    longest = 1 << int(sizes.max() - 1).bit_length()
     padded = np.zeros(longest, np.uint8)
     padded[: mine.size] = mine
     everyone = multihost_utils.process_allgather(padded)
@@ -131,12 +136,12 @@ def gather(value: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def agreed() -> Iterator[None]:
-    """Raises on all processes what one of them raises in the block.
+    """Raises a UserError of one process on all of them.
 
     Nothing in the block may wait for another process.
 
     Raises:
-      UserError: The own one, or else that of the first process that has one.
+      UserError: The process's own, or else that of the first process that has one.
     """
     own = None
     try:
@@ -149,7 +154,7 @@ def agreed() -> Iterator[None]:
 
 
 def from_first(function: Callable[[], T]) -> T:
-    """Returns on all processes what the function returns, or raises, on the first.
+    """Broadcast: calls the function on the first process and returns its result on all.
 
     Raises:
       UserError: If the function does.
@@ -162,7 +167,9 @@ def from_first(function: Callable[[], T]) -> T:
 
 
 def after_first(function: Callable[[], T], is_made: Callable[[], bool]) -> T:
-    """Returns what the function returns; the first process has made the files that it reads.
+    """Calls a function on every process, on the first one before the others.
+
+    So the first process can make files that the others then read.
 
     Args:
       function: Called by every process; on the first one it makes what is missing.
@@ -173,6 +180,7 @@ def after_first(function: Callable[[], T], is_made: Callable[[], bool]) -> T:
     """
     value = None
     everyone_at_once = from_first(is_made)
+    # Two turns: the first process alone, then the others. `agreed` is where each waits.
     for turn in (True,) if everyone_at_once else (True, False):
         with agreed():
             if everyone_at_once or is_first() == turn:
@@ -181,7 +189,7 @@ def after_first(function: Callable[[], T], is_made: Callable[[], bool]) -> T:
 
 
 def _place() -> dict[str, Any] | None:
-    """Returns the arguments that tell JAX who we are, or None for a single process."""
+    """Returns the arguments of `jax.distributed.initialize`, or None for a single process."""
     auto = os.environ.get(f"{_PREFIX}DISTRIBUTED", "")
     named = [name for name in _PLACE if os.environ.get(f"{_PREFIX}{name}")]
     if auto not in ("", "auto"):
@@ -208,7 +216,7 @@ def _place() -> dict[str, Any] | None:
         "coordinator_address": coordinator,
         "num_processes": count,
         "process_id": process,
-        "cluster_detection_method": "deactivate",
+        "cluster_detection_method": "deactivate",  # or JAX would ask SLURM, if that is there
     }
 
 
@@ -226,7 +234,7 @@ def _heartbeat() -> int:
 
 
 def _all_leave(seconds: float) -> bool:
-    """Returns whether all processes come to their end within some seconds."""
+    """Waits at a barrier; returns whether all processes arrive within some seconds."""
     try:
         distributed.global_state.client.wait_at_barrier("leaving", int(1000 * seconds))
     except (RuntimeError, ValueError):
@@ -235,7 +243,7 @@ def _all_leave(seconds: float) -> bool:
 
 
 def _is_broken_connection(error: BaseException | None) -> bool:
-    """Returns whether an error, or what led to it, came of a process that is gone."""
+    """Returns whether an error, or one of its causes, came of the death of another process."""
     while error is not None:
         if isinstance(error, Exception) and _BROKEN.search(str(error)):
             return True
@@ -244,7 +252,7 @@ def _is_broken_connection(error: BaseException | None) -> bool:
 
 
 def _report(error: BaseException) -> int:
-    """Says what went wrong, as the programs do, and returns the exit code."""
+    """Prints an error as the programs do, and returns the exit code."""
     if isinstance(error, UserError):
         print(f"error: {error}", file=sys.stderr)
         return _MISTAKE
@@ -257,7 +265,7 @@ def _report(error: BaseException) -> int:
 
 
 def _exit(code: int) -> NoReturn:
-    """Ends the process without the ways of an orderly end, which wait for other processes."""
+    """Ends the process at once: handlers at exit would wait for other processes."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -270,8 +278,9 @@ def _aborted(number: int) -> None:
 
 
 def _leave_when_aborted() -> None:
-    """Chooses the exit code for when JAX aborts the process, as it does when another one is gone.
+    """Sets the exit code for when JAX aborts the process because another one is gone.
 
-    It does so from a thread of its own; a handler of Python's would run too late, in the main one.
+    JAX aborts from a thread of its own, so the handler is set in C: a Python handler runs in the
+    main thread, which would be too late.
     """
     ctypes.CDLL(None).signal(signal.SIGABRT, _aborted)

@@ -1,4 +1,4 @@
-"""Random keys per row: a device draws for its rows what one would draw for the whole batch.
+"""Random keys by row: a device draws for its rows what one device draws for the whole batch.
 
 Threefry computes every number of an array from the key and the number's place in the array. With
 the batch as leading axis, the place of a device's first number is its share of the numbers before
@@ -23,9 +23,9 @@ _DTYPES = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32}
 
 
 def shard_key(rng: Array, shard: Array) -> Array:
-    """Returns the key that draws the rows of one shard of a batch that is split evenly.
+    """Returns the key that draws the random numbers of one shard of an evenly split batch.
 
-    Whatever is derived from it, by `split` or `fold_in`, draws these rows, too.
+    Keys derived from it, by `split` or `fold_in`, draw those of the same rows.
 
     Args:
       rng: The key for the whole batch.
@@ -44,6 +44,8 @@ def shard_key(rng: Array, shard: Array) -> Array:
 
 
 def _random_bits(key: UInt32[Array, "3"], bit_width: int, shape: tuple[int, ...]) -> Array:
+    # Threefry encrypts a counter (two words) with the key (two words); the counter of a number is
+    # its place in the array, here that of the whole batch.
     first, second, shard = key
     counts = _places(shard if shape else jnp.uint32(0), shape)
     high, low = extended.threefry2x32_p.bind(
@@ -55,12 +57,14 @@ def _random_bits(key: UInt32[Array, "3"], bit_width: int, shape: tuple[int, ...]
 
 
 def _places(shard: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Returns the places of a shard's numbers among those of all shards, as two words each."""
+    """Returns the places of a shard's numbers in the array of all shards, as (high, low) words."""
+    # Row-major places within the shard: the last axis has stride 1.
     size, places, stride = math.prod(shape), jnp.zeros(shape, jnp.uint32), 1
     for axis in reversed(range(len(shape))):
         places += jnp.uint32(stride) * jax.lax.broadcasted_iota(jnp.uint32, shape, axis)
         stride *= shape[axis]
-    # shard * size in 64 bits, for numbers of shards that fit 16.
+    # shard * size in 64 bits without a type of 64 bits, for numbers of shards below 2^16: size is
+    # multiplied in halves of 16 bits, and carries are found by overflow (a sum below a summand).
     upper, lower = shard * np.uint32(size >> 16), shard * (np.uint32(size) & _LOW)
     start = lower + (upper << 16)
     carried = (upper >> 16) + (start < lower).astype(jnp.uint32)
@@ -69,7 +73,7 @@ def _places(shard: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def _derived(function):
-    """Lets a function of threefry keys keep the number of the device."""
+    """Lets `split` or `fold_in` of threefry keys carry the number of the device along."""
 
     def derive(key: UInt32[Array, "3"], argument) -> Array:
         words = function(key[:_WORDS], argument)

@@ -1,7 +1,7 @@
-"""Sharding rules: by which axes of the mesh every array of a training is split.
+"""Sharding rules: from logical axes of parameters to axes of the device mesh.
 
-Rules speak of logical axes, which stand beside a parameter's sizes (`layers/parameters.py` lists
-them), as those of T5X and Flax do; parts that a rule has never heard of are placed by it, too.
+As in T5X and Flax, rules name logical axes, which every parameter declares beside its sizes
+(`layers/parameters.py` lists them). So a rule also places the parameters of new parts.
 """
 
 import math
@@ -27,22 +27,23 @@ MeshAxes = tuple[str | None, ...]
 def state_shardings(
     shapes: TrainState, axes: Params, mesh: Mesh | AbstractMesh, rules: Sequence[Rule] = ()
 ) -> TrainState:
-    """Returns the placement of every leaf of a state.
+    """Places every leaf of a training state: parameters by rules, moments as their parameter.
 
     Args:
-      shapes: Its `jax.eval_shape`.
+      shapes: The state's shapes, from `jax.eval_shape`.
       axes: The logical axes of its parameters, from `Model.parameter_axes`.
       mesh: The devices, or an abstract mesh in their place.
-      rules: Of the config.
+      rules: The config's rules.
 
     Raises:
-      ConfigError: If a rule says nothing or something impossible, or if an axis splits nothing.
+      ConfigError: If a rule has no effect or is impossible, or if a mesh axis splits nothing.
     """
     logical = {path_of(path): tuple(leaf) for path, leaf in jax.tree.leaves_with_path(axes)}
     parameters = {
         path_of(path): tuple(leaf.shape) for path, leaf in jax.tree.leaves_with_path(shapes.params)
     }
     split = mesh_axes(parameters, logical, dict(mesh.shape), rules)
+    # `a/kernel` ends in `kernel`: the longest path that fits is the right one.
     longest_first = sorted(parameters, key=len, reverse=True)
 
     def place(path: Any, leaf: Any) -> NamedSharding:
@@ -59,13 +60,13 @@ def state_shardings(
 def mesh_axes(
     shapes: Shapes, axes: Axes, sizes: Mapping[str, int], rules: Sequence[Rule] = ()
 ) -> dict[str, MeshAxes]:
-    """Returns the axes of the mesh by which the dimensions of every parameter are split.
+    """Chooses for every dimension of every parameter the mesh axis that splits it, or None.
 
     Args:
-      shapes: Of the parameters, by their paths.
+      shapes: The parameters' shapes by their paths.
       axes: Their logical axes.
-      sizes: Of the mesh's axes.
-      rules: Of the config.
+      sizes: Sizes of the mesh axes.
+      rules: The config's rules.
 
     Raises:
       ConfigError: As `state_shardings`.
@@ -83,10 +84,10 @@ def mesh_axes(
 
 
 def exchange_constraints(shardings: Params) -> tuple[Callable, Callable]:
-    """Returns (gather, scatter) for parameters whose placement is given.
+    """Fully sharded data parallelism: returns (gather, scatter) for placed parameters.
 
-    Gathered parameters are whole but for the axis `tensor`. They are fetched once a step: where
-    the compiler chooses, it may fetch a recurrent weight anew at every step of a scan.
+    Gathered parameters are split over `tensor` only. They are gathered once a step; left to
+    itself, the compiler may gather a recurrent weight anew at every step of a scan.
     """
 
     def gathered(sharding: NamedSharding) -> NamedSharding:
@@ -112,7 +113,7 @@ def path_of(path: Any) -> str:
 def _split(
     shape: tuple[int, ...], axes: tuple[str, ...], sizes: Mapping[str, int], rules: Sequence[Rule]
 ) -> MeshAxes:
-    """Splits one parameter: by rules, by defaults where there is no rule, then over `fsdp`."""
+    """Splits one parameter: by rules, by defaults for axes without a rule, then over `fsdp`."""
     ruled, fsdp = dict(rules), sizes["fsdp"]
     defaults = (rule for rule in DEFAULTS if rule[0] not in ruled)
     split = _by_rules(shape, axes, sizes, (*rules, *defaults))
@@ -122,6 +123,7 @@ def _split(
             for dimension, size in enumerate(shape)
             if split[dimension] is None
             and size % fsdp == 0
+            # A rule (axis, None) says that this axis stays whole.
             and ruled.get(axes[dimension], "") is not None
         ]
         if free:
@@ -132,7 +134,7 @@ def _split(
 def _by_rules(
     shape: tuple[int, ...], axes: tuple[str, ...], sizes: Mapping[str, int], rules: Sequence[Rule]
 ) -> list[str | None]:
-    """Splits one parameter where that divides it; an axis of the mesh goes to the first rule."""
+    """Splits one parameter by rules; a mesh axis goes to the first rule that can use it."""
     split: list[str | None] = [None] * len(shape)
     for logical, over in rules:
         if logical not in axes or over is None or over in split or sizes[over] == 1:
@@ -151,7 +153,7 @@ def _check_rule(
     sizes: Mapping[str, int],
     before: Sequence[Rule],
 ) -> None:
-    """Raises `ConfigError` unless a rule splits a parameter, or says that an axis stays whole."""
+    """Raises ConfigError for a rule that splits no parameter, unless it keeps an axis whole."""
     logical, over = rule
     found = {path: names.index(logical) for path, names in axes.items() if logical in names}
     if not found:

@@ -1,4 +1,4 @@
-"""Parallelism strategies: what the training loop asks of one, and how a config's is built.
+"""Parallelism strategies: their protocol, and building the one that a config names.
 
 A strategy is the file of its name in `strategies/`: `build(mesh, rules)`, and
 `SPLITS_PARAMETERS = True` where it splits more than the batch.
@@ -22,7 +22,7 @@ from attention_jax.updates.step import EvalStep, TrainStep
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A way to compute on several devices what one would compute.
+    """A way to compute on several devices what one device would compute.
 
     A state is the same pytree of global arrays with every strategy, so that checkpoints do not
     depend on it.
@@ -36,10 +36,10 @@ class Strategy(Protocol):
     mesh: Mesh
 
     def shardings(self, shapes: TrainState, axes: Params) -> TrainState:
-        """Returns the placement of every leaf of a state.
+        """Returns the placement of every leaf of a training state.
 
         Args:
-          shapes: Its `jax.eval_shape`.
+          shapes: The state's shapes, from `jax.eval_shape`.
           axes: The logical axes of its parameters, from `Model.parameter_axes`.
 
         Raises:
@@ -48,20 +48,20 @@ class Strategy(Protocol):
         ...
 
     def exchange(self, shardings: TrainState) -> GradientExchange:
-        """Returns what steps are to be made with."""
+        """Returns the communication with which train and evaluation steps are made."""
         ...
 
     def place(self, batch: Mapping[str, np.ndarray], parts: int = 1) -> dict[str, Any]:
-        """Sends the rows of this process to its devices, filled up so that these share evenly.
+        """Sends the rows of this process to its devices, padded so that each gets equally many.
 
         Args:
           batch: Rows of this process; see `process_share`.
-          parts: Parts into which a device splits its rows to save memory.
+          parts: Gradient accumulation: parts into which a device splits its rows.
         """
         ...
 
     def compile_train_step(self, train_step: TrainStep, shardings: TrainState) -> TrainStep:
-        """Compiles a train step for placed batches; the state that it is given is used up.
+        """Compiles a train step for placed batches; its state argument is donated.
 
         Args:
           train_step: From `make_train_step`, with this strategy's exchange.
@@ -90,9 +90,9 @@ def build_strategy(config: ShardingConfig, devices: Sequence[jax.Device] | None 
 
 
 def build_strategy_here(config: ShardingConfig) -> Strategy:
-    """Builds the strategy of a config, or where that does not fit these devices, a plain one.
+    """Builds the strategy of a config, or a plain one if that does not fit these devices.
 
-    For what is done with a trained model, on a machine other than that of its training perhaps.
+    For using a trained model, perhaps on another machine than that of its training.
     """
     try:
         return build_strategy(config)

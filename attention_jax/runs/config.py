@@ -38,27 +38,27 @@ class TrainingConfig:
       num_epochs: Length of training in passes over the data; with both, the shorter one counts.
       initial_weights: A safetensors file of parameters to start from, as `launch.weights` writes
         it; empty to draw them.
-      accumulate_steps: Parts into which a batch is split to save memory. Filler rows make the
-        parts equally large, whatever the batch size.
+      accumulate_steps: Gradient accumulation: parts into which a batch is split to save memory.
+        Filler rows make the parts equally large, whatever the batch size.
       averaging: Which parameters are evaluated: those of the best step, or an average.
       freezing: Which parameters keep their values for a while.
-      log_every_steps: Distance of the lines in `metrics.jsonl` and on the screen.
-      evaluate_every_steps: Distance of validations; 0 validates at the end only.
-      checkpoint_every_steps: Distance of checkpoints. A step that validates best is saved too, and
+      log_every_steps: Steps between lines in `metrics.jsonl` and on the screen.
+      evaluate_every_steps: Steps between validations; 0 validates at the end only.
+      checkpoint_every_steps: Steps between checkpoints. The best validated step is saved too, and
         so is the last one; 0 saves no others.
       keep_latest: Newest checkpoints to keep; with averaging `checkpoints`, of those that are
         averaged.
       keep_best: Checkpoints with the best metric to keep.
-      metric: Validation metric that decides which checkpoint is best, and when to stop. Steps
-        count once every objective is switched on and no part is to be frozen or released any more.
-        With averaging `checkpoints`, the best one is kept but not evaluated.
+      metric: Validation metric that decides which checkpoint is best, and when to stop. Steps are
+        compared only once every objective is switched on and no parameter will be frozen or
+        released any more. With averaging `checkpoints`, the best one is kept but not evaluated.
       mode: Whether a good metric is low (`min`) or high (`max`, as for BLEU).
-      patience: Validations without improvement after which training stops; 0 never stops early,
-        and is the only choice with averaging `checkpoints`.
-      max_gradient_ratio: An update is skipped where the norm of its gradient is more than so many
+      patience: Early stopping: validations without improvement after which training stops. 0 never
+        stops early, and is the only choice with averaging `checkpoints`.
+      max_gradient_ratio: An update is skipped if the norm of its gradient is more than so many
         times the median of the last 64; 0 skips none.
-      max_consecutive_nonfinite: Updates skipped one after another, for a gradient that is not
-        finite or stands out, that stop training.
+      max_consecutive_nonfinite: Training stops after so many skipped updates in a row, whose
+        gradients were not finite or stood out.
       writers: Where metrics go besides `metrics.jsonl`: files of the package `writers`.
     """
 
@@ -107,20 +107,20 @@ class TrainingConfig:
             )
 
     def lengths(self, steps_per_epoch: int) -> dict[str, int]:
-        """Returns the lengths of training in updates that are set, by their fields."""
+        """Returns the lengths that the config sets, in updates, by their field."""
         lengths = {} if self.num_steps is None else {"num_steps": self.num_steps}
         if self.num_epochs is not None:
             lengths["num_epochs"] = max(1, round(self.num_epochs * steps_per_epoch))
         return lengths
 
     def total_steps(self, steps_per_epoch: int) -> int:
-        """Returns the length of training in updates."""
+        """Returns the length of training in updates: the shorter one where both are set."""
         return min(self.lengths(steps_per_epoch).values())
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
-    """What is decoded and drawn, while training and after it.
+    """What is decoded and drawn, during training and after it.
 
     Attributes:
       splits: Splits that are evaluated after training.
@@ -144,7 +144,7 @@ class EvaluationConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
-    """A whole experiment.
+    """The config of a whole experiment, resolved and checked.
 
     Attributes:
       data: Task, vocabulary and batches.
@@ -180,12 +180,12 @@ class ExperimentConfig:
 
     @property
     def task(self) -> Task:
-        """What the model does with the data."""
+        """The task, which follows from the data and from what the model reads."""
         return find_task(self.data, self.model)
 
 
 def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig:
-    """Checks a config and turns it into dataclasses.
+    """Checks a config and turns it into frozen dataclasses.
 
     Args:
       values: A ConfigDict, or the content of a run's `config.json`.
@@ -195,13 +195,13 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     """
     config = typed(ExperimentConfig, values)
     objective = build_objective(config.objectives)
-    further_fields(find_task(config.data), objective.fields)  # rejects those that are not there
+    further_fields(find_task(config.data), objective.fields)  # for its error on unknown fields
     _check_links(config, objective)
     return config
 
 
 def _check_links(config: ExperimentConfig, objective: Objective) -> None:
-    """Raises ConfigError where links are needed and there are none, or the other way round."""
+    """Checks that word alignments are configured if, and only if, an objective needs them."""
     alignment = config.data.alignment
     needs_links = "links" in objective.fields
     if needs_links != (alignment.method != "none"):
@@ -219,20 +219,20 @@ def to_plain(config: ExperimentConfig) -> dict[str, Any]:
 
 
 class PartGroup(ConfigDict):
-    """A group of any number of parts by their names, such as `objectives`."""
+    """A config group that holds any number of parts by name, such as `objectives`."""
 
 
 def template(
     values: Mapping[str, Any] | ConfigDict, choices: Choices | None = None
 ) -> ConfigDict:
-    """Completes a config with every field that it could have, ready for overriding.
+    """Completes a config with the defaults of all fields, so that flags can override any of them.
 
     Values are not checked; a field without one becomes a placeholder.
 
     Args:
       values: A ConfigDict or mapping as a config file returns it.
-      choices: Which parts are other than in `values`. Fields of the old choice that the new one
-        does not have are dropped.
+      choices: Parts to choose instead of those in `values`. Fields of the old part that the new
+        one does not have are dropped.
 
     Raises:
       ConfigError: If there is no such field or part.
@@ -241,12 +241,12 @@ def template(
 
 
 def complete(cls: type, values: Mapping[str, Any] | ConfigDict, where: str) -> ConfigDict:
-    """Completes one group of a config, such as `search`, in the same way as `template`."""
+    """Completes one group of a config, such as `search`, as `template` does the whole."""
     return _filled(resolve(cls, values, where, Choices()))
 
 
 def names_part(values: ConfigDict, path: str) -> bool:
-    """Whether a path, without `config`, is that of a whole part: what `Choices` take care of."""
+    """Whether a field's path, without `config`, names a whole part, which `Choices` handle."""
     *parents, _ = path.split(".")
     group: Any = values
     for name in parents:
@@ -255,7 +255,7 @@ def names_part(values: ConfigDict, path: str) -> bool:
 
 
 def present_path(path: str) -> str:
-    """Returns what the path of a field is now; finished runs may have it under a former one."""
+    """Returns the present path of a field that finished runs may have under an old name."""
     for name in models.MODELS.names():
         for old, new in getattr(models.MODELS.config(name), "RENAMED", {}).items():
             old, new = f"model.{old}", f"model.{new}"
@@ -264,7 +264,7 @@ def present_path(path: str) -> str:
     return path
 
 
-# A run may be continued with these changed: none of them changes an update that was made.
+# Fields that may change when a run is resumed: none of them alters an update that was made.
 _MAY_CHANGE = (
     "training.num_steps",
     "training.num_epochs",
@@ -284,7 +284,7 @@ _MAY_CHANGE = (
 
 
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Lists the fields of two plain configs that differ, as path -> (old value, new value)."""
+    """Compares two plain configs: the fields that differ, as path -> (old value, new value)."""
     old_leaves, new_leaves = dict(_leaves(old)), dict(_leaves(new))
     return {
         path: (old_leaves.get(path), new_leaves.get(path))
@@ -294,14 +294,14 @@ def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, 
 
 
 def may_change(path: str, watched: Sequence[str] = ()) -> bool:
-    """Returns whether a run may be continued with another value of the field.
+    """Returns whether a run may be resumed with another value of the field.
 
-    Longer training stretches a schedule that depends on its length from then on.
+    A longer training stretches, from then on, a schedule that depends on the length.
 
     Args:
-      path: Of the field, without `config`.
-      watched: Groups and fields of which more depends in this run than in others, since they
-        decide what the metric measures that it watches.
+      path: The field's path, without `config`.
+      watched: Groups and fields that may not change in this run, since the metric that it watches
+        depends on them; see `early_stopping.watched_fields`.
     """
     return _is_of(path, _MAY_CHANGE) and not _is_of(path, watched)
 
@@ -311,8 +311,9 @@ def _is_of(path: str, groups: Sequence[str]) -> bool:
 
 
 def _filled(group: Group) -> ConfigDict:
-    """Returns a walked config as a ConfigDict, of fixed types as far as those are known."""
+    """Turns a walked config into a ConfigDict whose fields have fixed types, where known."""
     hints = typing.get_type_hints(group.cls)
+    # Nested mappings are converted here, so that groups of parts become `PartGroup`.
     result = ConfigDict(convert_dict=False)
     for field in dataclasses.fields(group.cls):
         if field.init:
@@ -329,6 +330,7 @@ def _filled_value(value: Any, hint: Any, is_parts: bool) -> Any:
         members = {name: _filled_value(each, Any, False) for name, each in value.items()}
         return (PartGroup if is_parts else ConfigDict)(members, convert_dict=False)
     if value is None:
+        # None has no type that overrides could be checked against; a placeholder has.
         return config_dict.placeholder(_scalar_type(hint))
     if isinstance(value, list):
         return tuple(value)
@@ -336,6 +338,7 @@ def _filled_value(value: Any, hint: Any, is_parts: bool) -> Any:
 
 
 def _scalar_type(hint: Any) -> type:
+    # `int | None` has the arguments int and NoneType; a plain type has none.
     kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
     if Any in kinds:
         return ConfigDict

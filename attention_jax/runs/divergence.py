@@ -1,7 +1,7 @@
-"""Divergence: parameters, losses and outputs that are not finite, refused in one line.
+"""Divergence checks: parameters, losses and outputs that are not finite are refused in one line.
 
-Parameters may be finite and still too large for the sums of a forward pass, so that what a model
-gives is looked at, too. A beam has nothing to return where every sum is NaN.
+Parameters may be finite and still so large that a forward pass overflows, so the outputs of a model
+are checked too. A beam search returns nothing if every score is NaN.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from attention_jax.types import Params
 
 
 def check_losses(values: Mapping[str, float]) -> None:
-    """Raises `DivergenceError` for the first mean of a split that is not finite."""
+    """Raises `DivergenceError` for the first mean loss that is not finite."""
     for name, value in values.items():
         if not math.isfinite(value):
             raise DivergenceError(f"{name} is {value}")
 
 
 def check_outputs(found: Sequence[Sequence[Any]]) -> None:
-    """Raises `DivergenceError` where the outputs of a source have no probability.
+    """Raises `DivergenceError` if a source has no hypotheses, or some of probability NaN.
 
     Args:
       found: For each source its hypotheses, with their `log_prob`.
@@ -46,7 +46,7 @@ def check_parameters(params: Params) -> None:
 
 @contextlib.contextmanager
 def said_of(what: str) -> Iterator[None]:
-    """Says of a divergence in the block where it was found, such as in which checkpoint."""
+    """Adds to a divergence in the block where it was found, such as in which checkpoint."""
     try:
         yield
     except DivergenceError as error:

@@ -1,4 +1,4 @@
-"""Checksums (SHA-256) of files and folders, by which they are known again wherever they are."""
+"""Checksums (SHA-256) of files and folders, which identify them wherever they are moved."""
 
 import hashlib
 import pathlib
@@ -14,6 +14,7 @@ def hash_files(folder: pathlib.Path) -> str:
     """Returns a hash of the names and contents of all files of a folder."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        # NUL ends each part, so that no other split into name and content hashes alike.
         digest.update(f"{path.relative_to(folder)}\0{hash_file(path)}\0".encode())
     return digest.hexdigest()
 

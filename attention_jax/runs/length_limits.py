@@ -1,6 +1,6 @@
-"""Length limits of outputs, where a config leaves them open: as the training pairs are.
+"""Length limits of outputs, taken from the training pairs where a config leaves them open.
 
-`run.json` keeps it, for nobody who translates has the training pairs at hand.
+`run.json` keeps them, because whoever translates later need not have the training pairs.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NO_LENGTHS: PairLengths = (np.zeros(0, int), np.zeros(0, int))
 
 
 def limits_of_pairs(sources: np.ndarray, targets: np.ndarray) -> Limits:
-    """Returns the longest outputs of both directions that training pairs let expect."""
+    """Returns length limits, for both directions, that cover the lengths of training pairs."""
     return {
         FORWARD: longest_of_pairs(sources, targets),
         REVERSE: longest_of_pairs(targets, sources),
@@ -30,12 +30,12 @@ def limits_of_pairs(sources: np.ndarray, targets: np.ndarray) -> Limits:
 
 
 def record_limits(directory: RunDirectory, limits: Limits) -> None:
-    """Writes them into `run.json`."""
+    """Writes the length limits of a run into `run.json`."""
     directory.add_to_run(**{_FACT: {direction: plain(each) for direction, each in limits.items()}})
 
 
 def recorded_limits(directory: RunDirectory) -> Limits:
-    """Returns those of a run that has begun; the default for runs of earlier versions.
+    """Reads the length limits of a run from `run.json`; defaults for runs of earlier versions.
 
     Raises:
       RunDirectoryError: If `run.json` holds something else in their place.
@@ -53,12 +53,14 @@ def recorded_limits(directory: RunDirectory) -> Limits:
 
 
 def with_limits(search: SearchConfig, limits: Limits, direction: str = FORWARD) -> SearchConfig:
-    """Returns a search whose longest output is that of a run, unless it says itself what it is.
+    """Sets the length limit of a search to that of a run, unless the search has one of its own.
 
     Args:
       search: How to search.
-      limits: Of the run.
-      direction: Which of them applies.
+      limits: The run's limits.
+      direction: The direction of translation.
     """
-    left_open = (DEFAULT, limits[FORWARD])  # the latter: opened already, for the other direction
+    # `limits[FORWARD]` too is no choice of the user's: a loaded run has it filled in already, and
+    # may now be asked for the other direction.
+    left_open = (DEFAULT, limits[FORWARD])
     return limits[direction].within(search) if Longest.of(search) in left_open else search

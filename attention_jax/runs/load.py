@@ -1,4 +1,4 @@
-"""Loading a trained model: a run whose training is over, with parameters that can be used."""
+"""Loading a trained model from a run directory: config, vocabularies and the best parameters."""
 
 import dataclasses
 import functools
@@ -42,20 +42,20 @@ from attention_jax.updates.state import TrainState, start_state
 
 @dataclasses.dataclass(frozen=True)
 class TrainedRun:
-    """A run that was trained, or still is.
+    """A trained model with what it needs for decoding; its run may still be training.
 
     Attributes:
-      directory: Where it is.
-      config: Its config; where that leaves open how long outputs may be, with the run's limits.
+      directory: The run directory.
+      config: The run's config, in which open length limits are filled in from the run.
       source_vocabulary: Turns sources into ids.
       target_vocabulary: Turns ids into outputs.
       model: The network.
       params: The parameters that are evaluated: the best, or an average.
       step: The update after which they were saved.
-      strategy: How several devices compute with it, each with all of its parameters.
+      strategy: How several devices compute with it; each holds all parameters.
       shardings: Placement of a training state with that strategy.
       is_reverse: Whether sources are the targets of the config's data; see `reverse_run`.
-      texts: Hashes of the texts that it was trained on, by split, as its checkpoint knows them.
+      texts: Hashes of the texts that it was trained on, by split, from its checkpoint.
     """
 
     directory: RunDirectory
@@ -72,31 +72,34 @@ class TrainedRun:
 
     @property
     def task(self) -> Task:
-        """What its model does."""
+        """The task of its model."""
         return self.config.task
 
     @property
     def place(self) -> str:
-        """Which parameters these are, for messages."""
+        """The checkpoint of its parameters, in words for messages."""
         return f"checkpoint step {self.step} of {self.directory.path}"
 
     @property
     def links_tokens(self) -> bool:
-        """Whether its attention is to tokens of a text, which can be linked, named and shown."""
+        """Whether it attends to tokens of a text, so that alignments can be told and drawn."""
         texts = {field.name for field in self.task.input_fields if field.is_text}
         return "alignment" in self.model.provides and self.model.begins_from in texts
 
     @property
     def alignment_shift(self) -> int:
-        """How many steps after the one that writes a token its attention links it."""
+        """Steps between writing a token and the attention that aligns it: 1 if aligned when read.
+
+        See `Objective.alignment_shift`.
+        """
         return Objective(self.config.objectives).alignment_shift
 
 
 def task_of(run: TrainedRun) -> TaskData:
-    """Builds the data of a run's task, with its vocabularies.
+    """Builds the data of a run, with the vocabularies of its training.
 
     Raises:
-      DataError: If they cannot be had, or are not those that it was trained on.
+      DataError: If the data is not there, or is not what the run was trained on.
     """
     check_texts_are_there(run.config, "--")
     task = build_task(run.config.data, run.directory.vocabularies)
@@ -117,12 +120,12 @@ def load_run(
     Args:
       path: The directory.
       search: How to search, in place of what the run's config says.
-      step: The checkpoint to take, in place of what is evaluated.
-      moved: Where files are that are not where the run's config says.
+      step: The checkpoint to take, instead of the best one or an average.
+      moved: New places of files that are not where the run's config says.
 
     Raises:
       ConfigError: If `search` is wrong.
-      RunDirectoryError: If it is not one.
+      RunDirectoryError: If `path` is not the directory of a run.
       CheckpointError: If it has no good checkpoint, or one that does not fit its vocabularies.
       DivergenceError: If its parameters are not finite.
     """
@@ -145,6 +148,7 @@ def load_run(
         carried=Objective(config.objectives).start(),
     )  # fmt: skip
     axes = model.parameter_axes()
+    # Restored as training placed it if these devices allow, so that no device has to hold it whole.
     like = placed_shapes(start, build_strategy_here(config.sharding), axes)
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:
@@ -154,7 +158,7 @@ def load_run(
     step, texts = chosen.step, known_inputs(chosen).get(TEXTS)
     with said_of(f"checkpoint step {step} of {directory.path}"):
         check_parameters(fetch(params))
-    # Search needs all parameters on every device. What was saved beside them is not copied there.
+    # Search needs all parameters on every device; the optimiser's state is not copied there.
     strategy = build_strategy(ShardingConfig())
     shardings = strategy.shardings(like, axes)
     params = jax.device_put(params, shardings.params)
@@ -169,10 +173,10 @@ def load_run(
 def best_params(
     checkpointer: Checkpointer, like: Any, config: ExperimentConfig, directory: RunDirectory
 ) -> tuple[Checkpoint, Params]:
-    """Returns the parameters that are evaluated, and the checkpoint that they are from.
+    """Chooses the parameters to evaluate, and returns them with the checkpoint they are from.
 
-    With an average of checkpoints, the newest of them are averaged; else the best step is taken,
-    with its moving average if there is one.
+    Under checkpoint averaging they are the mean of the newest checkpoints; otherwise those of the
+    best step, or its moving average if it has one.
 
     Raises:
       CheckpointError: If there is no good checkpoint, or it is of another run.
@@ -184,6 +188,7 @@ def best_params(
     averaging = config.training.averaging
     if isinstance(averaging, CheckpointAverage):
         checkpoints = checkpointer.restore_each(like, newest.step)
+        # A generator: at most two checkpoints are in memory while they are averaged.
         params = (checkpoint.state.params for checkpoint in checkpoints)
         return newest, evaluation_params(averaging, newest.state.params, None, params)
     chosen = _best(checkpointer, like, newest)
@@ -197,7 +202,7 @@ def params_of_step(
     directory: RunDirectory,
     step: int,
 ) -> tuple[Checkpoint, Params]:
-    """Returns one checkpoint and its parameters, with its moving average if there is one.
+    """Returns the checkpoint of a given step and its parameters, or their moving average.
 
     Raises:
       CheckpointError: If there is no good checkpoint of this step, or it is of another run.
@@ -217,6 +222,7 @@ def params_of_step(
 
 
 def _best(checkpointer: Checkpointer, like: Any, newest: Checkpoint) -> Checkpoint:
+    # The newest checkpoint knows which step was best, since the host's state is saved with each.
     step = newest.host.get("best_step")
     if step is None or step == newest.step or newest.host.get("ends_best"):
         return newest

@@ -1,8 +1,8 @@
-"""The files that a config names: known again by their hash where they have moved.
+"""The files that a config names, identified by a hash of their content where they have moved.
 
-A config keeps the paths as they were given. Beside it, `run.json` says where each file was found
-and the hash of its content, so that a run can be called from another directory, and a text be
-named anew after it was moved or copied: it is the same file if its content is.
+A config keeps the paths as they were given. In addition, `run.json` records where each file was
+found and a hash of its content. A run can so be used from another working directory, and a text be
+given by a new path after it was moved or copied: the same content is the same file.
 """
 
 import dataclasses
@@ -17,17 +17,18 @@ from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.run_inputs import TEXTS, recorded_inputs
 
 RECORD = "files"
-# Of these a run keeps what it needs: once it has begun, nothing reads them.
+# Their content is copied into the run directory or its checkpoints; a run that has begun does not
+# read them again.
 _KEPT = ("data.vocabularies", "data.alignment.file", "training.initial_weights")
 
 
 def named_files(config: ExperimentConfig) -> dict[str, str]:
-    """Returns the files and folders that a config names, by the path of the field."""
+    """Lists the files and folders that a config names, by the path of the field."""
     return dict(_named(config, ""))
 
 
 def texts(config: ExperimentConfig) -> dict[str, str]:
-    """Returns those that are read whenever the data is: the user's own texts."""
+    """Lists the named files that are read whenever the data is loaded: the user's own texts."""
     return {
         field: path
         for field, path in named_files(config).items()
@@ -36,7 +37,7 @@ def texts(config: ExperimentConfig) -> dict[str, str]:
 
 
 def with_files(config: ExperimentConfig, files: Mapping[str, str]) -> ExperimentConfig:
-    """Returns a config that names other files in these fields."""
+    """Returns a config with other paths in these fields."""
     for field, path in files.items():
         config = _replaced(config, field.split("."), path)
     return config
@@ -44,11 +45,11 @@ def with_files(config: ExperimentConfig, files: Mapping[str, str]) -> Experiment
 
 @dataclasses.dataclass(frozen=True)
 class Moved:
-    """Files that are not where a run's config says, by its fields or, for any run, by their paths.
+    """New places of files that are not where a run's config says; callable on a config.
 
     Attributes:
-      fields: From the field of a config to the new path.
-      paths: From the old path, absolute, to the new one.
+      fields: The new path by the field of one run's config.
+      paths: The new path by the old, absolute path, whichever run names it.
     """
 
     fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -56,7 +57,7 @@ class Moved:
 
     @classmethod
     def between(cls, old: ExperimentConfig, new: ExperimentConfig) -> "Moved":
-        """Returns which files one config names elsewhere than another, by their paths."""
+        """Compares two configs of one run: the files whose paths differ, by their old paths."""
         now = named_files(new)
         return cls(paths={
             str(pathlib.Path(path).absolute()): now[field]
@@ -65,7 +66,7 @@ class Moved:
         })  # fmt: skip
 
     def __call__(self, config: ExperimentConfig) -> ExperimentConfig:
-        """Returns a config that names the new places."""
+        """Returns the config with the new paths."""
         by_path = {
             field: self.paths.get(str(pathlib.Path(path).absolute()), path)
             for field, path in named_files(config).items()
@@ -74,10 +75,11 @@ class Moved:
 
 
 def located(config: ExperimentConfig, directory: RunDirectory) -> ExperimentConfig:
-    """Returns a config that names files where they are.
+    """Resolves the paths of a config's files to where the files are now.
 
-    That is where it says, unless nothing is there, or not what the run knows, and the file that it
-    knows is where the run found it before: the path is relative, and to another directory.
+    A file is where the config says, unless nothing is there, or something with other content, and
+    the known file is still where the run found it before. This happens if the path is relative and
+    the program is started from another directory.
     """
     known = _known(directory)
     found = {field: _place(path, known.get(field)) for field, path in named_files(config).items()}
@@ -85,11 +87,11 @@ def located(config: ExperimentConfig, directory: RunDirectory) -> ExperimentConf
 
 
 def check_texts_are_there(config: ExperimentConfig, where: str) -> None:
-    """Says how to name the new place of a text that is not where a run's config says.
+    """Checks that the user's texts exist; the error tells how to give their new place.
 
     Args:
-      config: The run's, `located`.
-      where: What the option that names a field begins with, such as `--config.`.
+      config: The run's config, resolved by `located`.
+      where: Beginning of the command-line option that names a field, such as `--config.`.
 
     Raises:
       DataError: Naming the first such text.
@@ -103,9 +105,9 @@ def check_texts_are_there(config: ExperimentConfig, where: str) -> None:
 
 
 def check_moved(directory: RunDirectory, field: str, path: str) -> str | None:
-    """Returns why a run cannot go on with a file at another path, None where it can.
+    """Returns why a run cannot continue with a file at another path, or None if it can.
 
-    Texts are compared when they are read; of the others the content must be the same.
+    Texts are compared later, when they are read. The content of other files must be the same.
     """
     known, found = _known(directory).get(field), hash_any(pathlib.Path(path))
     if field.startswith("data.") and field not in _KEPT:
@@ -118,13 +120,13 @@ def check_moved(directory: RunDirectory, field: str, path: str) -> str | None:
 
 
 def has_changed(directory: RunDirectory, config: ExperimentConfig, field: str) -> bool:
-    """Whether a file that a config names has another content than the one that a run knows."""
+    """Whether a named file has other content than the one that the run recorded."""
     known, path = _known(directory).get(field), named_files(located(config, directory))[field]
     return known is not None and hash_any(pathlib.Path(path)) != known["sha256"]
 
 
 def check_beginning(directory: RunDirectory, config: ExperimentConfig) -> None:
-    """Checks that a run which begins once more, without a checkpoint, begins with the same files.
+    """Checks that a run which starts anew, for want of a checkpoint, starts with the same files.
 
     Raises:
       DataError: Naming the first one with another content.
@@ -139,14 +141,14 @@ def check_beginning(directory: RunDirectory, config: ExperimentConfig) -> None:
 
 
 def record_files(directory: RunDirectory, config: ExperimentConfig) -> None:
-    """Writes into `run.json` where the files of a run are, and their hashes.
+    """Writes the places and hashes of a run's files into `run.json`.
 
-    A file that is no longer needed may be gone, or be another one; the first is remembered. A test
-    text may be exchanged.
+    Files that were copied into the run keep their first record: they may be gone by now, or hold
+    something else. A test text may be replaced by another.
 
     Args:
       directory: The run.
-      config: Its config, `located`.
+      config: Its config, resolved by `located`.
     """
     if not directory.writes:
         return
@@ -172,6 +174,7 @@ def _known(directory: RunDirectory) -> dict[str, Mapping[str, str]]:
 def _place(path: str, known: Mapping[str, str] | None) -> str:
     if known is None or path == known["path"]:
         return path
+    # Hashing reads whole files, so it comes last, after all that the paths alone can settle.
     here, there = pathlib.Path(path), pathlib.Path(known["path"])
     if not there.exists() or (here.exists() and here.samefile(there)):
         return path

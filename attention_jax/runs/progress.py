@@ -1,4 +1,4 @@
-"""Progress: one line that is rewritten on a terminal, one line at a time elsewhere."""
+"""Progress on the screen: one line that is rewritten on a terminal, new lines elsewhere."""
 
 import collections
 import contextlib
@@ -12,7 +12,7 @@ _RATE_WINDOWS = 20
 
 
 class Progress:
-    """Shows step, loss, tokens per second, what time goes into, and the time that is left."""
+    """Shows step, loss, tokens per second, the use of time, and the estimated time left."""
 
     def __init__(
         self,
@@ -41,10 +41,11 @@ class Progress:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Leaves the time of a block out of the rates, as that of a validation."""
+        """Excludes the time of a block, such as a validation, from the rates."""
         start = time.monotonic()
         yield
         then, step = self._mark
+        # The start of the window moves forward by as much as the block took.
         self._mark = (then + time.monotonic() - start, step)
 
     def update(
@@ -56,7 +57,7 @@ class Progress:
           step: Updates made.
           metrics: Means since the last call, `loss` among them.
           tokens: Target tokens since the last call.
-          shares: What the time since the last call went into, in words.
+          shares: The use of time since the last call, in words.
 
         Returns:
           The rates since the last call: `steps_per_second` and `tokens_per_second`.
@@ -78,7 +79,10 @@ class Progress:
         return rates
 
     def _time_left(self, step: int) -> list[str]:
-        """Estimates from the last windows but their oldest: the first of a training compiles."""
+        """Estimates the time left from the last windows.
+
+        The oldest of them is left out: in the first window of a training the step is compiled.
+        """
         windows = list(self._windows)[1:]
         if not windows:
             return []
@@ -98,6 +102,7 @@ class Progress:
         if self._silent:
             return
         if self._in_place:
+            # Padded to the previous line's width, of which nothing may be left on the terminal.
             self._stream.write("\r" + line.ljust(self._width))
             self._width = len(line)
             self._stream.flush()
@@ -113,14 +118,14 @@ class Progress:
 
 
 class Counter:
-    """Shows how many of a known number of things are done, on a terminal only."""
+    """A progress counter, done/total, on a terminal only."""
 
     def __init__(self, what: str, total: int, *, stream: Any = None):
         """Shows nothing yet.
 
         Args:
-          what: What is being done.
-          total: Number of things.
+          what: The activity, in words.
+          total: Number of things to do.
           stream: Text stream to write to; the standard error if None.
         """
         self._what = what
@@ -144,7 +149,7 @@ class Counter:
 
 
 def format_seconds(seconds: float) -> str:
-    """Returns a duration as people say it: 45s, 3m 20s, 2h 05m."""
+    """Formats a duration: 45s, 3m 20s, 2h 05m."""
     seconds = int(round(seconds))
     if seconds < 60:
         return f"{seconds}s"

@@ -13,18 +13,14 @@ from typing import Any
 import jax
 
 _MODIFIED = "-modified"
-# Measuring programs write there, one series after another: that changes no code.
+# Programs write their results here while they run, which does not make the code another.
 _RESULTS = "docs/results"
 _PACKAGES = ("attention-jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "grain",
              "numpy", "sentencepiece", "sacrebleu")
 
 
 def describe_run(*, seed: int) -> dict[str, Any]:
-    """Collects what is needed to make the run again, but for its config and its data's hash.
-
-    Args:
-      seed: Root of all randomness.
-    """
+    """Collects what is needed to repeat a run, apart from its config and its data's hash."""
     return {
         "command": command_line(),
         "commit": commit(),
@@ -42,14 +38,14 @@ def describe_run(*, seed: int) -> dict[str, Any]:
 
 
 def usable_cpus() -> int | None:
-    """Returns how many cores this process may run on, which may be fewer than there are."""
+    """Returns how many cores this process may run on, perhaps fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
 
 
 def processor() -> str:
-    """Returns what the machine's processor calls itself."""
+    """Returns the model name of the processor."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -64,7 +60,8 @@ def now() -> str:
 
 
 def command_line() -> str:
-    """Returns the command that started this process, as one could type it."""
+    """Returns the command that started this process, in a form that can be typed."""
+    # Set for `python -m MODULE`, whose sys.argv[0] is the path of a file.
     module = getattr(sys.modules["__main__"], "__spec__", None)
     script = pathlib.Path(sys.argv[0]).name
     if module is not None:
@@ -75,7 +72,7 @@ def command_line() -> str:
 
 
 def commit() -> str | None:
-    """Returns the commit of this source tree, marked if its code differs from it, or None."""
+    """Returns the git commit of this source tree, marked if files differ from it, or None."""
     root = pathlib.Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
@@ -88,7 +85,7 @@ def commit() -> str | None:
 
 
 def short_commit(recorded: str | None) -> str:
-    """Returns a recorded commit as pages show it: its beginning, and whether code differed."""
+    """Formats a recorded commit for a page: its first digits, and whether files were modified."""
     if recorded is None:
         return "unknown"
     name = recorded.removesuffix(_MODIFIED)
@@ -96,7 +93,7 @@ def short_commit(recorded: str | None) -> str:
 
 
 def is_of_this_code(recorded: str | None) -> bool:
-    """Tells whether something was made with the code of now; of modified code nobody knows."""
+    """Whether a record was made with the present code; never if that was modified."""
     return recorded == commit() and not (recorded or "").endswith(_MODIFIED)
 
 

@@ -1,22 +1,22 @@
-"""Results of a run on the screen: the metrics of each split in a line."""
+"""Results of a run for the screen: one line of metrics for each split."""
 
 from collections.abc import Collection, Sequence
 
 from attention_jax.runs.run_directory import RunDirectory, read_json
 
-# What is worth a look whatever the task, after its own metrics.
+# Metrics of interest whatever the task, shown after the task's own.
 _SHOWN = ("aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "perplexity", "accuracy")
 
 
 def format_results(
     directory: RunDirectory, shown: Sequence[str], splits: Collection[str] | None = None
 ) -> str:
-    """Returns the results of a run as a few lines for the screen.
+    """Formats the results of a run as a few lines.
 
     Args:
-      directory: The run's.
-      shown: Names of the task's own that are shown.
-      splits: Of which splits; all if None.
+      directory: The run's directory.
+      shown: Names of the task's own metrics to show.
+      splits: The splits to show; all if None.
     """
     lines = []
     for split, metrics in (read_json(directory.results) or {}).items():

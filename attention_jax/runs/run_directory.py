@@ -3,10 +3,10 @@
 `config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
 `results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
-`alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word links that training
-is told of, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`, differences
-from another run; `checkpoints/`, `vocab/`, `plots/`; `logs/`, the output of each of several
-processes; and, where asked for, `profile/`.
+`alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word alignments that
+supervise attention, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`,
+differences from another run; `checkpoints/`, `vocab/`, `plots/`; `logs/`, the output of each of
+several processes; and, where asked for, `profile/`.
 """
 
 import contextlib
@@ -25,8 +25,9 @@ from attention_jax.paths import expanded
 from attention_jax.runs.files import write_json, write_text
 
 _LOCK, _UPDATE_LOCK = ".lock", ".update.lock"
-_ATTEMPTS = 100  # to make a directory that another process, which ends with a mistake, removes
-# What is read again; whatever else they hold is for people.
+# Another process may remove the directory that we are about to lock, if it ends with a mistake.
+_ATTEMPTS = 100
+# Shapes of the parts of JSON files that programs read again; the rest is for people.
 _SHAPES = {
     "config.json": {},
     "run.json": {
@@ -43,14 +44,14 @@ _SHAPES = {
 
 
 class RunDirectory:
-    """Names the files of a run, and writes the small ones whole or not at all."""
+    """The paths of a run's files, and atomic writes of the small ones."""
 
     def __init__(self, path: str | pathlib.Path, *, writes: bool = True):
         """Names the directory; nothing is touched.
 
         Args:
           path: The directory.
-          writes: Whether this process writes; of several, the first does.
+          writes: Whether this process writes; of several processes, only the first does.
         """
         self.writes = writes
         self.path = expanded(path).absolute()
@@ -66,34 +67,35 @@ class RunDirectory:
         self.profile = self.path / "profile"
 
     def predictions(self, split: str) -> pathlib.Path:
-        """Returns the file with the best output for every example of a split."""
+        """Returns the path of the best outputs for a split, one a line."""
         return self.path / f"predictions.{split}.txt"
 
     def prediction_table(self, split: str) -> pathlib.Path:
-        """Returns the table of a split's sources, outputs and references."""
+        """Returns the path of the table of a split's sources, outputs and references."""
         return self.path / f"predictions.{split}.tsv"
 
     def alignments(self, split: str) -> pathlib.Path:
-        """Returns the file with the alignment of every output of a split."""
+        """Returns the path of the alignments of a split's outputs, in Pharaoh format."""
         return self.path / f"alignments.{split}.txt"
 
     def viewer(self, split: str, side: str = "") -> pathlib.Path:
-        """Returns the page that shows the attention of a split's outputs, or within one side."""
+        """Returns the path of the page of cross-attention, or of one side's self-attention."""
         return self.path / ".".join(["viewer", split, *filter(None, [side]), "html"])
 
     def heads(self, split: str) -> pathlib.Path:
-        """Returns the table of what was measured of every head."""
+        """Returns the path of the table of measurements of every attention head."""
         return self.path / f"heads.{split}.tsv"
 
     def comparison(self, split: str) -> pathlib.Path:
-        """Returns the file that says how a split's outputs differ from another run's."""
+        """Returns the path of the comparison of a split's outputs with those of another run."""
         return self.path / f"comparison.{split}.json"
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Makes the directory if there is none, and keeps other processes out for the block.
+        """Makes the directory if needed, and locks it against other trainings for the block.
 
-        A run that this block begins, and that a mistake ends before it trains, leaves nothing.
+        If the block begins a new run, and a user's mistake ends it before training, the directory
+        is removed again.
 
         Raises:
           RunDirectoryError: If it cannot be written, holds something else, or is in use.
@@ -102,7 +104,9 @@ class RunDirectory:
             yield
             return
         with self._locked():
+            # Asked under the lock: before it, another process might just have been making the run.
             is_new = not self.config.exists()
+            # Left by a process that was killed while it wrote; nobody else writes here now.
             for folder in (self.path, self.plots):
                 remove_abandoned(folder)
             try:
@@ -114,7 +118,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Makes the directory and holds its lock, though others may remove it meanwhile."""
+        """Makes the directory and takes its lock, trying again if others remove it meanwhile."""
         with contextlib.ExitStack() as lock:
             for attempt in range(_ATTEMPTS):
                 if self.path.exists() and not self.path.is_dir():
@@ -122,6 +126,8 @@ class RunDirectory:
                 try:
                     self.path.mkdir(parents=True, exist_ok=True)
                     self._refuse_foreign()
+                    # Without waiting: a second training in one directory is a mistake, not a turn
+                    # to be taken.
                     lock.enter_context(locked(self.path / _LOCK, wait=False))
                     break
                 except BlockingIOError:
@@ -129,13 +135,14 @@ class RunDirectory:
                         f"{self.path}: another process is training here"
                     ) from None
                 except OSError as error:
+                    # Removed between mkdir and lock, or being removed while mkdir tries.
                     is_removed = isinstance(error, FileNotFoundError | FileExistsError)
                     if not is_removed or attempt == _ATTEMPTS - 1:
                         raise _unwritable(self.path, error) from None
             yield
 
     def _refuse_foreign(self) -> None:
-        """Raises RunDirectoryError if the directory holds something, and no run."""
+        """Refuses a directory that holds other files but no run (RunDirectoryError)."""
         foreign = sorted(self._names())
         # Looked at again, for another process may have begun a run since.
         if foreign and self.config.name not in foreign and not self.config.exists():
@@ -153,12 +160,12 @@ class RunDirectory:
 
     @property
     def is_trained(self) -> bool:
-        """Whether a training got as far as a measurement or a checkpoint."""
+        """Whether a training got as far as a line of metrics or a checkpoint."""
         is_measured = self.metrics.exists() and self.metrics.stat().st_size > 0
         return is_measured or (self.checkpoints.is_dir() and any(self.checkpoints.iterdir()))
 
     def forget(self) -> None:
-        """Removes what a training leaves that never began, such as for want of a file."""
+        """Removes what is left of a training that never began, for example for want of a file."""
         if self.writes:
             shutil.rmtree(self.vocabularies, ignore_errors=True)
             self.links.unlink(missing_ok=True)
@@ -166,12 +173,14 @@ class RunDirectory:
             self.metrics.unlink(missing_ok=True)
 
     def _remove(self) -> None:
-        """Removes a run that never began, and the directory with it but for logs of processes.
+        """Removes a run that never began, and its directory unless something else is in it.
 
-        Where something else was written, it stays a run's directory, in which the next may begin.
+        If other files are there, `config.json` stays and marks the directory as a run's, in which
+        the next training may begin.
         """
         self.forget()
         if self._names() == [self.config.name]:
+            # The lock last, so that nobody takes the half-removed directory meanwhile.
             for path in (self.config, self.path / _UPDATE_LOCK, self.path / _LOCK):
                 path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
@@ -186,7 +195,7 @@ class RunDirectory:
         self._write(self.config, config)
 
     def add_to_run(self, **facts: Any) -> None:
-        """Adds facts to `run.json`, in place of older ones of the same name."""
+        """Adds facts to `run.json`, replacing older ones of the same name."""
         self._update(self.run, lambda known: {**known, **facts})
 
     def add_to_group(self, group: str, **facts: Any) -> None:
@@ -194,9 +203,10 @@ class RunDirectory:
         self._update(self.run, lambda known: {**known, group: {**known.get(group, {}), **facts}})
 
     def add_results(self, split: str, metrics: Mapping[str, Any]) -> None:
-        """Puts the metrics of a split into `results.json`, in place of its older ones.
+        """Puts the metrics of a split into `results.json`, replacing its older ones.
 
-        Files that only some evaluations write go where they are of another `step`.
+        If these are of another `step`, files that not every evaluation writes are removed, since
+        they would describe the old parameters.
         """
 
         def update(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,7 +225,7 @@ class RunDirectory:
                 write_text(path, "".join(f"{line}\n" for line in lines))
 
     def write_table(self, path: pathlib.Path, rows: Iterable[Iterable[str]]) -> None:
-        """Writes rows to one of the run's files, tabs between columns and spaces for others."""
+        """Writes rows as tab-separated values; tabs within a cell become spaces."""
         self.write_lines(path, ("\t".join(" ".join(c.split("\t")) for c in row) for row in rows))
 
     def write_comparisons(self, split: str, comparisons: Sequence[Mapping[str, Any]]) -> None:
@@ -224,7 +234,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def plot(self, name: str) -> Iterator[pathlib.Path]:
-        """Yields a path to draw to; what is drawn there is then moved to `plots/`."""
+        """Yields a temporary path to draw to; the finished plot is then moved to `plots/`."""
         with writing(self.plots / name), replacing(self.plots / name) as path:
             yield path
 
@@ -241,7 +251,7 @@ class RunDirectory:
     def _update(
         self, path: pathlib.Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     ) -> None:
-        """Replaces what a JSON file holds; several processes do so one after another."""
+        """Changes a JSON file under a lock, so that no other process's change is lost."""
         if not self.writes:
             return
         with writing(path):
@@ -255,11 +265,11 @@ class RunDirectory:
 
 
 def read_json(path: pathlib.Path, shape: json_files.Shape | None = None) -> Any:
-    """Returns what a JSON file holds, or None if there is no such file.
+    """Reads a JSON file and checks its shape; None if there is no such file.
 
     Args:
       path: The file.
-      shape: That of what it holds; by default that of a run's file of this name.
+      shape: The expected shape; by default that of the run's file of this name.
 
     Raises:
       RunDirectoryError: If the file cannot be read, is not JSON, or holds something else.
@@ -273,7 +283,7 @@ def read_json(path: pathlib.Path, shape: json_files.Shape | None = None) -> Any:
 
 @contextlib.contextmanager
 def writing(path: pathlib.Path) -> Iterator[None]:
-    """Raises `RunDirectoryError` where the block cannot write a file of the run."""
+    """Turns an OSError in the block, which writes a file of the run, into `RunDirectoryError`."""
     try:
         yield
     except OSError as error:

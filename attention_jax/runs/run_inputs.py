@@ -1,8 +1,8 @@
-"""Data versioning: what a run reads is what it began with, or it says so.
+"""Data versioning: a run refuses inputs that are not those it began with.
 
-Files of a user's own change, and with them what is held out: pairs that a run was trained on could
-be validated or tested on. Files of the run can be damaged without being any less readable. The run
-directory and every checkpoint know the hashes of all of them.
+If a user's own text changes, so does the split into training and held-out pairs, and a resumed run
+could be tested on pairs that it was trained on. Files of the run can be damaged and yet readable.
+The run directory and every checkpoint therefore hold hashes of texts, vocabularies and links.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _DATA, _HASHES = "data", "hashes"
 
 
 def hashes_of_inputs(directory: RunDirectory, task: TaskData) -> dict[str, Any]:
-    """Returns the hashes of what the steps of a training depend on, beside its checkpoints."""
+    """Hashes the inputs of a training: texts, vocabularies and word links."""
     return {
         TEXTS: task.fingerprints,
         VOCABULARIES: hash_files(directory.vocabularies),
@@ -29,7 +29,7 @@ def hashes_of_inputs(directory: RunDirectory, task: TaskData) -> dict[str, Any]:
 
 
 def record_inputs(directory: RunDirectory, task: TaskData) -> None:
-    """Writes into `run.json` what the inputs of a run are known again by."""
+    """Writes the hashes of a run's inputs into `run.json`."""
     hashes = hashes_of_inputs(directory, task)
     directory.add_to_run(**{
         _DATA: task.fingerprint,
@@ -39,7 +39,7 @@ def record_inputs(directory: RunDirectory, task: TaskData) -> None:
 
 
 def recorded_inputs(directory: RunDirectory) -> dict[str, Any]:
-    """Returns the hashes that `run.json` knows: none of a new run, few of an older one."""
+    """Reads the hashes from `run.json`: none in a new run, only some from earlier versions."""
     record = read_json(directory.run) or {}
     return {TEXTS: record.get(TEXTS), **record.get(_HASHES, {})}
 
@@ -47,16 +47,16 @@ def recorded_inputs(directory: RunDirectory) -> dict[str, Any]:
 def check_inputs(
     known: Mapping[str, Any], directory: RunDirectory, task: TaskData, config: DataConfig
 ) -> None:
-    """Compares what a training is about to read with what is known of it.
+    """Compares the inputs of a training with recorded hashes.
 
     Args:
-      known: Hashes, as from `hashes_of_inputs`; what is missing is not compared.
+      known: Hashes as from `hashes_of_inputs`; inputs without one are not compared.
       directory: The run.
-      task: Its texts.
-      config: The task's.
+      task: The texts.
+      config: The data config of the task.
 
     Raises:
-      DataError: If texts, vocabularies or links are others now.
+      DataError: If texts, vocabularies or links have changed.
     """
     check_texts(known.get(TEXTS), directory, task, config)
     found = hashes_of_inputs(directory, task)
@@ -74,19 +74,20 @@ def check_inputs(
 def check_texts(known: Any, directory: RunDirectory, task: TaskData, config: DataConfig) -> None:
     """Compares the texts of a run with those that it began with.
 
-    It may be tested on other texts than when it was trained, where the config names their files.
+    The test text may be replaced by another if the config names its file.
 
     Args:
-      known: The hash of every split; of a run of an earlier version, nothing is known.
+      known: A hash for every split; None for runs of earlier versions, which recorded none.
       directory: The run.
       task: The texts.
-      config: The task's.
+      config: The data config of the task.
 
     Raises:
-      DataError: If texts that it was trained on, or validated with, are others now.
+      DataError: If the training or validation texts have changed.
     """
     if not isinstance(known, Mapping):
         return
+    # A test split that is cut from the training text must last as well: it is held out of it.
     lasting = ["train", "validation"]
     if not any(getattr(config, "files", lambda split: ())("test")):
         lasting.append("test")

@@ -106,7 +106,6 @@ def assemble(
     """
     # The mesh first: one that does not fit the devices is refused before any text is prepared.
     strategy = build_strategy(config.sharding, devices)
-
     config = _with_its_files(config, directory, begins)
     objective = Objective(config.objectives)
     # The first process trains the vocabularies and saves them; the others load what it saved.

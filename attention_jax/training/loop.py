@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 import jax
 
 from attention_jax.devices import fetch, processes
-from attention_jax.devices.memory_check import check_fits
-from attention_jax.devices.memory_per_device import describe_held
+from attention_jax.devices.memory_per_device import check_fits, describe_held
 from attention_jax.errors import ConfigError, DivergenceError
 from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
 from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs, origin

@@ -1,1 +1,1 @@
-"""The machinery of experiments: grids of runs, their records, and the tables made from them."""
+"""Machinery of experiments: grids of runs, their records, and tables made from them."""

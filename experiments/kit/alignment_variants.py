@@ -1,23 +1,25 @@
-"""The variants that coverage and supervised alignment are compared in, and their conditions."""
+"""Coverage and supervised alignment: the compared variants, their conditions, papers' claims."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from experiments.kit.claims import Claim
 
 BASE = "base"
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to train, as overrides of the base model's config.
+    """A compared system, as overrides of the base model's config.
 
     Attributes:
-      label: How tables call it.
+      label: Its name in tables.
       source: The paper that it is from.
       kind: `coverage`, `supervised`, `both`, `symmetry`, or none of them (empty).
-      overrides: Its fields, path -> value.
-      full: Those that differ at the full size, path -> value; None for one of `FULL` that it has
-        no use for.
+      overrides: Config overrides, path -> value.
+      full: Overrides that differ at the full size, path -> value; None removes one of `FULL` that
+        does not apply.
     """
 
     label: str
@@ -29,18 +31,18 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """How much there is to learn from.
+    """The amount of training data.
 
     Attributes:
-      label: How tables call it.
-      overrides: Its fields, path -> value.
+      label: Its name in tables.
+      overrides: Config overrides, path -> value.
     """
 
     label: str
     overrides: Mapping[str, Any]
 
 
-# Where a term is switched on after the model has begun to align, as papers do it in a second stage.
+# The step at which terms are switched on that papers add in a second stage, when the model aligns.
 _STARTS = 500
 
 
@@ -56,7 +58,8 @@ def _supervised(loss: str, teacher: str) -> dict[str, Any]:
     }
 
 
-_TU, _COHN, _LIU = "Tu et al. 2016", "Cohn et al. 2016", "Liu et al. 2016"
+_TU, _COHN, _SEE = "Tu et al. 2016", "Cohn et al. 2016", "See et al. 2017"
+_LIU, _MI, _GARG = "Liu et al. 2016", "Mi et al. 2016", "Garg et al. 2019"
 
 VARIANTS: Mapping[str, Variant] = {
     BASE: Variant("additive attention", "Bahdanau et al. 2015"),
@@ -72,7 +75,7 @@ VARIANTS: Mapping[str, Variant] = {
     "neural": Variant("neural coverage", _TU, "coverage", _attention("neural_coverage")),
     "embedding": Variant(
         "coverage embeddings",
-        "Mi et al. 2016",
+        _MI,
         "coverage",
         {**_attention("coverage_embedding"), "objectives.final_coverage.weight": 0.1},
     ),
@@ -99,7 +102,7 @@ VARIANTS: Mapping[str, Variant] = {
     ),
     "see_loss": Variant(
         "coverage vector and loss",
-        "See et al. 2017",
+        _SEE,
         "coverage",
         {
             **_attention("coverage_vector"),
@@ -141,7 +144,7 @@ VARIANTS: Mapping[str, Variant] = {
     # from the left, and one only from the right.
     "head_eflomal": Variant(
         "one of two heads supervised, CE, eflomal, as it is read",
-        "Garg et al. 2019",
+        _GARG,
         "supervised",
         {
             **_supervised("cross_entropy", "eflomal"),
@@ -191,7 +194,7 @@ CONDITIONS: Mapping[str, Condition] = {
     ),
 }
 
-# The order of size of the papers' models, for a GPU; what is not named is as in the small size.
+# Overrides for the papers' order of size, for a GPU; all other fields are as in the small size.
 FULL: Mapping[str, Any] = {
     "model.sources.source.input.embedding_dim": 256,
     "model.target_embedding_dim": 256,
@@ -213,13 +216,45 @@ _FULL_CONDITIONS: Mapping[str, Mapping[str, Any]] = {
 }
 _FULL_STARTS = 1000  # in place of `_STARTS`
 
+# What the papers on coverage and on supervised attention claim.
+CLAIMS = (
+    Claim(_TU, "linguistic coverage translates better", "bleu", "linguistic", BASE),
+    Claim(_TU, "fertility helps linguistic coverage", "bleu", "fertility", "linguistic"),
+    Claim(_TU, "neural coverage translates better", "bleu", "neural", BASE),
+    Claim(_TU, "neural coverage aligns better", "aer", "neural", BASE),
+    Claim(_TU, "neural coverage aligns better", "saer", "neural", BASE),
+    Claim(_TU, "coverage drops fewer words", "dropped", "neural", BASE),
+    Claim(_TU, "coverage repeats less", "repeated", "neural", BASE),
+    Claim(_MI, "coverage embeddings translate better", "bleu", "embedding", BASE),
+    Claim(_MI, "coverage embeddings align better", "aer", "embedding", BASE),
+    Claim(_COHN, "structural biases translate better", "bleu", "biases", BASE),
+    Claim(_COHN, "structural biases align better", "aer", "biases", BASE),
+    Claim(_COHN, "global fertility in a second stage helps biases", "bleu", "global", "biases"),
+    Claim(_COHN, "training both directions helps", "bleu", "symmetry", BASE),
+    Claim(_COHN, "training both directions aligns better", "aer", "symmetry", BASE),
+    Claim(_SEE, "the coverage loss repeats less", "repeated", "see_loss", BASE),
+    Claim(_LIU, "supervision aligns better", "aer", "ce_hmm", BASE),
+    Claim(_LIU, "supervision translates better", "bleu", "ce_hmm", BASE),
+    Claim(_LIU, "cross-entropy is better than squared error", "bleu", "ce_hmm", "mse_hmm"),
+    Claim(_LIU, "cross-entropy is better than multiplication", "bleu", "ce_hmm", "mul_hmm"),
+    Claim(_GARG, "a supervised head aligns better", "aer", "head_eflomal", BASE),
+)
+# Questions of a reader that no paper answers: the change from the first variant to the second.
+CONTRASTS: Mapping[str, tuple[str, str]] = {
+    "supervision added to structural biases": ("biases", "combined"),
+    "structural biases added to supervision": ("mse_eflomal", "combined"),
+    "eflomal's links for the HMM's, CE": ("ce_hmm", "ce_eflomal"),
+    "eflomal's links for the HMM's, MSE": ("mse_hmm", "mse_eflomal"),
+    "eflomal's links for the HMM's, MUL": ("mul_hmm", "mul_eflomal"),
+    "CE for MSE, eflomal's links": ("mse_eflomal", "ce_eflomal"),
+    "CE for MUL, eflomal's links": ("mul_eflomal", "ce_eflomal"),
+    "taught as it is read, for as it is written": ("ce_eflomal", "read_eflomal"),
+    "a free head beside the taught one": ("read_eflomal", "head_eflomal"),
+}
+
 
 def cells(full: bool = False) -> dict[str, dict[str, Any]]:
-    """Returns the overrides of every variant in every condition, by `CONDITION_VARIANT`.
-
-    Args:
-      full: Whether they are to be those of the full size.
-    """
+    """Returns the overrides of every variant in every condition, by `CONDITION_VARIANT`."""
     conditions = {name: condition.overrides for name, condition in CONDITIONS.items()}
     return {
         f"{condition}_{name}": _chosen(overrides, _enlarged(variant) if full else variant.overrides)
@@ -234,7 +269,7 @@ def _chosen(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
 
 
 def _enlarged(variant: Variant) -> dict[str, Any]:
-    """Returns the fields of a variant at the full size, where terms are switched on later."""
+    """Returns the overrides of a variant at the full size, with terms switched on later."""
     started = {
         path: _FULL_STARTS if ".schedule." in path else value
         for path, value in variant.overrides.items()

@@ -1,15 +1,15 @@
-"""The archive of an experiment: the records of all its runs, found by cell and seed, in one file.
+"""The archive of an experiment: the records of all its runs in one file, by cell and seed.
 
 It is a zip file of
 
-    runs.json    of each run its cell, seed and overrides, the config, facts and results that it
-                 left, and the curves of what it logged: [steps, values] by metric and split
+    runs.json    for each run its cell, seed, overrides, config, facts and results, and logged
+                 curves: [steps, values] by metric and split
     index.json   which arrays and which lines of text there are, of which runs
     arrays       counts of sentences, of all runs together
     lines/FILE   the first line of every run's FILE, then the second of every run, ...
 
-What belongs to one sentence stands together for all runs, because that is what is alike. The same
-records give the same bytes.
+Data of the same sentence in all runs stand side by side, because they are alike and compress well.
+The same records give the same bytes.
 """
 
 import contextlib
@@ -54,16 +54,16 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Record:
-    """What is kept of a run: a measurement of the past, which nothing that comes later changes.
+    """The record of a run: a measurement of the past, which no later code or default changes.
 
     Attributes:
       cell: Its cell in the grid.
       seed: Its seed.
-      overrides: What it was made with, as path -> value.
-      config: The whole config that it had then, for people: fields may have been renamed since.
-      facts: How it was made, as `run.json` has it.
-      results: Its metrics by split, as `results.json` has them.
-      curves: {metric: {split: [steps, values]}} of what it logged.
+      overrides: The overrides that it was made with, path -> value.
+      config: The whole config of that time, for people: fields may have been renamed since.
+      facts: How it was made, as in `run.json`.
+      results: Its metrics by split, as in `results.json`.
+      curves: Logged metrics, {metric: {split: [steps, values]}}.
       arrays: {file: {name: array}}.
       lines: {file: lines of text}.
     """
@@ -85,17 +85,17 @@ class Record:
 
 
 class Archive(Mapping[Key, Record]):
-    """The records of a file; arrays and lines are unpacked where somebody asks for them first."""
+    """The records of an archive; arrays and lines are unpacked when they are first asked for."""
 
     def __init__(self, content: bytes, where: str):
-        """Reads what runs there are.
+        """Reads the index and the runs, but no arrays and lines.
 
         Args:
-          content: What `packed` returns.
+          content: The bytes of the file, as from `packed`.
           where: The file, for messages.
 
         Raises:
-          RunDirectoryError: If it is damaged or something else.
+          RunDirectoryError: If the content is damaged or something else.
         """
         self._content, self._where = content, where
         runs, self._index = (self._json(name) for name in (_RUNS, _INDEX))
@@ -115,11 +115,11 @@ class Archive(Mapping[Key, Record]):
         return len(self._keys)
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is a record of a run; nothing is unpacked for that."""
+        """Whether there is a record of a run, told without unpacking any."""
         return key in self._runs
 
     def outline(self, key: Key) -> Record:
-        """Returns the record of a run without its arrays and lines, which are unpacked slowly."""
+        """Returns the record of a run without arrays and lines, whose unpacking takes long."""
         return Record(**self._runs[key])
 
     def outlines(self) -> list[Record]:
@@ -138,7 +138,7 @@ class Archive(Mapping[Key, Record]):
     def _arrays(self) -> dict[Key, dict[str, dict[str, np.ndarray]]]:
         data, found, start = self._member(_ARRAYS), {}, 0
         for block in self._index["arrays"]:
-            shape = (len(block["runs"]), *block["shape"])
+            shape = (len(block["runs"]), *block["shape"])  # R N F, for R runs of N sentences
             end = start + block["width"] * math.prod(shape)
             with _damage(self._where):
                 stack = _unfolded(data[start:end], shape, block)
@@ -153,6 +153,8 @@ class Archive(Mapping[Key, Record]):
         found: dict[Key, dict[str, list[str]]] = {}
         for file, counts in self._index["lines"].items():
             with _damage(self._where):
+                # Reversed, so that `pop` deals lines out in their order: one to each run in turn
+                # that has not got all of its own yet.
                 lines = self._member(_LINES + file).decode("utf-8").split("\n")[::-1]
                 its = [[] for _ in counts]
                 for number in range(max(count for _, count in counts)):
@@ -173,7 +175,7 @@ class Archive(Mapping[Key, Record]):
 
 
 def load(path: Path) -> Archive:
-    """Reads an archive; where there is no file, there is no record. Unchanged files are read once.
+    """Reads an archive, an empty one if there is no file; an unchanged file is read only once.
 
     Raises:
       RunDirectoryError: If it cannot be read, or is something else.
@@ -189,7 +191,7 @@ def load(path: Path) -> Archive:
 
 @functools.lru_cache(maxsize=8)
 def _load(path: Path, version: tuple[int, int, int]) -> Archive:
-    del version  # what tells a file from the one that it replaces
+    del version  # part of the cache's key, by which a replaced file is read again
     try:
         return Archive(path.read_bytes(), str(path))
     except OSError as error:
@@ -197,7 +199,7 @@ def _load(path: Path, version: tuple[int, int, int]) -> Archive:
 
 
 def add(path: Path, records: Sequence[Record]) -> None:
-    """Adds records to an archive, in place of those of the same cell and seed.
+    """Adds records to an archive, replacing those of the same cell and seed.
 
     Raises:
       OSError: If it cannot be written.
@@ -207,11 +209,11 @@ def add(path: Path, records: Sequence[Record]) -> None:
 
 
 def update(path: Path, change: Callable[[dict[Key, Record]], Mapping[Key, Record]]) -> None:
-    """Replaces an archive by a changed one, whole or not at all; processes do so in turn.
+    """Changes an archive atomically, under a lock between processes.
 
     Args:
       path: The archive; it need not exist.
-      change: From the records that there are to those that there should be.
+      change: Turns the present records into the new ones.
 
     Raises:
       OSError: If it cannot be written.
@@ -219,13 +221,14 @@ def update(path: Path, change: Callable[[dict[Key, Record]], Mapping[Key, Record
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.with_name(f".{path.name}.lock"), remove=True):
+        # Read under the lock, or a record that another process has just added would be lost.
         content = packed(change(dict(load(path))).values())
         with replacing(path) as temporary:
             temporary.write_bytes(content)
 
 
 def packed(records: Sequence[Record]) -> bytes:
-    """Returns the content of an archive."""
+    """Returns the bytes of an archive of these records."""
     records = sorted(records, key=lambda record: record.key)
     plain = [
         {field.name: getattr(record, field.name) for field in dataclasses.fields(record)[:-2]}
@@ -242,7 +245,7 @@ def packed(records: Sequence[Record]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
-            # bzip2 is the better one for sentences, which are alike but never the same for long.
+            # bzip2 packs lines better: sentences that are alike, but never equal for long.
             method = zipfile.ZIP_BZIP2 if name.startswith(_LINES) else zipfile.ZIP_LZMA
             archive.writestr(zipfile.ZipInfo(name, _TIME), content, method)
     return file.getvalue()
@@ -251,12 +254,15 @@ def packed(records: Sequence[Record]) -> bytes:
 def _packed_arrays(
     of_runs: Sequence[Mapping[str, Arrays]],
 ) -> tuple[list[dict[str, Any]], bytes]:
-    """Returns what `index.json` says of arrays, and their bytes: one block for all that fit."""
+    """Packs arrays: returns their entries in `index.json` and their bytes.
+
+    Arrays of the same file, name, type and shape form one block over all runs.
+    """
     alike: dict[tuple, dict[int, np.ndarray]] = {}
     for run, files in enumerate(of_runs):
         for file, arrays in files.items():
             for name, array in arrays.items():
-                # Of a byte order of its own, so that every machine reads the same.
+                # Little-endian by decree, so that every machine reads the same numbers.
                 key = (file, name, array.dtype.newbyteorder("<").str, array.shape)
                 alike.setdefault(key, {})[run] = array
     blocks, parts = [], []
@@ -272,7 +278,7 @@ def _packed_arrays(
 def _packed_lines(
     of_runs: Sequence[Mapping[str, Sequence[str]]],
 ) -> tuple[dict[str, list[list[int]]], dict[str, bytes]]:
-    """Returns what `index.json` says of lines, [run, count] by file, and the texts by member."""
+    """Packs lines: returns their index, [run, count] by file, and interleaved texts by member."""
     index, texts = {}, {}
     for file in sorted({file for files in of_runs for file in files}):
         its = {run: files[file] for run, files in enumerate(of_runs) if file in files}
@@ -288,32 +294,34 @@ def _packed_lines(
 
 
 def _folded(stack: np.ndarray) -> tuple[bytes, bool, int]:
-    """Returns arrays of several runs `R ...` as bytes that compress well, and how they were made.
+    """Folds arrays of several runs, `R N F`, into bytes that compress well.
 
-    Column by column, then sentence by sentence, the runs stand beside each other. Whole numbers are
-    differences from the one before, in the smallest type that holds them: columns that differ by a
-    constant, such as the numbers of n-grams of two orders, become the same, and a column that all
-    runs share becomes zeros. Lowest bytes first, as planes.
+    The order is column, sentence, run, so that equal or similar counts stand side by side. Whole
+    numbers are stored as differences from the one before, in the smallest type that holds them:
+    columns that differ by a constant, such as the numbers of n-grams of two orders, become equal,
+    and a column that all runs share becomes zeros. Bytes are stored as planes, the lowest first.
 
     Returns:
-      The bytes; whether they are such differences, and not the numbers as they are; and the bytes
-      of each number.
+      The bytes; whether they are such differences, not the numbers themselves; and the width of a
+      number in bytes.
     """
-    flat = np.ascontiguousarray(stack.T).reshape(-1)
+    flat = np.ascontiguousarray(stack.T).reshape(-1)  # R N F -> F*N*R
     is_whole = bool(np.all((flat >= 0) & (flat < 2**32)) and np.all(flat == np.floor(flat)))
     if is_whole:
         kind = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
         flat = np.diff(flat.astype(kind), prepend=kind.type(0)).astype(kind)  # modulo its range
     width = flat.dtype.itemsize
+    # numbers*W -> numbers W -> W numbers: a plane of all lowest bytes, then of all next ones, ...
     return flat.view(np.uint8).reshape(-1, width).T.tobytes(), is_whole, width
 
 
 def _unfolded(data: bytes, shape: Sequence[int], block: Mapping[str, Any]) -> np.ndarray:
-    """Returns the arrays that `_folded` has packed; ValueError or TypeError if they are damaged."""
+    """Unfolds what `_folded` has packed; ValueError or TypeError if it is damaged."""
     planes = np.frombuffer(data, np.uint8).reshape(block["width"], -1)
     kind = np.dtype(f"<u{block['width']}" if block["is_whole"] else block["type"])
     flat = np.ascontiguousarray(planes.T).reshape(-1).view(kind)
     if block["is_whole"]:
+        # Modulo the type's range, as the differences were taken.
         flat = np.cumsum(flat, dtype=kind)
     return np.ascontiguousarray(flat.reshape(shape[::-1]).T).astype(block["type"])
 
@@ -324,7 +332,7 @@ def _json_bytes(value: Any) -> bytes:
 
 @contextlib.contextmanager
 def _damage(where: str) -> Iterator[None]:
-    """Raises RunDirectoryError where the block cannot make sense of an archive."""
+    """Turns any error that damaged bytes cause in the block into RunDirectoryError."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, LookupError, ValueError,

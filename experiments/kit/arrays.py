@@ -1,4 +1,4 @@
-"""Arrays and lines of text that runs leave for their records: what is in a file, or one line."""
+"""Files that runs leave for their records, arrays and lines of text; an error is one line."""
 
 import gzip
 import io
@@ -24,7 +24,8 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
       RunDirectoryError: If there is no such file, or it is damaged or something else.
     """
     try:
-        with np.load(io.BytesIO(path.read_bytes())) as file:  # it leaves a damaged file open
+        # From memory: given a path, `np.load` would leave a damaged file open.
+        with np.load(io.BytesIO(path.read_bytes())) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise RunDirectoryError(f"{path}: expected {what}, {error}") from None

@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def record(run: TrainedRun) -> None:
-    """Writes the measures of a run whose test split is evaluated."""
+    """Writes the measures of a run whose test split has been evaluated."""
     task = task_of(run)
     test, path = task.split("test"), run.directory.path
     outputs = run_outputs(run, test)
@@ -82,7 +82,7 @@ def record(run: TrainedRun) -> None:
 
 
 def run_outputs(run: TrainedRun, split: Split) -> list[str]:
-    """Returns what a run has written for a split, as it is scored.
+    """Reads the outputs of a run for a split, in the form in which they are scored.
 
     Raises:
       RunDirectoryError: If the split has not been evaluated, or with other parameters.
@@ -111,8 +111,8 @@ def measure(
     Args:
       run: The run.
       split: Sources and references.
-      outputs: What the run has written for them.
-      gold: Links that its attention is compared with.
+      outputs: The run's outputs for them.
+      gold: Gold alignments that its attention is compared with.
     """
     counts = text_counts(outputs, split, run.config.data.bleu_tokenizer)
     if "alignment" in run.model.provides:
@@ -123,7 +123,7 @@ def measure(
 
 
 def text_counts(outputs: Sequence[str], split: Split, tokenize: str) -> dict[str, Counts]:
-    """Counts what the words of outputs tell; `tokenize` is how BLEU splits them, by its name."""
+    """Counts BLEU, chrF and over- and under-translation; `tokenize` names BLEU's tokenizer."""
     references = split.references
     words = tokenized(outputs, tokenize)
     wanted = [tokenized(variants, tokenize) for variants in references]
@@ -139,7 +139,8 @@ def text_counts(outputs: Sequence[str], split: Split, tokenize: str) -> dict[str
 
 
 def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> dict[str, Counts]:
-    """Counts how often each source word is attended to while an output is written."""
+    """Coverage: counts source words by their fertility, the attention that an output gives them."""
+    # The attention of forced decoding of the model's own outputs, not of the references.
     written = dataclasses.replace(split, targets=list(outputs))
     found = []
     for index, forced in enumerate(forced_attention(run, written)):
@@ -156,11 +157,11 @@ def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> di
 
 
 def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Counts]:
-    """Counts how well the attention to known targets agrees with gold links."""
+    """Counts the agreement of attention under teacher forcing with gold alignments (AER, ...)."""
     comparison = compare_with_gold(run, split, gold)
     attention, numbers = comparison.forward, sorted(gold.links)
     linking = [(attention[number].linking.words, gold.links[number]) for number in numbers]
-    # These have shifts of their own, and are of the attention as it is.
+    # Match and mass take the attention as it is, for they are measured with shifts of their own.
     pairs = [(attention[number].weights, gold.links[number]) for number in numbers]
     counts = {
         "aer": [_row(count_links([words.links()], [links])) for words, links in linking],
@@ -176,7 +177,7 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
 
 
 def gold_links(split: Split, data_config: DataConfig) -> GoldLinks | None:
-    """Returns the gold links of the test split; None where there are none for its data."""
+    """Reads the gold alignments of the test split; None if there are none for its data."""
     root = data_root()
     if root is None or data_config.name != "multi30k":
         return None
@@ -202,7 +203,7 @@ def _row(counts: LinkCounts) -> list[float]:
 
 
 def _mean_of(measure, weights: np.ndarray, links: Collection[Link]) -> list[float]:
-    """Returns a sentence's value and 1, or zeros if nothing is linked there."""
+    """Returns [value, 1] of a sentence, or [0, 0], which adds nothing, if it has no links."""
     return [measure(weights, links), 1.0] if links else [0.0, 0.0]
 
 

@@ -1,4 +1,4 @@
-"""Claims of papers, held against what was measured here."""
+"""Claims of papers, tested on the measurements here."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from experiments.kit.sentence_measures import MEASURES
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """That one system is better than another in some measure.
+    """A claim that one system is better than another in some measure.
 
     Attributes:
       source: The paper.
-      text: What it says, in a few words.
+      text: The claim in a few words.
       measure: A name of `MEASURES` that has a good direction.
       better: The system that is claimed to be better.
-      worse: The other one.
+      worse: The other system.
     """
 
     source: str
@@ -29,13 +29,13 @@ class Claim:
 def claims_table(
     found: measure_tables.Found, labels: Mapping[str, str], claims: Sequence[Claim]
 ) -> str:
-    """Returns a table of claims, each with the difference here and whether that agrees.
+    """Makes a table of claims, each with the difference measured here and a verdict.
 
-    A claim holds, or the opposite does, where p < 0.05; otherwise the runs do not tell.
+    A claim, or its opposite, holds if p < 0.05; otherwise the runs do not show it.
 
     Args:
       found: The measures of each seed of each system.
-      labels: How the systems are called.
+      labels: Names of the systems in tables.
       claims: The claims; those about systems or measures that are missing are left out.
     """
     rows = []
@@ -55,8 +55,9 @@ def claims_table(
 
 
 def verdict(claim: Claim, result: seeds.Comparison) -> str:
-    """Returns in a word whether a comparison agrees with a claim."""
+    """Judges a claim by a comparison: held, opposite or not shown."""
     if result.p_value >= measure_tables.LIKELY:
         return "not shown"
+    # For measures that are better low, such as AER, a fall is what was claimed.
     rises = result.difference > 0
     return "held" if rises == (MEASURES[claim.measure].is_better == "high") else "opposite"

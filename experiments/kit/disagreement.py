@@ -14,10 +14,10 @@ REFERENCE = "reference"
 
 
 def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
-    """Reads what runs on the same test set have read and written.
+    """Reads the test sources, and the outputs of several runs for them.
 
     Returns:
-      The sources; and the outputs for them by the runs' names, the references as `REFERENCE`.
+      The sources; and the outputs by the runs' names, among them the references as `REFERENCE`.
 
     Raises:
       RunDirectoryError: If one of them is not in the records.
@@ -28,11 +28,11 @@ def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def most_different(counts: Mapping[str, np.ndarray], number: int) -> list[int]:
-    """Returns the sentences whose BLEU varies most from system to system, the first the most.
+    """Finds the sentences whose BLEU varies most between systems, in falling order.
 
     Args:
-      counts: For each system, what BLEU counts of each sentence.
-      number: How many sentences.
+      counts: For each system the BLEU statistics of each sentence, `N F`.
+      number: Number of sentences.
     """
     scores = np.stack([bleu_from_statistics(rows) for rows in counts.values()])
     return np.argsort(-scores.std(axis=0), kind="stable")[:number].tolist()
@@ -45,14 +45,17 @@ def page(
     labels: Mapping[str, str],
     number: int = 20,
 ) -> list[str]:
-    """Returns the lines of a page with the outputs of all systems for these sentences.
+    """Shows the outputs of all systems for the sentences on which they differ most.
 
     Args:
       texts: Sources and references of all sentences, in turn.
-      outputs: The output for every sentence, of each system.
-      counts: For each system, what BLEU counts of each sentence.
-      labels: How the systems are called.
-      number: How many sentences.
+      outputs: Each system's output for every sentence.
+      counts: For each system the BLEU statistics of each sentence.
+      labels: Names of the systems.
+      number: Number of sentences.
+
+    Returns:
+      Lines of Markdown.
     """
     lines = []
     for place, index in enumerate(most_different(counts, number), start=1):
@@ -68,5 +71,5 @@ def page(
 
 
 def _plain(text: str) -> str:
-    """Returns a text without the signs that Markdown reads as markup."""
+    """Escapes the characters that Markdown would read as markup."""
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in text)

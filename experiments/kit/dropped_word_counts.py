@@ -1,4 +1,4 @@
-"""Untranslated source words of every run of a comparison, kept as counts of each sentence."""
+"""Untranslated source words of every run, kept as counts of each sentence in one file."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,9 @@ def save(path: Path, counts: Mapping[str, Sequence[tuple[int, int]]], outputs: T
 
     Args:
       path: The file.
-      counts: Of each run, and of the references.
-      outputs: What was counted in, by the same names.
+      counts: The counts of each run, and of the references.
+      outputs: The outputs that were counted, by the same names. A checksum of them is kept, so that
+        counts of other outputs are not taken for theirs.
     """
     rows = {name: np.asarray(of_run, np.uint8) for name, of_run in counts.items()}
     checksums = {f"{_CHECKSUM}{name}": _checksum(outputs[name]) for name in counts}
@@ -33,11 +34,11 @@ def save(path: Path, counts: Mapping[str, Sequence[tuple[int, int]]], outputs: T
 
 
 def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
-    """Reads what `save` has written, of the texts that are still the same.
+    """Reads what `save` has written, for outputs that are still the same.
 
     Args:
-      path: The file; where there is none, nothing is known.
-      outputs: What the runs have written, by their names.
+      path: The file; if there is none, there are no counts.
+      outputs: The runs' present outputs, by their names.
 
     Raises:
       RunDirectoryError: If the file is damaged.

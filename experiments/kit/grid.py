@@ -1,9 +1,9 @@
-"""An experiment is a grid: cells, each a few config overrides, times seeds.
+"""The grid of an experiment: cells, each a few config overrides, times seeds.
 
-Every run of it is a directory of `launch.train`, `RUNS/EXPERIMENT/CELL/seedK`. What the tables need
-of a finished run is its record, found by cell and seed in `OUT/EXPERIMENT/records.zip`. Records are
-committed: tables are made of them alone, and a run that has one is finished, wherever it was
-trained and whatever its config would be today.
+Every run is a run directory of `launch.train`, `RUNS/EXPERIMENT/CELL/seedK`. The tables are made
+from records alone, which are found by cell and seed in `OUT/EXPERIMENT/records.zip`. Records are
+committed: a run that has one is finished, wherever it was trained and whatever its config would be
+today.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from experiments.kit import archive
 from experiments.kit.archive import Record
 from experiments.kit.records import Kept, record_of
 
-_BLOCK = 4096  # bytes, which a full disk has no room for
+_BLOCK = 4096  # bytes that a full disk has no room for, although it can still make empty files
 # Overrides with which a run of a `:smoke` config takes seconds.
 SMOKE: Mapping[str, Any] = {
     "training.num_steps": 4,
@@ -52,14 +52,14 @@ class Grid:
     """Runs that differ in a few fields of their configs.
 
     Attributes:
-      name: Of the experiment, and of its directories.
+      name: Name of the experiment, and of its directories.
       config: Config file that all runs share, with its argument, or one for each cell.
-      cells: The overrides of each cell by its name, as path -> value.
-      seeds: The runs of a cell differ in `config.seed`.
+      cells: The overrides of each cell by its name, path -> value.
+      seeds: Values of `config.seed`, in which the runs of a cell differ.
       overrides: Overrides of all cells.
-      after: Modules that go on where training ends: `python -m MODULE --workdir=RUN`.
-      kept: Arrays and lines of text that a record has, as `record_of` has them.
-      curves: Metrics whose course while training a record has.
+      after: Modules to run after training: `python -m MODULE --workdir=RUN`.
+      kept: Arrays and lines of text to keep in records; see `record_of`.
+      curves: Metrics whose curve over training is kept in records.
       shared: Files that are the same in all runs, kept once beside the records.
     """
 
@@ -74,7 +74,7 @@ class Grid:
     shared: Sequence[str] = ()
 
     def runs(self, runs: Path, out: Path) -> list["Run"]:
-        """Returns the runs seed by seed, so that the first ones already compare all cells.
+        """Lists the runs, seed by seed: the first ones already compare all cells.
 
         Args:
           runs: Where experiments train.
@@ -98,11 +98,11 @@ class Run:
     """One run of a grid.
 
     Attributes:
-      grid: What it belongs to.
+      grid: The grid that it belongs to.
       cell: Its cell.
       seed: Its seed.
-      workdir: Where it trains.
-      records: The archive that its record is kept in, with those of the others.
+      workdir: Its run directory.
+      records: The archive that keeps its record, with those of the other runs.
     """
 
     grid: Grid
@@ -118,7 +118,7 @@ class Run:
 
     @property
     def log(self) -> Path:
-        """What its programs print; beside the directory, which they want for themselves."""
+        """Log of its programs; beside the run directory, which must be empty before training."""
         return self.workdir.with_name(f"{self.workdir.name}.log")
 
     @property
@@ -129,18 +129,18 @@ class Run:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """All overrides, later ones before earlier ones."""
+        """All overrides; those of the cell override those of the grid."""
         return {**self.grid.overrides, **self.grid.cells[self.cell], "seed": self.seed}
 
     def arguments(self) -> list[list[str]]:
-        """Returns what follows `python` in the commands of the run, in their order."""
+        """Returns the arguments of `python` for each command of the run, in their order."""
         overrides = [f"--config.{path}={_text(value)}" for path, value in self.overrides.items()]
         config, workdir = f"--config={self.config}", f"--workdir={self.workdir}"
         train = ["-m", "launch.train", config, workdir, *overrides]
         return [train, *(["-m", module, workdir] for module in self.grid.after)]
 
     def commands(self) -> list[list[str]]:
-        """Returns the commands themselves."""
+        """Returns the commands of the run, with this Python."""
         return [[sys.executable, *arguments] for arguments in self.arguments()]
 
     def resolved(self) -> dict[str, Any]:
@@ -151,6 +151,7 @@ class Run:
         """
         values = template(cli.load_config(self.config), Choices(self.overrides.items()))
         for path, value in self.overrides.items():
+            # Choices of parts were made by `template`, which has given the parts their fields.
             if not names_part(values, path):
                 _override(values, path, value)
         return to_plain(from_config_dict(values.to_dict()))
@@ -164,17 +165,18 @@ class Run:
         return (self.cell, self.seed) in archive.load(self.records)
 
     def changes(self) -> str:
-        """Returns how the overrides of the run differ from those that its record was made with."""
+        """Compares the overrides of the run with those of its record, and says what changed."""
+        # Through JSON, as the record went: tuples become lists, and fields may have new names.
         before = {present_path(path): value for path, value in self.record().overrides.items()}
         changed = changed_fields(before, json.loads(json.dumps(self.overrides)))
         return "; ".join(f"{path} {old!r}, now {new!r}" for path, (old, new) in changed.items())
 
     def shared(self, name: str) -> Path:
-        """Returns where a file that all runs share is kept."""
+        """Returns the path of a file that all runs share."""
         return self.records.with_name(name)
 
     def require_room(self) -> None:
-        """Makes the folders of the experiment, and makes sure that files can be written there.
+        """Makes the folders of the experiment, and checks that files can be written there.
 
         Raises:
           RunDirectoryError: If they cannot.
@@ -186,10 +188,10 @@ class Run:
                     file.write(bytes(_BLOCK))
 
     def keep(self) -> None:
-        """Makes the record, whole or not at all.
+        """Adds the record of the finished run to the archive, atomically.
 
         Raises:
-          RunDirectoryError: If the run has not left what belongs into it.
+          RunDirectoryError: If the run lacks a file that the record needs.
         """
         grid = self.grid
         record = record_of(
@@ -204,7 +206,7 @@ class Run:
             raise RunDirectoryError(f"{self.records} cannot be made: {error}") from None
 
     def status(self) -> str:
-        """Returns in a word how far the run is."""
+        """Returns the state of the run: not started, started, trained or finished."""
         if self.is_finished():
             changes = self.changes()
             return f"finished, with {changes}" if changes else "finished"
@@ -240,7 +242,7 @@ class Run:
         return results["test"]
 
     def facts(self) -> Mapping[str, Any]:
-        """Returns how the run was made, from the record."""
+        """Returns command, versions, hardware and so on of the run, from the record."""
         return self.record().facts
 
     def arrays(self, file: str) -> Mapping[str, np.ndarray]:
@@ -283,5 +285,5 @@ def _override(values: ConfigDict, path: str, value: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    """Writes a value as flags read it."""
+    """Formats a value for a command-line flag."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -24,7 +24,7 @@ out. Adds the splits joined_2, joined_3 and joined_4 to the run's results.json, 
 sentence_bleu.npz: what BLEU needs of each sentence of all splits.
 """
 NUMBERS = (2, 3, 4)
-# What a page has to say of intervals over the joined sentences of several numbers.
+# A caveat for pages that give intervals over all joined sentences together.
 CAVEAT = (
     "The same sentences recur, joined by twos, by threes and by fours. The intervals take joined "
     "sentences for independent ones, ignore this, and are too narrow."
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def evaluate(run: TrainedRun) -> None:
-    """Evaluates the joined splits of a run whose test split is evaluated."""
+    """Evaluates the joined splits of a run whose test split has been evaluated."""
     task = task_of(run)
     test = task.split("test")
     splits = {split.name: split for split in (joined(test, number) for number in NUMBERS)}
@@ -56,10 +56,11 @@ def evaluate(run: TrainedRun) -> None:
 
 
 def joined(split: Split, number: int) -> Split:
-    """Joins the examples in groups of `number`, drawn at random; what is left over is dropped.
+    """Joins the examples in random groups of `number`; the remainder is dropped.
 
-    The one reference of a joined source is made of the first reference of each part.
+    The reference of a joined source is made of the first reference of each part.
     """
+    # A fixed seed: every run is tested on the same joined sentences.
     order = np.random.default_rng(0).permutation(len(split))
     groups = order[: len(order) // number * number].reshape(-1, number)
     sources, targets = (

@@ -15,7 +15,7 @@ Curves = Mapping[str, Sequence[LengthBucket]]
 
 
 def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
-    """Returns the sentences of each run, of several splits as if they were one."""
+    """Reads the BLEU counts of each run's sentences, with several splits put together."""
     return [
         SentenceBleu.concatenated([sentence_bleu.of_run(run, split) for split in splits])
         for run in runs
@@ -23,20 +23,21 @@ def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list
 
 
 def draw(curves: Curves, title: str, path: Path) -> None:
-    """Draws the curves of several systems, each named by its key."""
+    """Plots BLEU by length for several systems, each named by its key."""
     with replacing(path) as temporary:
         save_figure(bleu_by_length_curves(curves, f"BLEU by length, {title}"), temporary)
 
 
 def section(title: str, curves: Curves, plot: Path, caveat: str = "") -> list[str]:
-    """Returns a heading, the plot and the table of its numbers, line by line.
+    """Makes a section: heading, plot and table of its numbers, as lines of Markdown.
 
     Args:
-      title: What the sentences are.
+      title: The kind of sentences.
       curves: The scores of each system.
-      plot: What is drawn of them.
-      caveat: What is to be known of the intervals.
+      plot: Path of the plot, relative to the page.
+      caveat: A remark on the intervals, or empty.
     """
+    # Buckets of all systems: one without sentences in a bucket gets a gap there.
     labels = {
         bucket.first: (bucket.label, bucket.sentences)
         for buckets in curves.values()

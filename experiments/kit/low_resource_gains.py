@@ -1,4 +1,4 @@
-"""Whether a system gains more on its base where there is less to learn from."""
+"""Low-resource gains: whether a system gains more over its base with less training data."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,15 +12,15 @@ _MEASURES = ("bleu", "aer")
 def gains_section(
     found: measure_tables.Found, conditions: Sequence[str], labels: Mapping[str, str]
 ) -> list[str]:
-    """Returns a section that compares what systems gain in two conditions.
+    """Makes a section that compares the gains of systems in two conditions.
 
     Args:
       found: The measures of each seed, by `CONDITION_SYSTEM`.
-      conditions: The larger one and the smaller one.
-      labels: How the systems are called.
+      conditions: The condition with more data, then the one with less.
+      labels: Names of the systems.
 
     Returns:
-      Markdown; nothing while a condition has no base.
+      Lines of Markdown; none while a condition has no base.
     """
     if any(f"{condition}_{BASE}" not in found for condition in conditions):
         return []
@@ -43,6 +43,7 @@ def _rows(
 ) -> list[list[str]]:
     rows = []
     for name, label in labels.items():
+        # Two pairs (base, system): in the condition with more data, and in that with less.
         cells = [
             tuple(found.get(f"{condition}_{system}", ()) for system in (BASE, name))
             for condition in conditions

@@ -1,4 +1,4 @@
-"""The machine that a measurement was made on, as records keep it and as pages name it."""
+"""The hardware of a measurement, as records keep it and as pages name it."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ _CPU = "cpu"  # what JAX calls any processor
 
 
 def hardware() -> dict[str, Any]:
-    """Describes the machine."""
+    """Describes the hardware of this machine, as plain JSON."""
     return {
         "cpu": processor(),
         "cores": usable_cpus() or 0,
@@ -22,10 +22,10 @@ def hardware() -> dict[str, Any]:
 
 
 def named(hardware: Mapping[str, Any], device: str = _CPU) -> str:
-    """Names a machine in a sentence.
+    """Names a machine in a few words.
 
     Args:
-      hardware: What `hardware` returned there.
+      hardware: What `hardware` returned on that machine.
       device: The kind of JAX's device; an accelerator is named before the processor.
     """
     processor = f"{hardware['cpu']}, {hardware['cores']} cores"

@@ -1,11 +1,11 @@
-"""Tables of variants by measures: means over seeds and what differs from a base."""
+"""Tables of variants by measures: means over seeds, and significance against a base."""
 
 from collections.abc import Mapping, Sequence
 
 from experiments.kit import seeds, tables, templates
 from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
 
-# Of each variant, the measures of each seed.
+# For each variant the measures of each seed.
 Found = Mapping[str, Sequence[Mapping[str, SentenceMeasure]]]
 SURE, LIKELY = 0.01, 0.05
 LEGEND = templates.fill(
@@ -15,12 +15,12 @@ LEGEND_OF_DIFFERENCES = templates.fill("legend_of_differences", resamples=f"{see
 
 
 def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -> str:
-    """Returns a table with a row for each variant and a column for each measure.
+    """Makes a table with a row for each variant and a column for each measure.
 
     Args:
-      found: The measures of each seed of each variant; the first one is compared with.
-      labels: How the variants are called.
-      measures: Names of `MEASURES`; a variant without one of them has a gap.
+      found: The measures of each seed of each variant; the first variant is the base.
+      labels: Names of the variants.
+      measures: Names of `MEASURES`; a variant that lacks one has a gap.
     """
     base, *_ = found
     rows = []
@@ -34,11 +34,11 @@ def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -
 def differences(
     found: Found, labels: Mapping[str, str], measure: str, base: str | None = None
 ) -> str:
-    """Returns a table of how far each variant is from the base in one measure.
+    """Makes a table of the difference of each variant from the base in one measure.
 
     Args:
       found: The measures of each seed of each variant.
-      labels: How the variants are called.
+      labels: Names of the variants.
       measure: A name of `MEASURES`.
       base: The variant to compare with; the first one if not given.
     """
@@ -64,13 +64,13 @@ def contrasts(
     pairs: Mapping[str, tuple[str, str]],
     measures: Sequence[str],
 ) -> str:
-    """Returns a table of pairs of variants: how much higher the second one is in each measure.
+    """Makes a table of pairs of variants: how much higher the second is in each measure.
 
     Args:
       found: The measures of each seed of each variant.
-      title: Over the names of the pairs.
-      pairs: By the name of its row, two variants; a pair one of which is missing is left out.
-      measures: Names of `MEASURES`; a pair one of which lacks it has gaps.
+      title: Heading of the column with the pairs' names.
+      pairs: Pairs of variants by the names of their rows; incomplete pairs are left out.
+      measures: Names of `MEASURES`; a pair of which one lacks a measure has gaps.
     """
     rows = []
     for name, pair in pairs.items():
@@ -107,7 +107,7 @@ def _cell(
 
 
 def heading(measure: str) -> str:
-    """Returns how a table or plot calls a measure, with an arrow to its better end."""
+    """Returns the name of a measure in tables and plots, with an arrow towards its better end."""
     arrow = {"high": " ↑", "low": " ↓", "": ""}[MEASURES[measure].is_better]
     return MEASURES[measure].label + arrow
 

@@ -1,4 +1,4 @@
-"""What the programs that reproduce a table or figure share: their flags and their course."""
+"""The program of an experiment: command-line flags, running the grid, writing the report."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -42,9 +42,9 @@ def define_flags(argv: list[str]) -> list[str]:
 
 
 def define_grid_flags(argv: list[str]) -> list[str]:
-    """Defines the flags of a program that only reads a grid: which one, and where its records are.
+    """Defines the flags of a program that only reads the records of a grid.
 
-    They are not defined where this module is imported, so that no program takes flags it ignores.
+    Flags are defined by a call and not on import, so that no program accepts flags it ignores.
     """
     flags.DEFINE_bool("full", False, "The grid at its full size, where there is one.")
     flags.DEFINE_string("out", None, "Where records and tables are written.")
@@ -60,11 +60,11 @@ def run(
     """Runs the program of an experiment.
 
     Args:
-      usage: What `--help` prints, before the options.
+      usage: Text of `--help`, before the options.
       make_grid: Returns the grid; its argument says whether it should be the tiny one.
-      write_report: Given the grid, its finished runs and a directory, writes tables and plots
+      write_report: Takes the grid, its finished runs and a directory, writes tables and plots
         there and returns their paths.
-      make_full_grid: Returns the grid of `--full`; None where the experiment has one size.
+      make_full_grid: Returns the grid of `--full`; None if the experiment has only one size.
     """
 
     def main() -> int:
@@ -76,7 +76,7 @@ def run(
         chosen = _chosen(runs, grid, "only")
         forgotten = _chosen(runs, grid, "forget") if cli.value("forget") else []
         for each in runs:
-            each.resolved()  # mistakes in any cell come before the first hour of training
+            each.resolved()  # a mistake in any cell is reported before the first hour of training
         if cli.value("list"):
             _show(chosen)
             return 0
@@ -84,6 +84,7 @@ def run(
         tables_only = cli.value("tables_only")
         code = 0 if tables_only else run_all(chosen, cli.value("jobs"), _say)
         finished = [each for each in runs if each.is_finished()]
+        # Seeds of a cell say the same; each line is shown once.
         for line in dict.fromkeys(filter(None, map(_note, finished))):
             _say(line)
         if finished:
@@ -134,7 +135,7 @@ def forget(runs: Sequence[Run]) -> None:
 
 
 def _chosen(runs: Sequence[Run], grid: Grid, flag: str) -> list[Run]:
-    """Returns the runs of the cells that a flag names; all if it names none."""
+    """Returns the runs of the cells that a flag names; all runs if it names none."""
     names = cli.value(flag)
     for name in names:
         if name not in grid.cells:
@@ -144,7 +145,7 @@ def _chosen(runs: Sequence[Run], grid: Grid, flag: str) -> list[Run]:
 
 
 def _note(run: Run) -> str:
-    """Says that a cell has changed since its record was made; nothing if it has not."""
+    """Returns a notice if a cell's overrides have changed since its record was made, else ''."""
     changes = run.changes()
     if not changes:
         return ""

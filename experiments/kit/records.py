@@ -1,4 +1,4 @@
-"""Records: what is kept of a finished run, to say how it was made and what came out of it."""
+"""Records of finished runs: how a run was made, and what came out of it."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,19 @@ def record_of(
     kept: Kept | None = None,
     curves: Sequence[str] = (),
 ) -> Record:
-    """Returns the record of a finished run.
+    """Makes the record of a finished run from its files.
 
     Args:
-      run: The directory of the run.
+      run: The run directory.
       cell: Its cell in a grid.
       seed: Its seed.
-      overrides: What it was made with.
-      kept: Files of arrays, `.npz`, and which of them are kept, all where it is None; and files of
-        compressed lines.
-      curves: Metrics whose course is kept.
+      overrides: The overrides that it was made with.
+      kept: Files to keep: `.npz` files with the names of the arrays, or None for all of them; and
+        files of compressed lines.
+      curves: Metrics whose curve is kept.
 
     Raises:
-      RunDirectoryError: If the run has not left one of the files, or it is damaged.
+      RunDirectoryError: If one of the files is missing or damaged.
     """
     files = read_record(run)
     arrays, lines = {}, {}
@@ -59,7 +59,7 @@ def record_of(
 
 
 def _logged(run: Path, metrics: Sequence[str]) -> dict[str, dict[str, list]]:
-    """Returns {metric: {split: [steps, values]}}; where a step was logged twice, the later one."""
+    """Reads logged metrics, {metric: {split: [steps, values]}}; of a repeated step, the last."""
     path = RunDirectory(run, writes=False).metrics
     try:
         found = curves_by_metric(read_metrics(path))
@@ -73,7 +73,7 @@ def _logged(run: Path, metrics: Sequence[str]) -> dict[str, dict[str, list]]:
 
 
 def keep_record(run: Path, record: Path) -> None:
-    """Copies the small files of a run, which are its record where there is one run only.
+    """Copies the small files of a run: the record of an experiment that has only one run.
 
     Raises:
       UserError: As `require_finished`, or if the record cannot be written.
@@ -86,7 +86,7 @@ def keep_record(run: Path, record: Path) -> None:
 
 
 def require_finished(run: Path) -> None:
-    """Makes sure that a run has what belongs into a record.
+    """Checks that a run is finished and has the files that a record needs.
 
     Raises:
       UserError: If it is not finished, was not evaluated on its test split, or cannot be read.
@@ -101,7 +101,7 @@ def require_finished(run: Path) -> None:
 
 
 def read_record(record: Path) -> dict[str, Any]:
-    """Returns the record's files by their names.
+    """Reads the files of a record by their names.
 
     Raises:
       RunDirectoryError: If one is missing or cut off.

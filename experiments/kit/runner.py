@@ -1,8 +1,8 @@
-"""Runs the runs of a grid, some at a time, each as processes of its own with a log file.
+"""The runner of a grid: starts its runs, some at a time, as processes with a log file each.
 
-A run that fails is reported and the others go on. Told to stop, the runner passes the signal on and
-waits: training saves, and the same command later continues it. Whatever else ends the runner, it
-leaves no run behind that nobody looks after.
+A run that fails is reported, and the others go on. On SIGTERM or SIGINT the runner passes the
+signal on and waits: training saves, and the same command later resumes it. However the runner ends,
+it leaves no orphaned process behind.
 """
 
 import contextlib
@@ -29,14 +29,14 @@ _TRAINING_SHARE = 0.9  # of a run's time; the rest is evaluation
 
 @dataclasses.dataclass
 class _Active:
-    """A run whose processes are at work, one after the other.
+    """A run in progress; its commands run one after the other.
 
     Attributes:
       run: The run.
-      cores: What its processes compute on; empty for everything.
+      cores: CPU cores that its processes are pinned to; empty for all.
       rest: Commands that are yet to start.
-      process: The one at work.
-      started: When the first one started.
+      process: The process of the present command.
+      started: Start of the first command, in monotonic seconds.
     """
 
     run: Run
@@ -47,12 +47,12 @@ class _Active:
 
 
 def run_all(runs: Sequence[Run], jobs: int = 1, say: Callable[[str], None] = print) -> int:
-    """Runs what is not finished yet.
+    """Runs all runs that are not finished yet.
 
     Args:
       runs: All runs, in the order in which they start.
-      jobs: How many work at a time; they share the cores evenly.
-      say: Shows a line.
+      jobs: Number of runs at a time; they share the cores evenly.
+      say: Shows a line on the screen.
 
     Returns:
       The exit code: 0; 1 if a run failed; 75 or 130 after SIGTERM or SIGINT.
@@ -64,7 +64,7 @@ def run_all(runs: Sequence[Run], jobs: int = 1, say: Callable[[str], None] = pri
     if not waiting:
         say(f"All {len(runs)} runs are finished.")
         return 0
-    waiting[0].require_room()  # before hours of training, whose record could not be kept
+    waiting[0].require_room()  # now, not after hours of training whose record cannot be kept
     say(f"{len(runs)} runs, {len(runs) - len(waiting)} finished; {jobs} at a time")
     with _signals() as received:
         schedule = _Schedule(waiting, len(runs), jobs, say)
@@ -87,7 +87,7 @@ class _Schedule:
         self._last_status = self._began
 
     def work(self, received: list[signal.Signals]) -> int:
-        """Works until nothing is left, or a signal arrives and the active runs have ended."""
+        """Works until all runs are done, or until the active ones have ended after a signal."""
         stopped = None
         while self._active or (self._waiting and not stopped):
             while received:
@@ -106,7 +106,10 @@ class _Schedule:
         return FAILED if self._failed else 0
 
     def end(self) -> None:
-        """Stops what is still at work, for no signal of ours reaches it, and waits: it saves."""
+        """Stops runs that are still active, and waits for them to save.
+
+        They have sessions of their own, so no signal of the terminal reaches them.
+        """
         for active in self._active:
             active.process.terminate()
         for active in self._active:
@@ -129,6 +132,7 @@ class _Schedule:
         if code is None:
             return
         run, reason = active.run, f"exit code {code}: {_last_line(active.run.log)}"
+        # The next command of the same run, on the same cores.
         if code == 0 and active.rest and not stopped:
             try:
                 active.process = _launch(active.rest[0], run, active.cores)
@@ -174,7 +178,8 @@ class _Schedule:
             self._say(f"  {self._outlook()}")
 
     def _outlook(self) -> str:
-        """Says how many runs are finished and how long the others will take."""
+        """Estimates, in words, how long the runs that are left will take."""
+        # Runs in progress count by the share of their steps; all runs are taken to be alike.
         partly = sum(_fraction(active.run.log) for active in self._active)
         left = len(self._waiting) + len(self._active)
         finished = f"{self._total - left - len(self._failed)} of {self._total} finished"
@@ -186,7 +191,7 @@ class _Schedule:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[signal.Signals]]:
-    """Collects SIGTERM and SIGINT while the block runs."""
+    """Collects SIGTERM and SIGINT while the block runs, instead of dying of them."""
     received: list[signal.Signals] = []
 
     def note(number: int, frame: object) -> None:
@@ -201,19 +206,20 @@ def _signals() -> Iterator[list[signal.Signals]]:
 
 
 def _launch(command: Sequence[str], run: Run, cores: Sequence[int]) -> subprocess.Popen:
-    """Starts a process in a session of its own, so that Ctrl-C reaches it through us, once."""
+    """Starts a process in a session of its own: it gets Ctrl-C once, from the runner."""
     with run.log.open("ab") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     if cores:
-        with contextlib.suppress(OSError):  # such as that it has ended
-            os.sched_setaffinity(process.pid, cores)  # long before it makes its threads
+        with contextlib.suppress(OSError):  # the process may have ended already
+            # Threads inherit the affinity; the process makes them long after this line.
+            os.sched_setaffinity(process.pid, cores)
     return process
 
 
 def _shares_of_cores(jobs: int) -> list[list[int]]:
-    """Shares the cores out among jobs; processes that keep out of each other's way are faster."""
+    """Divides the cores among jobs: pinned processes do not slow one another down as much."""
     if jobs == 1 or not hasattr(os, "sched_setaffinity"):
         return [[] for _ in range(jobs)]
     cores = sorted(os.sched_getaffinity(0))
@@ -222,7 +228,7 @@ def _shares_of_cores(jobs: int) -> list[list[int]]:
 
 
 def _tail(log: Path) -> str:
-    """Returns the end of a log; nothing where somebody has removed it, which is no failure."""
+    """Returns the end of a log; empty if somebody has removed it, which is no failure."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
@@ -237,7 +243,7 @@ def _last_line(log: Path) -> str:
 
 
 def _fraction(log: Path) -> float:
-    """Returns how much of a run is done, from the last line that says so."""
+    """Estimates the share of a run that is done from the last progress line of its log."""
     steps = re.findall(r"step (\d+)/(\d+)", _tail(log))
     return _TRAINING_SHARE * int(steps[-1][0]) / int(steps[-1][1]) if steps else 0.0
 

@@ -1,4 +1,4 @@
-"""The scores of a grid's systems, ready to be drawn as dots."""
+"""Scores of a grid's systems, arranged as panels of a dot plot."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,14 +9,14 @@ from experiments.kit import seeds
 from experiments.kit.grid import Run
 from experiments.kit.measure_tables import Found, heading
 
-# Of a series, the cells by the names of their lines.
+# The cells of each series, by the label of their line.
 Layout = Mapping[str, Mapping[str, str]]
 
 
 def score_panels(
     layout: Layout, found: Found, runs: Sequence[Run], measures: Sequence[str]
 ) -> dict[str, Series]:
-    """Returns the perplexity and these measures of all cells that have them.
+    """Arranges perplexity and the given measures of all cells in panels.
 
     Args:
       layout: The lines and the series to draw.

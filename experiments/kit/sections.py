@@ -1,4 +1,4 @@
-"""Generated sections of a Markdown page: what stands between `<!-- begin NAME -->` and its end."""
+"""Generated sections of a Markdown page, between `<!-- begin NAME -->` and `<!-- end NAME -->`."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from attention_jax.runs.files import write_text
 
 
 def write_sections(page: Path, sections: Mapping[str, str]) -> None:
-    """Replaces the sections of a page by their names; what stands around them is kept."""
+    """Rewrites the named sections of a page; all other text is kept."""
     write_text(page, with_sections(page, sections))
 
 
 def with_sections(page: Path, sections: Mapping[str, str]) -> str:
-    """Returns the text of a page with other sections.
+    """Returns the text of a page with the named sections replaced.
 
     Raises:
       UserError: If the page cannot be read, or lacks the marks of a section.
@@ -29,12 +29,12 @@ def with_sections(page: Path, sections: Mapping[str, str]) -> str:
 
 
 def replace_section(text: str, name: str, section: str, where: str) -> str:
-    """Replaces what stands between the marks `begin NAME` and `end NAME`.
+    """Replaces the text between the marks `begin NAME` and `end NAME`.
 
     Args:
       text: The page.
-      name: Of the section.
-      section: What is to stand there.
+      name: Name of the section.
+      section: Its new text.
       where: Name of the page, for messages.
 
     Raises:
@@ -44,4 +44,5 @@ def replace_section(text: str, name: str, section: str, where: str) -> str:
     if begin not in text or end not in text:
         raise UserError(f"{where}: expected the marks {begin} and {end}, found them not")
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    # A function, because backslashes in a replacement string would be read as escapes.
     return pattern.sub(lambda _: f"{begin}\n{section}\n{end}", text)

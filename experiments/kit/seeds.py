@@ -1,7 +1,7 @@
-"""Means over seeds and comparisons of systems, for any score of sums over sentences.
+"""Means over seeds and bootstrap significance tests, for any score of sums over sentences.
 
-BLEU, alignment error rate and every rate are functions of counts that add up over sentences, so
-that records which hold the counts of each sentence are enough for intervals and tests.
+BLEU, alignment error rate and all rates are functions of counts that add up over sentences, so
+that records with the counts of each sentence suffice for confidence intervals and tests.
 """
 
 import dataclasses
@@ -19,16 +19,18 @@ RESAMPLES = 1000
 
 
 class SentenceCounts(Protocol):
-    """The outputs of a run for some sentences, as a score sees them; equal only to itself.
+    """Sentence-level counts of a run, from which a corpus score is computed.
+
+    Hashed by identity, since resamples of it are cached.
 
     Attributes:
-      counts: What each sentence adds to the score, `N F`.
+      counts: The contribution of each sentence to the score, `N F`.
     """
 
     counts: Float[np.ndarray, "N F"]
 
     def score(self, sums: Float[np.ndarray, "*R F"]) -> Float[np.ndarray, "*R"]:
-        """Computes the score from sums of counts."""
+        """Computes the score from sums of counts over sentences."""
         ...
 
 
@@ -37,14 +39,14 @@ Pair = tuple[Sequence[SentenceCounts], Sequence[SentenceCounts]]
 
 @dataclasses.dataclass(frozen=True)
 class SeedMean:
-    """The score of a system.
+    """The score of a system over several seeds.
 
     Attributes:
-      mean: Over seeds.
+      mean: Mean over seeds.
       deviation: Standard deviation over seeds (divided by n - 1), nan for a single seed.
       low: Lower end of the 95 % interval of the mean, by a bootstrap over sentences and seeds.
-      high: Its upper end.
-      sentences: How many there are.
+      high: Upper end of this interval.
+      sentences: Number of sentences.
     """
 
     mean: float
@@ -56,11 +58,11 @@ class SeedMean:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison(Difference):
-    """How much higher system B's mean over seeds is than system A's; see `Difference`.
+    """The difference of two systems' means over seeds, B minus A; see `Difference`.
 
     Attributes:
-      wins: Pairs of a seed of A and a seed of B of which B has the higher score.
-      pairs: All of these pairs.
+      wins: Number of pairs of a seed of A and a seed of B in which B has the higher score.
+      pairs: Number of all such pairs.
     """
 
     wins: int
@@ -86,11 +88,12 @@ def seed_mean(seeds: Sequence[SentenceCounts]) -> SeedMean:
 
 
 def compare(a: Sequence[SentenceCounts], b: Sequence[SentenceCounts]) -> Comparison:
-    """Tests whether two systems differ, by a paired bootstrap over sentences and over seeds.
+    """Paired bootstrap test: whether two systems differ, resampling sentences and seeds.
 
-    Both systems meet the same draws of sentences; the seeds of each are drawn independently, one
+    Both systems are scored on the same draws of sentences; their seeds are drawn independently, one
     fewer than there are, so that the variance of their mean is not underestimated.
-    p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
+
+      p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
 
     Args:
       a: The seeds of system A.
@@ -111,40 +114,40 @@ def compare(a: Sequence[SentenceCounts], b: Sequence[SentenceCounts]) -> Compari
 
 
 def compare_gains(first: Pair, second: Pair) -> Difference:
-    """Tests whether a system gains more on its base in one condition than in another.
+    """Paired bootstrap test: whether a system gains more over its base in a second condition.
 
-    difference = (B2 - A2) - (B1 - A1)
+      difference = (B2 - A2) - (B1 - A1)
 
-    All four meet the same draws of sentences; the seeds of each are drawn independently.
+    All four are scored on the same draws of sentences; their seeds are drawn independently. For
+    sources see `compare`.
 
     Args:
       first: The seeds of (base, system) in the first condition.
-      second: Likewise in the second one, on the same sentences.
-
-    Source:
-      As `compare`.
+      second: The seeds of (base, system) in the second condition, on the same sentences.
     """
     gains, drawn = [], []
     for number, (base, system) in enumerate((first, second)):
         means = [np.mean([corpus_score(seed) for seed in seeds]) for seeds in (base, system)]
         gains.append(means[1] - means[0])
+        # A random stream of its own for each of the four.
         drawn.append(_draws(system, stream=2 * number + 1) - _draws(base, stream=2 * number))
     return resampled_difference(float(gains[1] - gains[0]), drawn[1] - drawn[0])
 
 
 def _draws(seeds: Sequence[SentenceCounts], stream: int) -> Float[np.ndarray, " R"]:
-    """Returns the mean score of seeds drawn with replacement on sentences drawn likewise.
+    """Returns bootstrap resamples of the mean score over seeds, on resampled sentences.
 
-    Means of n draws from n seeds have (n - 1) / n of the variance that means of n seeds have, two
-    thirds with three; those of n - 1 draws have all of it.
+    Means of n draws from n seeds have only (n - 1) / n of the variance of means of n seeds, two
+    thirds with three seeds; means of n - 1 draws have all of it.
     """
-    scores = np.stack([_resampled(seed) for seed in seeds])
+    scores = np.stack([_resampled(seed) for seed in seeds])  # K R, for K seeds
     rng = np.random.default_rng([stream, len(seeds)])
     chosen = rng.integers(len(seeds), size=(max(1, len(seeds) - 1), RESAMPLES))
+    # K R, K-1 R -> K-1 R -> R: resample r takes its seeds from column r, its draw of sentences.
     return np.take_along_axis(scores, chosen, axis=0).mean(axis=0)
 
 
 @functools.lru_cache(maxsize=4096)  # a base is compared with every system, in every table
 def _resampled(seed: SentenceCounts) -> Float[np.ndarray, " R"]:
-    """Returns the score of a seed on sentences drawn with replacement."""
+    """Returns the score of a seed on each bootstrap resample of sentences, alike for all seeds."""
     return seed.score(resample_sums(seed.counts, RESAMPLES, seed=0))

@@ -1,7 +1,7 @@
-"""BLEU of several seeds, from what it needs of each sentence.
+"""BLEU from statistics of each sentence, for tables by length, intervals and comparisons.
 
-Sums of these counts give the BLEU of any set of sentences, so that records that hold them are
-enough for every table: by length, with intervals, and for comparing any two systems.
+Sums of these counts give the BLEU of any set of sentences, so that records need to hold nothing
+else.
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ FILE = "sentence_bleu.npz"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SentenceBleu:
-    """The outputs of a run for a split, as BLEU sees them.
+    """BLEU statistics of a run's outputs for a split.
 
     Attributes:
-      words: Of each source, split at spaces.
-      counts: Of each output, as `bleu_statistics` has them.
+      words: Number of words of each source, split at spaces.
+      counts: BLEU statistics of each output; see `bleu_statistics`.
     """
 
     words: Int[np.ndarray, " N"]
@@ -38,13 +38,13 @@ class SentenceBleu:
     def of(
         cls, sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
     ) -> "SentenceBleu":
-        """Counts."""
+        """Computes the statistics of outputs."""
         words = np.array([len(spaced_words(source)) for source in sources])
         return cls(words, bleu_statistics(outputs, references))
 
     @classmethod
     def concatenated(cls, parts: "Sequence[SentenceBleu]") -> "SentenceBleu":
-        """Puts several together."""
+        """Concatenates the sentences of several splits."""
         return cls(
             np.concatenate([part.words for part in parts]),
             np.concatenate([part.counts for part in parts]),
@@ -63,7 +63,7 @@ class SentenceBleu:
 
     @property
     def bleu(self) -> float:
-        """Their corpus BLEU."""
+        """Corpus BLEU of the sentences."""
         return corpus_score(self)
 
 
@@ -74,7 +74,7 @@ def save(path: Path, splits: Mapping[str, SentenceBleu]) -> None:
 
 
 def arrays(splits: Mapping[str, SentenceBleu]) -> dict[str, np.ndarray]:
-    """Returns the arrays of the file."""
+    """Returns the arrays of such a file: counts as integers, which compress well."""
     found = {}
     for name, sentences in splits.items():
         found[f"{name}.words"] = sentences.words.astype(np.uint16)
@@ -83,7 +83,7 @@ def arrays(splits: Mapping[str, SentenceBleu]) -> dict[str, np.ndarray]:
 
 
 def of_run(run: Run, split: str) -> SentenceBleu:
-    """Reads the sentences of a split that a finished run has translated.
+    """Reads the BLEU statistics of a finished run for a split.
 
     Raises:
       RunDirectoryError: If its record has none.
@@ -92,11 +92,11 @@ def of_run(run: Run, split: str) -> SentenceBleu:
 
 
 def from_arrays(found: Mapping[str, np.ndarray], split: str, where: str) -> SentenceBleu:
-    """Returns the sentences of a split that `save` has written.
+    """Returns the BLEU statistics of a split from the arrays that `save` has written.
 
     Args:
-      found: The arrays of the file.
-      split: One of its splits.
+      found: The arrays.
+      split: Name of the split.
       where: The file, for the message.
 
     Raises:
@@ -110,11 +110,11 @@ def from_arrays(found: Mapping[str, np.ndarray], split: str, where: str) -> Sent
 
 
 def by_length(seeds: Sequence[SentenceBleu], edges: Sequence[int]) -> list[LengthBucket]:
-    """Computes mean BLEU for sources of up to `edges[0]` words, up to `edges[1]`, ..., and longer.
+    """BLEU by source length: in buckets of up to `edges[0]` words, up to `edges[1]`, ..., longer.
 
     Args:
       seeds: The seeds of one system, all of them on the same sentences.
-      edges: Most words of each bucket but the last, increasing.
+      edges: Largest number of words in each bucket but the last, increasing.
 
     Returns:
       The buckets that hold sentences.

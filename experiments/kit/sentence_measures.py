@@ -1,4 +1,4 @@
-"""What a translation model is measured by beyond BLEU, kept as counts of each sentence."""
+"""Measures of translation and alignment, kept as counts of each sentence."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -21,18 +21,18 @@ Scores = Float[np.ndarray, "*R"]
 
 
 def share(sums: Sums) -> Scores:
-    """Computes 100 a / b from sums of a and b."""
+    """Computes a percentage, 100 a / b, from sums of a and b."""
     return 100 * sums[..., 0] / np.maximum(sums[..., 1], 1e-12)
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A score.
+    """A corpus-level score of sums of counts.
 
     Attributes:
-      label: How tables call it.
-      score: From sums of counts to the score.
-      is_better: `high`, `low`, or empty where neither is.
+      label: Its name in tables.
+      score: Computes the score from sums of counts.
+      is_better: `high`, `low`, or empty if neither is.
     """
 
     label: str
@@ -61,11 +61,11 @@ MEASURES: Mapping[str, Measure] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SentenceMeasure:
-    """What each sentence adds to a measure; a `seeds.SentenceCounts`.
+    """Counts of a measure for each sentence; a `seeds.SentenceCounts`.
 
     Attributes:
       measure: The measure's name.
-      counts: Of each sentence, `N F`.
+      counts: The contribution of each sentence, `N F`.
     """
 
     measure: str
@@ -94,14 +94,14 @@ def of_run(run: Run) -> dict[str, SentenceMeasure]:
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, SentenceMeasure]:
-    """Returns the measures that `save` has written.
+    """Returns the measures from the arrays that `save` has written.
 
     Args:
-      arrays: Of the file.
+      arrays: The arrays of the file.
       where: The file, for the message.
 
     Raises:
-      RunDirectoryError: If they are others.
+      RunDirectoryError: If there is an array that is no known measure.
     """
     unknown = sorted(arrays.keys() - MEASURES.keys())
     if unknown:

@@ -1,4 +1,4 @@
-"""Markdown for tables of runs: numbers with their uncertainty, and how the runs were made."""
+"""Markdown for reports on runs: tables, numbers with their uncertainty, provenance."""
 
 import math
 import shlex
@@ -16,20 +16,20 @@ NOTHING = "–"
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table whose first column is text and whose other columns are numbers."""
+    """Makes a Markdown table; the first column is aligned left, all others right."""
     rule = ["---", *["---:"] * (len(headings) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
 
 
 def with_deviation(values: SeedMean) -> str:
-    """Writes a mean and its standard deviation over seeds."""
+    """Formats a mean and its standard deviation over seeds."""
     if math.isnan(values.deviation):
         return f"{values.mean:.2f}"
     return f"{values.mean:.2f} ± {values.deviation:.2f}"
 
 
 def spread(values: Sequence[float | None]) -> str:
-    """Writes the mean and standard deviation of those values that are known."""
+    """Formats the mean and standard deviation of the known values."""
     known = [value for value in values if value is not None]
     if not known:
         return NOTHING
@@ -39,24 +39,25 @@ def spread(values: Sequence[float | None]) -> str:
 
 
 def interval(values: SeedMean | Difference) -> str:
-    """Writes a 95 % interval."""
+    """Formats a 95 % confidence interval."""
     return f"{values.low:.2f} to {values.high:.2f}"
 
 
 def probability(p: float, resamples: int) -> str:
-    """Writes a p-value, or the bound that so many resamples can show."""
+    """Formats a p-value, or the bound below which so many resamples cannot tell."""
+    # No resample was as extreme: p is then 1 / (1 + resamples), and says only that it is small.
     least = 1 / (1 + resamples)
     return f"< {2 * least:.3f}" if p <= least else f"{p:.3f}"
 
 
 def opening(title: str, experiment: str, grid: Grid, runs: Sequence[Run]) -> list[str]:
-    """Returns a page's title, what makes the page, and how much is missing, if anything is.
+    """Opens a page: title, the command that generates it, and how many runs are missing.
 
     Args:
-      title: Of the page.
-      experiment: Its module in `experiments`, and options if it needs any.
-      grid: Its runs.
-      runs: Those that are finished.
+      title: The page's title.
+      experiment: Module in `experiments`, and options if it needs any.
+      grid: The experiment's grid.
+      runs: The finished runs.
     """
     total = len(grid.cells) * len(grid.seeds)
     command = f"python -m experiments.{experiment}"
@@ -71,7 +72,7 @@ def opening(title: str, experiment: str, grid: Grid, runs: Sequence[Run]) -> lis
 
 
 def corpus(data: Mapping[str, Any]) -> str:
-    """Returns what a config reads: its name, languages and subwords, if it has them."""
+    """Describes the data of a config: its name, languages and subwords, if it has them."""
     if "source_language" not in data:
         return data["name"]
     languages = f"{data['source_language']} to {data['target_language']}"
@@ -80,7 +81,7 @@ def corpus(data: Mapping[str, Any]) -> str:
 
 
 def reading(folder: Path) -> list[str]:
-    """Returns the section of what somebody made of the numbers, `reading.md`, where there is it."""
+    """Returns the section with the author's reading of the numbers, if `reading.md` exists."""
     path = folder / "reading.md"
     if not path.exists():
         return []
@@ -88,7 +89,7 @@ def reading(folder: Path) -> list[str]:
 
 
 def provenance(runs: Sequence[Run]) -> str:
-    """Returns how runs were made, as a list and commands: what they share once, else variants."""
+    """Lists the provenance of runs, each distinct value once, and the commands of the first."""
     facts = [run.facts() for run in runs]
     versions = [each.get("versions", {}) for each in facts]
     lines = {

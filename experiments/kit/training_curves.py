@@ -1,4 +1,4 @@
-"""What the runs of a grid have logged while they trained, from their records."""
+"""Training curves and rates of the runs of a grid, from their records."""
 
 from collections.abc import Sequence
 
@@ -10,23 +10,23 @@ from experiments.kit.grid import Run
 
 
 def tokens_per_second(run: Run) -> float:
-    """Returns the median rate of a run in target tokens, from its record."""
+    """Returns the median training speed of a run in target tokens per second."""
     return _median(run, "tokens_per_second")
 
 
 def sentences_per_second(run: Run) -> float:
-    """Returns the median rate of a run in sentence pairs, whatever it cuts them into."""
+    """Returns the median training speed in sentence pairs per second, whatever the subwords."""
     return _median(run, "steps_per_second") * run.record().config["data"]["batch_size"]
 
 
 def seconds_computed(run: Run) -> float:
-    """Returns how long a run computed, in all processes that worked on it."""
+    """Returns the seconds that a run spent computing, summed over resumed processes."""
     _, seconds = _curve(run, "seconds/compute", "train")
     return float(np.sum(seconds))
 
 
 def mean_curve(runs: Sequence[Run], metric: str, split: str) -> Curve:
-    """Returns (steps, means over the runs) of a metric that all runs have logged alike.
+    """Averages a logged metric over runs: (steps, means).
 
     Raises:
       ValueError: If they have logged it at different steps.

@@ -1,10 +1,12 @@
-"""Keeping freed memory."""
+"""Main memory: how much a container may take, and keeping what is freed."""
 
 import platform
 import subprocess
 import sys
 
 import pytest
+
+from attention_jax.devices.host_memory import memory_of_this_machine
 
 # Larger than any block that glibc would keep by itself.
 PROGRAM = """
@@ -37,3 +39,11 @@ def count_new_pages(mode: str) -> int:
 def test_keep_freed_memory_takes_no_new_pages():
     assert count_new_pages("keep") < 100
     assert count_new_pages("leave") > 1000
+
+
+def test_a_container_has_what_it_may_take(tmp_path):
+    limits = [tmp_path / name for name in ("none", "more", "less", "absent")]
+    for path, text in zip(limits, ("max\n", "9223372036854771712\n", "1000000\n"), strict=False):
+        path.write_text(text)
+    assert memory_of_this_machine(limits) == 10**6
+    assert memory_of_this_machine(limits[:2]) == memory_of_this_machine(())

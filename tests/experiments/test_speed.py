@@ -15,7 +15,6 @@ import pytest
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.runs import provenance
 from experiments.benchmarks.speed import benchmark, report, saving, stability, workloads
-from experiments.benchmarks.speed.exchange import exchanged, save_parameters
 from experiments.benchmarks.speed.harness import (
     Conditions,
     Contender,
@@ -34,6 +33,7 @@ from experiments.benchmarks.speed.project_model import (
     make_beam_search,
     model_of,
 )
+from experiments.benchmarks.speed.project_worker import exchanged, save_parameters
 from experiments.benchmarks.speed.workloads import Sentences, Sizes
 from experiments.kit import machine
 

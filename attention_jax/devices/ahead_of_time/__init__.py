@@ -1,1 +1,1 @@
-"""Ahead-of-time compilation: what a training step takes on devices that are not at hand."""
+"""Ahead-of-time compilation: memory and communication of a step on devices not at hand."""

@@ -1,6 +1,6 @@
-"""The communication of a compiled program, read from its text (XLA's HLO).
+"""Collectives of a compiled program, read from its text (XLA's HLO).
 
-A collective inside a loop counts as often as the loop runs, where the compiler knows that.
+A collective inside a loop counts as often as the loop runs, if the compiler knows how often.
 """
 
 import collections
@@ -14,7 +14,9 @@ from jaxtyping import Int
 
 from attention_jax.devices.ahead_of_time.traffic import KINDS, bytes_on_link
 
+# Types whose name does not tell their size, as f32 or s8 do.
 _BITS = {"pred": 8, "c64": 64, "c128": 128, "token": 0, "opaque": 0}
+# `ENTRY %main.5 (p: f32[2]) -> f32[2] {`, and within it `  ROOT %x = f32[2]{0} add(%a, %b), ...`.
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
 _CALLED = re.compile(
@@ -27,12 +29,12 @@ _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,<=]*)\]")
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """One way in which devices exchange data.
+    """One collective instruction.
 
     Attributes:
       kind: Such as `all-reduce`.
-      axes: The axes of the mesh along which devices differ that take part.
-      group: How many take part.
+      axes: The mesh axes along which the participating devices differ.
+      group: Number of devices that take part together.
       result_bytes: Size of the result on one device.
     """
 
@@ -43,7 +45,7 @@ class Collective:
 
     @property
     def link_bytes(self) -> float:
-        """Bytes that a device sends for it."""
+        """Bytes that a device sends over its link."""
         return bytes_on_link(self.kind, self.result_bytes, self.group)
 
 
@@ -54,8 +56,8 @@ class Communication:
     Attributes:
       kind: Such as `all-reduce`.
       axes: Of the mesh.
-      group: How many devices take part.
-      count: How often it is run.
+      group: Number of devices that take part together.
+      count: Number of executions.
       result_bytes: Size of all results on one device.
       link_bytes: Bytes that a device sends.
     """
@@ -69,7 +71,7 @@ class Communication:
 
 
 def find_exchanges(text: str, axes: Mapping[str, int]) -> list[Communication]:
-    """Lists what a compiled program exchanges in one run, the largest first.
+    """Lists the collectives of a compiled program in one run, those that send most first.
 
     Args:
       text: The optimised program, from `jax.stages.Compiled.as_text`.
@@ -101,9 +103,10 @@ class _Instruction:
 
 
 def _count(text: str, axes: Mapping[str, int]) -> collections.Counter:
-    """Counts collectives over the whole program, loops unrolled."""
+    """Counts the collectives of the whole program, those in loops as often as the loops run."""
     entry, computations = _parse(text)
 
+    # Computations are called from several places; each is counted once and then multiplied.
     @functools.cache
     def total(name: str) -> collections.Counter:
         found = collections.Counter()
@@ -122,7 +125,7 @@ def _count(text: str, axes: Mapping[str, int]) -> collections.Counter:
 
 
 def _parse(text: str) -> tuple[str, dict[str, list[_Instruction]]]:
-    """Splits a program into its computations; also returns the name of the first to run."""
+    """Splits a program into its computations; also returns the name of the entry computation."""
     entry, computations, current = "", {}, []
     for line in text.splitlines():
         if match := _COMPUTATION.match(line):
@@ -156,10 +159,10 @@ def _called(instruction: _Instruction) -> Iterator[str]:
 def _collective(
     instruction: _Instruction, others: Mapping[str, _Instruction], axes: Mapping[str, int]
 ) -> Collective | None:
-    """Returns the collective that an instruction is, if it is one.
+    """Parses an instruction that is a collective; None for any other.
 
-    One that runs beside other work is two instructions: the second has the result's type, the
-    first, its operand, says who takes part.
+    An asynchronous collective is a pair of instructions, `-start` and `-done`. The second has the
+    type of the result; the first, its operand, says which devices take part.
     """
     kind = instruction.operation.removesuffix("-done")
     if kind not in KINDS:
@@ -176,13 +179,13 @@ def _participants(attributes: str, axes: Mapping[str, int]) -> tuple[tuple[str, 
     """Returns the axes along which the devices of the first group differ, and its size."""
     devices = np.arange(int(np.prod(list(axes.values()))))
     members = _first_group(attributes, devices)
-    places = np.array(np.unravel_index(members, tuple(axes.values())))
+    places = np.array(np.unravel_index(members, tuple(axes.values())))  # axes members
     differ = (places != places[:, :1]).any(axis=1)
     return tuple(name for name, some in zip(axes, differ, strict=True) if some), len(members)
 
 
 def _first_group(attributes: str, devices: Int[np.ndarray, " N"]) -> Int[np.ndarray, " G"]:
-    """Reads who takes part, in any of the forms in which XLA writes it."""
+    """Reads which devices take part, in any of the notations of XLA."""
     if pairs := re.search(r"source_target_pairs=\{([\d,{}]*)\}", attributes):
         moves = [_numbers(pair) for pair in re.findall(r"\{(\d+,\d+)\}", pairs[1])]
         return np.array(next((move for move in moves if move[0] != move[1]), [0]))
@@ -200,8 +203,8 @@ def _group_of_mesh(
 ) -> Int[np.ndarray, " G"]:
     """Reads the first group of `mesh['a'=2,'b'=4], device_ids=([2,4]T(1,0)) {'a','b':(1)2}`.
 
-    The mesh is the compiler's own, over devices in the order of `device_ids`. A part of an axis is
-    written as (product of the parts before it) and its size.
+    The mesh is the compiler's own, over devices in the order of `device_ids`. `'b':(1)2` is a part
+    of the axis b: in brackets the product of the parts before it, then its size.
     """
     if order:
         devices = _iota(order) if order.startswith("[") else np.array(_numbers(order))
@@ -213,13 +216,15 @@ def _group_of_mesh(
     for name, size in re.findall(r"'([\w.]+)'=(\d+)", sizes):
         before, part = parts.get(name, (1, 1))
         part = part or int(size)
+        # Each axis becomes three: what is before the part, the part, and what is after it. The
+        # group runs over the part, and the first group is at place 0 of all the rest.
         shape += [before, part, int(size) // (before * part)]
         index += [0, slice(None), 0]
     return devices.reshape(shape)[tuple(index)].ravel()
 
 
 def _iota(text: str) -> Int[np.ndarray, " N"]:
-    """Reads `[2,4]T(1,0)`: 0, 1, 2, ... in that shape, transposed so, in the order of memory."""
+    """Reads `[2,4]T(1,0)`: the numbers 0, 1, ... in that shape, transposed, then flattened."""
     shape, _, order = text.partition("T")
     grid = np.arange(int(np.prod(_numbers(shape.strip("[]"))))).reshape(_numbers(shape.strip("[]")))
     return grid.transpose(_numbers(order.strip("()")) if order else None).ravel()
@@ -230,7 +235,8 @@ def _numbers(text: str) -> list[int]:
 
 
 def _bytes(kind: str) -> int:
-    """Returns the size of a type, tuples included, without padding."""
+    """Returns the bytes of a type, or of a tuple of types, without padding."""
+    # Comments such as /*index=5*/ stand in long tuples; `<=` marks a bounded dynamic dimension.
     kind = re.sub(r"/\*.*?\*/", "", kind)
     return sum(
         -(-_bits(name) * int(np.prod([int(d.lstrip("<=")) for d in dims.split(",") if d])) // 8)

@@ -1,8 +1,8 @@
-"""Devices that are not at hand: the name of a topology becomes devices to compile for.
+"""Topologies of devices that are not at hand, to compile for ahead of time.
 
-A TPU slice is compiled for by the TPU's own compiler, which needs the package libtpu and no TPU.
-For everything else, and without libtpu, devices of the CPU are simulated: placements and
-collectives are the same, temporaries are those of XLA's CPU compiler.
+For a TPU slice the TPU's own compiler is used, which needs the package libtpu but no TPU. For
+everything else, and without libtpu, CPU devices are simulated: placements and collectives are the
+same, temporaries are those of XLA's CPU compiler.
 """
 
 import dataclasses
@@ -26,7 +26,8 @@ _MOST_DEVICES = 4096
 # Both TensorCores of a chip appear as one device, as they do on the machine.
 _TPU_CHIP = {"v4": "megacore", "v5p": "megacore"}
 
-# No questions to the cloud's metadata, no file of logs, no warnings that there is no TPU.
+# Keeps libtpu from asking the cloud's metadata server, from writing logs, and from warning that
+# there is no TPU.
 _LIBTPU_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-1",
@@ -40,14 +41,14 @@ _LIBTPU_ENVIRONMENT = {
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What a training is meant to run on.
+    """The devices that a training is meant to run on.
 
     Attributes:
       name: As it was given, such as `v5e:4x4` or `h100:16`.
       kind: The part before the colon.
-      shape: Devices along each axis of the interconnect; one number where that does not matter.
-      slices: How many such slices are joined by the data centre's network.
-      memory_gib: Memory of a device in GiB, None where it is not known.
+      shape: Devices along each axis of the interconnect; one number if that does not matter.
+      slices: Number of such slices, joined by the data centre's network.
+      memory_gib: Memory of a device in GiB; None if unknown.
     """
 
     name: str
@@ -58,17 +59,17 @@ class Target:
 
     @property
     def devices(self) -> int:
-        """How many devices there are in all."""
+        """Number of devices in all slices together."""
         return math.prod(self.shape) * self.slices
 
     @property
     def is_tpu(self) -> bool:
-        """Whether the TPU's compiler could be asked."""
+        """Whether the target is a TPU, for which the TPU's compiler can be used."""
         return self.kind in _TPU_MEMORY
 
     @property
     def platform(self) -> str:
-        """What its programs are lowered for: `tpu`, `cuda` or `cpu`."""
+        """The platform that programs are lowered for: `tpu`, `cuda` or `cpu`."""
         return "tpu" if self.is_tpu else "cuda" if self.kind in _GPU_MEMORY else _CPU
 
 
@@ -77,11 +78,11 @@ def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) ->
 
     Args:
       text: `KIND:AxB` or `KIND:AxBxC` for a TPU slice, `KIND:COUNT` for GPUs, `cpu:COUNT`.
-      slices: How many of it.
+      slices: Number of such slices.
       memory_gib: Memory of a device, if not as the makers state it.
 
     Raises:
-      UserError: If there is no such kind, or the shape is not one.
+      UserError: If there is no such kind of device, or the shape does not suit it.
     """
     kind, _, size = text.lower().partition(":")
     kinds = [*_TPU_MEMORY, *_GPU_MEMORY, _CPU]
@@ -97,6 +98,7 @@ def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) ->
     shape = tuple(int(part) for part in size.split("x"))
     gigabytes = {**_TPU_MEMORY, **_GPU_MEMORY}.get(kind)
     if memory_gib is None and gigabytes is not None:
+        # Makers count gigabytes of 10^9 bytes, compilers gibibytes of 2^30.
         memory_gib = gigabytes * 1e9 / 2**30
     target = Target(text, kind, shape, slices, memory_gib)
     if target.devices > _MOST_DEVICES:
@@ -107,16 +109,16 @@ def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) ->
 
 
 def devices_of(target: Target, compiler: str = "auto") -> tuple[list[jax.Device], str]:
-    """Returns devices to compile for, and a line that says whose compiler that is.
+    """Returns devices to compile for, and a description of their compiler.
 
     To be called before anything else touches a device.
 
     Args:
       target: From `parse_target`.
-      compiler: `tpu`, `cpu`, or `auto` for the TPU's where that is possible.
+      compiler: `tpu`, `cpu`, or `auto` for the TPU's compiler if possible.
 
     Raises:
-      UserError: If the compiler is not there, or knows no such topology.
+      UserError: If the compiler is not installed, or does not know the topology.
     """
     version = _libtpu()
     if compiler == "tpu" and not target.is_tpu:
@@ -131,7 +133,7 @@ def devices_of(target: Target, compiler: str = "auto") -> tuple[list[jax.Device]
 
 
 def simulated_devices(number: int) -> list[jax.Device]:
-    """Returns so many devices of the CPU, in a process that has not used any yet."""
+    """Simulates CPU devices, in a process that has not used any device yet."""
     jax.config.update("jax_platforms", "cpu")
     if jax.config.jax_num_cpu_devices < number:
         jax.config.update("jax_num_cpu_devices", number)

@@ -1,4 +1,4 @@
-"""Bytes that a collective sends over a link, for the algorithms that rings and tori run.
+"""Communication cost: bytes that a collective sends over a link, by ring algorithms.
 
 A device of a ring of n sends to its neighbour, per collective,
 
@@ -37,6 +37,8 @@ from attention_jax.devices.mesh import BATCH_AXES
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 
+# Bytes sent as a multiple of the bytes of the result. That of a reduce-scatter is a share 1 / n of
+# what was reduced, so that its factor (n - 1) / n becomes n - 1.
 _OF_RESULT: Mapping[str, Callable[[int], float]] = {
     "all-reduce": lambda n: 2 * (n - 1) / n,
     "all-gather": lambda n: (n - 1) / n,
@@ -47,23 +49,23 @@ _OF_RESULT: Mapping[str, Callable[[int], float]] = {
 
 
 def bytes_on_link(kind: str, result_bytes: float, group: int) -> float:
-    """Returns the bytes that a device sends for one collective.
+    """Computes the bytes that a device sends for one collective.
 
     Args:
       kind: One of `KINDS`.
       result_bytes: Size of the result on one device.
-      group: n, how many devices take part.
+      group: n, the number of devices that take part.
     """
     return _OF_RESULT[kind](group) * result_bytes if group > 1 else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the placement of parameters alone makes devices exchange in a step.
+    """Communication of a step that follows from the placement of the parameters alone.
 
     Attributes:
       kind: One of `KINDS`.
-      axes: Of the mesh.
+      axes: The mesh axes that it goes over.
       link_bytes: Bytes that a device sends.
     """
 
@@ -73,7 +75,7 @@ class Expected:
 
 
 def expected_exchanges(params: Any, axes: Mapping[str, int]) -> list[Expected]:
-    """Applies the formulas above to every parameter, the largest sum first.
+    """Applies the formulas above to every parameter; the largest sum comes first.
 
     Args:
       params: Tree of shapes with placements.
@@ -90,19 +92,21 @@ def expected_exchanges(params: Any, axes: Mapping[str, int]) -> list[Expected]:
     for leaf in jax.tree.leaves(params):
         size = leaf.size * leaf.dtype.itemsize
         cut = _axes_of(leaf.sharding)
+        # "A and B" of the formulas: mesh axes that cut both this parameter and the batch.
         both = [name for name in BATCH_AXES if name in cut]
         whole = size / math.prod(axes[name] for name in cut if name not in both)
         part = size / math.prod(axes[name] for name in cut)
         add("all-reduce", [name for name in BATCH_AXES if name not in cut], part)
-        add("all-gather", both, whole, times=2)
+        add("all-gather", both, whole, times=2)  # forward and backward
         add("reduce-scatter", both, part)
     found = [Expected(*key, link_bytes) for key, link_bytes in totals.items()]
     return sorted(found, key=lambda each: -each.link_bytes)
 
 
 def _axes_of(sharding: Any) -> set[str]:
-    """Returns the axes along which a placement cuts an array."""
+    """Returns the mesh axes along which a placement splits an array."""
     cut = set()
     for entry in getattr(sharding, "spec", ()):
+        # An entry of a PartitionSpec is an axis, several axes, or None.
         cut |= set(entry if isinstance(entry, tuple) else [] if entry is None else [entry])
     return cut

@@ -1,6 +1,6 @@
-"""The strategy `jit`: arrays are placed on a mesh, and the compiler derives communication from it.
+"""The strategy `jit`: arrays are placed on a mesh, and the compiler derives the communication.
 
-The functions that are compiled are those of one device.
+What is compiled is the same function as for a single device.
 """
 
 import dataclasses
@@ -42,11 +42,11 @@ class Jit:
     name: ClassVar[str] = "jit"
 
     def shardings(self, shapes: TrainState, axes: Params) -> TrainState:
-        """Places every leaf by the logical axes of its parameter."""
+        """Places every leaf by the logical axes of its parameter and the rules."""
         return state_shardings(shapes, axes, self.mesh, self.rules)
 
     def exchange(self, shardings: TrainState) -> GradientExchange:
-        """Fetches what is split over `fsdp`, if anything is."""
+        """Gathers parameters that are split over `fsdp`, and scatters their gradient."""
         placements = jax.tree.leaves(shardings.params)
         if all(placement.is_fully_replicated for placement in placements):
             return GradientExchange()
@@ -64,7 +64,7 @@ class Jit:
             train_step,
             in_shardings=(shardings, batch_sharding(self.mesh), copy),
             out_shardings=(shardings, copy),
-            donate_argnums=0,
+            donate_argnums=0,  # the new state takes the memory of the old one
         )
 
     def compile_eval_step(self, eval_step: EvalStep, shardings: TrainState) -> EvalStep:

@@ -1,7 +1,7 @@
-"""The strategy `pmap`: as `shard_map`, by the older function that maps over a leading axis.
+"""The strategy `pmap`: data parallelism by the older function that maps over a leading axis.
 
-Batches get an axis of devices. The state is mapped over none, and so stays what it is with other
-strategies.
+Batches get a leading axis of devices. The state is mapped over no axis, so that it has the same
+form as with other strategies.
 """
 
 import dataclasses
@@ -54,6 +54,7 @@ class Pmap:
         shards = local_shards(self.mesh)
         padded = pad_rows(batch, shards * parts)
         return {
+            # B ... -> D B/D ..., for D devices of this process
             name: array.reshape(shards, array.shape[0] // shards, *array.shape[1:])
             for name, array in padded.items()
         }
@@ -78,7 +79,7 @@ class Pmap:
         if jax.process_count() == 1:
             return mapped
 
-        # Of several processes, each gives and gets what lies on its own devices.
+        # pmap takes and returns what lies on a process's own devices, not global arrays.
         def call(state: Any, batch: Any, *rest: Any) -> Any:
             local = multihost_utils.global_array_to_host_local_array(
                 state, self.mesh, PartitionSpec()

@@ -1,8 +1,8 @@
-"""The strategy `shard_map`: each device computes on its rows, and the sums are added up.
+"""The strategy `shard_map`: each device computes on its rows, and their sums are all-reduced.
 
-What devices exchange is written down: the counts that sums are divided by, before a step's
-gradient, and loss, gradient and metrics after it. With `accumulate_steps`, gradients are so added
-up once for all parts, where `jit` does it for every part.
+The communication is explicit: before the gradient, the counts by which sums are divided; after it,
+loss, gradient and metrics. Under gradient accumulation there is one all-reduce for all parts,
+whereas `jit` has one for every part.
 """
 
 import dataclasses
@@ -72,8 +72,8 @@ class ShardMap:
         return jax.jit(self._mapped(eval_step, (_COPY, _ROWS), _COPY))
 
     def _mapped(self, function, inputs, outputs):
-        # Were it checked what varies between devices, gradients with respect to copies would be
-        # added up on the way already, and models would have to say what varies.
+        # With `check_vma`, gradients with respect to replicated parameters would be all-reduced
+        # already in the backward pass, and models would have to declare what varies by device.
         return jax.shard_map(
             function, mesh=self.mesh, in_specs=inputs, out_specs=outputs, check_vma=False
         )

@@ -1,10 +1,10 @@
-"""Checkpoints: saved in the background, verified when read, and never half there.
+"""Checkpoints: saved asynchronously, verified when they are read, and never half there.
 
 A step holds the training state, the position in the data, the resolved config, and the host's
-own state (best metric, patience). Orbax writes and deletes the steps; a manifest of checksums
-is added once a step is committed and verified before it is restored. A damaged step is reported
-in one line, set aside, and the newest good one before it is taken. An interim step, which only an
-interruption asked for, is kept while it is the newest: it takes no other one's place.
+own state (best metric, patience). Orbax writes and deletes the steps; a manifest of checksums is
+added before a step is committed, and verified before it is restored. A damaged step is reported in
+one line and set aside, and the newest good one before it is restored instead. An interim step, one
+that only an interruption asked for, is kept while it is the newest, beside those that count.
 """
 
 import contextlib
@@ -18,15 +18,20 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import jax
-import numpy as np
 import orbax.checkpoint as ocp
 
 from attention_jax.devices import processes
 from attention_jax.errors import CheckpointError
 from attention_jax.json_files import mismatch
 from attention_jax.paths import plainly_named
-from attention_jax.runs.checkpoints import manifest, retention
-from attention_jax.runs.checkpoints.save_cost import SaveCost
+from attention_jax.runs.checkpoints import manifest
+from attention_jax.runs.checkpoints.manager import manager_options
+from attention_jax.runs.checkpoints.named_arrays import (
+    leaf_name,
+    leaves_by_name,
+    nested_by_name,
+    require_same_arrays,
+)
 
 _COMMITTED = "commit_success.txt"
 _INTERIM = "interim.txt"
@@ -38,11 +43,11 @@ _ASIDE = ".damaged"
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What one step of a run holds.
+    """The content of one step.
 
     Attributes:
       step: Number of updates made.
-      state: The training state, a pytree like the one that was asked for.
+      state: The training state, a pytree like the one given to `restore`.
       data: Position of the data iterator, plain JSON.
       config: Of the run that saved it, plain JSON.
       host: The trainer's own state, plain JSON.
@@ -53,6 +58,42 @@ class Checkpoint:
     data: Mapping[str, Any]
     config: Mapping[str, Any]
     host: Mapping[str, Any]
+
+
+@dataclasses.dataclass
+class SaveCost:
+    """Asynchronous checkpointing: for how long saving has held up training nevertheless.
+
+    A stall is the wait for the save before, and the copy of the state off the device.
+
+    Attributes:
+      saves: Number of stalls.
+      seconds: Their total.
+      longest: The longest one, in seconds.
+    """
+
+    saves: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Counts a stall."""
+        self.saves += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+
+    def describe(self, training_seconds: float) -> dict[str, Any]:
+        """Returns the cost as `run.json` has it.
+
+        Args:
+          training_seconds: How long this process has trained, saves included.
+        """
+        return {
+            "saves": self.saves,
+            "stall_ms": round(1e3 * self.seconds / max(self.saves, 1), 2),
+            "longest_stall_ms": round(1e3 * self.longest, 2),
+            "share_of_time": round(self.seconds / max(training_seconds, 1e-9), 6),
+        }
 
 
 def _report(line: str) -> None:
@@ -83,8 +124,8 @@ class Checkpointer:
           keep_latest: Number of newest steps to keep, beside an interim one.
           keep_best: Number of steps with the best validation metric to keep.
           mode: Whether the best metric is the "min" or the "max".
-          read_only: Whether damaged steps stay where they are.
-          report: Called with one line when a checkpoint is found damaged.
+          read_only: Whether nothing may be written: damaged steps are not set aside.
+          report: Takes a warning, one line, when a checkpoint is found damaged.
         """
         self.directory = pathlib.Path(directory).absolute()
         self._keep_latest = keep_latest
@@ -94,6 +135,7 @@ class Checkpointer:
         self._report = report
         self._manager: ocp.CheckpointManager | None = None
         self._plain_name = contextlib.ExitStack()
+        # The step whose saving is under way, and the steps that are interim ones.
         self._saving: int | None = None
         self._interim: set[int] = set()
         self.cost = SaveCost()
@@ -109,7 +151,7 @@ class Checkpointer:
         return [step for step in self._folders() if self._path(step, _COMMITTED).exists()]
 
     def counting_steps(self) -> list[int]:
-        """Returns the steps whose saving was completed but for the interim ones, oldest first."""
+        """Returns the completed steps without the interim ones, oldest first."""
         interim = self._interim_steps()
         return [step for step in self.steps() if step not in interim]
 
@@ -124,7 +166,7 @@ class Checkpointer:
         metric: float | None = None,
         interim: bool = False,
     ) -> None:
-        """Copies a step off the device and starts writing it.
+        """Copies the state off the device and starts writing a checkpoint in the background.
 
         Args:
           step: Number of updates made.
@@ -133,42 +175,44 @@ class Checkpointer:
           config: The resolved config, plain JSON.
           host: The trainer's own state, plain JSON.
           metric: Validation metric of this step, if it has one; decides which steps are best.
-          interim: Whether it is beside the others: one that only an interruption asked for, or, of
-            a run that averages its newest, one that only validated best. So is the end of a
-            training that goes on; see `make_interim`.
+          interim: Whether the step does not count among the newest: one that only an interruption
+            asked for or, under checkpoint averaging, one that only validated best; see also
+            `make_interim`.
 
         Raises:
           CheckpointError: If this or the previous save failed.
         """
         started = time.monotonic()
-        self.wait()
+        self.wait()  # one save at a time, so that a failure is reported for its own step
         failure = f"checkpoint step {step} in {self.directory} could not be saved"
         manager = self._open_for_writing(failure)
         with _one_line(failure):
+            # Before the save: the marker is written by a callback in the background.
             (self._interim.add if interim else self._interim.discard)(step)
             manager.save(
                 step,
                 args=ocp.args.Composite(
-                    state=ocp.args.StandardSave(_by_name(state)),
+                    state=ocp.args.StandardSave(nested_by_name(state)),
                     data=ocp.args.JsonSave(dict(data)),
                     config=ocp.args.JsonSave(dict(config)),
                     host=ocp.args.JsonSave(dict(host)),
                 ),
                 metrics=None if metric is None or not math.isfinite(metric) else {"metric": metric},
+                # Whether a step is due was decided by the caller; Orbax has rules of its own.
                 force=True,
             )
         self._saving = step
         self.cost.add(time.monotonic() - started)
 
     def make_interim(self, step: int) -> None:
-        """Counts a step that was just restored as an interim one from now on; see `save`."""
+        """Marks a step that was just restored as an interim one from now on; see `save`."""
         if processes.is_first() and not self._read_only:
             with _one_line(f"checkpoint step {step} in {self.directory} could not be marked"):
                 self._path(step, _INTERIM).write_text(_BESIDE)
                 manifest.add_to_manifest(self._path(step), _INTERIM)
 
     def wait(self) -> None:
-        """Waits for the save under way and checks that it arrived.
+        """Waits for the save under way and checks that its files are there.
 
         Raises:
           CheckpointError: If it failed.
@@ -179,6 +223,7 @@ class Checkpointer:
             with _one_line(self._failure()):
                 self._manager.wait_until_finished()
                 self._manager.check_for_errors()
+            # On a full disk, Orbax may report no error although files are missing.
             if processes.is_first() and not self._path(self._saving, manifest.NAME).exists():
                 free = shutil.disk_usage(self.directory).free / 1e6
                 raise CheckpointError(
@@ -192,9 +237,9 @@ class Checkpointer:
         """Restores a step, or the newest good one before it.
 
         Args:
-          like: Pytree of `jax.ShapeDtypeStruct` with shardings, as the state is wanted.
+          like: Pytree of `jax.ShapeDtypeStruct` with the shardings that the state shall have.
           step: The step; the newest if None.
-          exact: Whether no other step will do.
+          exact: Whether only this step will do.
 
         Returns:
           The checkpoint, or None if there is none.
@@ -203,6 +248,7 @@ class Checkpointer:
           CheckpointError: If there are checkpoints but no good one, or they are of another model.
         """
         self.wait()
+        # The first process looks: on shared storage, others may not see the same files yet.
         steps, aside = processes.from_first(lambda: (self.steps(), self._aside()))
         candidates = [
             s for s in reversed(steps) if s == step or not exact and (step is None or s < step)
@@ -218,6 +264,7 @@ class Checkpointer:
             if processes.is_first():
                 if candidate != candidates[-1]:
                     self._report(f"warning: {message}; an older one is taken")
+                # An open manager knows the step and would go on counting it.
                 if self._manager is None and not self._read_only:
                     self._set_aside(candidate)
         if candidates:
@@ -233,7 +280,7 @@ class Checkpointer:
         return None
 
     def restore_each(self, like: Any, newest: int) -> Iterator[Checkpoint]:
-        """Yields every good checkpoint but the interim ones, newest first.
+        """Yields the good checkpoints, newest first and without interim ones, to be averaged.
 
         Args:
           like: As for `restore`.
@@ -260,6 +307,7 @@ class Checkpointer:
             self.wait()
         finally:
             if self._manager is not None:
+                # The save was checked by `wait`; what closing has to say would hide its error.
                 with contextlib.suppress(Exception):
                     self._manager.close()
                 self._manager = None
@@ -295,22 +343,12 @@ class Checkpointer:
                 return self._interim_steps()
 
         self._interim = processes.from_first(prepare)
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=retention.keep(
-                self._keep_latest,
-                self._keep_best,
-                self._mode,
-                counts=lambda step: step not in self._interim,
-            ),
-            # Without it metrics are not stored, and lost on resuming to what keeps the best.
-            best_fn=retention.metric,
-            best_mode=self._mode,
-            # The default counts an empty directory as the latest step.
-            atomicity_options=ocp.options.AtomicityOptions(
-                mode=ocp.options.AtomicityMode.COMMIT_FILE
-            ),
-            cleanup_tmp_directories=True,
-            async_options=ocp.AsyncOptions(post_finalization_callback=self._write_manifest),
+        options = manager_options(
+            latest=self._keep_latest,
+            best=self._keep_best,
+            mode=self._mode,
+            counts=lambda step: step not in self._interim,
+            on_written=self._write_manifest,
         )
         with _one_line(failure):
             plain = self._plain_name.enter_context(plainly_named(self.directory))
@@ -318,7 +356,10 @@ class Checkpointer:
         return self._manager
 
     def _write_manifest(self) -> None:
-        """Runs in the background when a step's files are written, just before it is committed."""
+        """Runs in the background when a step's files are written, just before it is committed.
+
+        Whatever is in the folder but not committed is that step; there is one at a time.
+        """
         if processes.is_first():
             for step in set(self._folders()) - set(self.steps()):
                 if step in self._interim:
@@ -334,7 +375,7 @@ class Checkpointer:
                 )
 
     def _attempt(self, step: int, like: Any) -> Checkpoint | str:
-        """Returns a checkpoint, or what is wrong with it: one or the other on all processes."""
+        """Restores a step, or says what is wrong with it; the same on all processes."""
         damage = processes.from_first(lambda: self._damage(step))
         if damage is not None:
             return damage
@@ -343,11 +384,12 @@ class Checkpointer:
             found = self._load(step, like)
         except _Unreadable as error:
             found = str(error)
+        # One process may fail to read its shards while others succeed: then all of them give it up.
         reasons = processes.gather(found if isinstance(found, str) else None)
         return next(filter(None, reasons), found)
 
     def _damage(self, step: int) -> str | None:
-        """Returns what the manifest says is wrong with a step."""
+        """Compares a step's files with its manifest; returns the first difference, or None."""
         try:
             return manifest.find_damage(self._path(step))
         except FileNotFoundError:
@@ -360,23 +402,25 @@ class Checkpointer:
             return f"{manifest.NAME} is missing"
 
     def _set_aside(self, step: int) -> None:
-        """Renames a damaged step, so that it can be looked at and the step be saved again."""
+        """Renames a damaged step: it can be examined, and the step be saved again."""
         aside = self.directory / f"{step}{_ASIDE}"
         with contextlib.suppress(OSError):  # in a directory we may only read
             shutil.rmtree(aside, ignore_errors=True)
             self._path(step).rename(aside)
 
     def _load(self, step: int, like: Any) -> Checkpoint:
-        names = _by_name(like)
+        names = nested_by_name(like)
         with (
             plainly_named(self._path(step)) as path,
             ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader,
         ):
             try:
+                # Names, shapes and types are compared before any array is read: Orbax's own errors
+                # about them are long, and it may cast a type in silence.
                 saved = ocp.StandardCheckpointHandler().metadata(path / "state").tree
             except Exception as error:
                 raise _Unreadable(_first_line(error)) from None
-            _compare(step, expected=names, found=saved)
+            require_same_arrays(step, expected=names, found=saved)
             try:
                 restored = reader.restore(
                     path,
@@ -389,12 +433,13 @@ class Checkpointer:
                 )
             except Exception as error:
                 raise _Unreadable(_first_line(error)) from None
+        # `mismatch` with {}: the JSON items must be objects.
         for name in _ITEMS[1:]:
             if problem := mismatch(restored[name], {}):
                 raise _Unreadable(f"{name}: {problem}")
-        leaves = _flat(restored["state"])
+        leaves = leaves_by_name(restored["state"])
         paths, structure = jax.tree_util.tree_flatten_with_path(like)
-        state = jax.tree.unflatten(structure, [leaves[_name(path)] for path, _ in paths])
+        state = jax.tree.unflatten(structure, [leaves[leaf_name(path)] for path, _ in paths])
         return Checkpoint(step, state, *(restored[name] for name in _ITEMS[1:]))
 
 
@@ -416,58 +461,3 @@ def _one_line(message: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise CheckpointError(f"{message}: {_first_line(error)}") from None
-
-
-def _name(path: tuple[Any, ...]) -> tuple[str, ...]:
-    """Names a leaf by attributes, keys and positions: ("params", "encoder", "kernel")."""
-    return tuple(
-        str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path
-    )
-
-
-def _by_name(tree: Any) -> dict[str, Any]:
-    """Turns any pytree into nested dicts, so that files and messages show plain names."""
-    nested: dict[str, Any] = {}
-    for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        *groups, last = _name(path)
-        group = nested
-        for name in groups:
-            group = group.setdefault(name, {})
-        group[last] = leaf
-    return nested
-
-
-def _flat(tree: Any) -> dict[tuple[str, ...], Any]:
-    return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
-
-
-def _compare(step: int, *, expected: Any, found: Any) -> None:
-    """Raises CheckpointError for the first array whose name, shape or type differs."""
-    expected, found = _flat(expected), _flat(found)
-    paths = expected.keys() | found.keys()
-    for path in sorted(paths, key=lambda path: (path[0] != "params", path)):
-        words = []
-        for arrays, key_data in ((found, False), (expected, True)):
-            array = arrays.get(path)
-            if array is not None and key_data and jax.dtypes.issubdtype(
-                array.dtype, jax.dtypes.prng_key
-            ):
-                array = jax.eval_shape(jax.random.key_data, array)
-            words.append("absent" if array is None else _describe(array))
-        if words[0] != words[1]:
-            raise CheckpointError(
-                f"checkpoint step {step} is of another {_difference(*words)}: "
-                f"{'/'.join(path)} is {words[0]} in the checkpoint, {words[1]} by the config"
-            )
-
-
-def _difference(found: str, expected: str) -> str:
-    """Says what two descriptions of the same array differ in."""
-    (found, *shape), (expected, *other) = found.split("["), expected.split("[")
-    if {found, expected} == {"float32", "float64"} and shape == other:
-        return "precision, which JAX_ENABLE_X64 chooses"
-    return "model, vocabulary or optimizer"
-
-
-def _describe(array: Any) -> str:
-    return f"{np.dtype(array.dtype)}[{','.join(map(str, array.shape))}]"

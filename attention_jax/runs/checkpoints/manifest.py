@@ -1,4 +1,4 @@
-"""Checksums of every file of a checkpoint: array storage restores a flipped bit silently."""
+"""Checksums of every file of a checkpoint, because array storage restores flipped bits silently."""
 
 import json
 import pathlib
@@ -11,11 +11,11 @@ from attention_jax.runs.files import write_json
 
 NAME = "manifest.json"
 _SHAPE = {"files": {str: {"bytes": int, "crc32": int}}, "crc32": int}
-_CHUNK_BYTES = 1 << 22
+_CHUNK_BYTES = 1 << 22  # read in pieces, for a file of arrays may be larger than memory
 
 
 def write_manifest(directory: pathlib.Path, *, except_for: Collection[str] = ()) -> None:
-    """Records size and CRC32 of every file below `directory` but those named."""
+    """Records the size and CRC32 of every file below `directory`, except for the given names."""
     files = {
         path.relative_to(directory).as_posix(): {"bytes": size, "crc32": crc}
         for path in sorted(directory.rglob("*"))
@@ -26,7 +26,7 @@ def write_manifest(directory: pathlib.Path, *, except_for: Collection[str] = ())
 
 
 def add_to_manifest(directory: pathlib.Path, name: str) -> None:
-    """Records one more file of a `directory` whose others are known to be as they were written."""
+    """Adds one more file to the manifest; the others are trusted to be as they were written."""
     files = json.loads((directory / NAME).read_text(encoding="utf-8"))["files"]
     size, crc = _measure(directory / name)
     _write(directory, {**files, name: {"bytes": size, "crc32": crc}})
@@ -46,6 +46,7 @@ def find_damage(directory: pathlib.Path) -> str | None:
     except CheckpointError:
         return f"{NAME} is damaged"
     files = manifest["files"]
+    # The manifest itself may be damaged, and still be JSON of the right shape.
     if manifest["crc32"] != _checksum(files):
         return f"{NAME} is damaged"
     expected = {name: (entry["bytes"], entry["crc32"]) for name, entry in files.items()}

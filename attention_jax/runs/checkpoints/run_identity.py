@@ -1,4 +1,4 @@
-"""Which run a checkpoint belongs to: its config, and the hashes of what it was trained on."""
+"""Identity of a run in its checkpoints: the config, and hashes of what it was trained on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,12 +23,12 @@ _HASHES = (TEXTS, VOCABULARIES, LINKS, RECORD)
 def origin(
     config: ExperimentConfig, directory: RunDirectory, hashes: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Returns what a checkpoint of a run says of where it comes from, as plain JSON.
+    """Returns what checkpoints record of their run, as plain JSON: its config and hashes.
 
     Args:
-      config: The run's.
-      directory: The run's.
-      hashes: Those of what the training reads; see `hashes_of_inputs`.
+      config: The run's config.
+      directory: The run's directory.
+      hashes: Hashes of what the training reads; see `hashes_of_inputs`.
     """
     return {
         **to_plain(config),
@@ -39,7 +39,7 @@ def origin(
 
 
 def known_inputs(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Returns the hashes of what a checkpoint was trained on: few of an earlier version's."""
+    """Returns the hashes of a checkpoint's training data; earlier versions recorded only some."""
     return {name: checkpoint.config[name] for name in _HASHES if name in checkpoint.config}
 
 
@@ -49,15 +49,16 @@ def check_origin(
     config: ExperimentConfig,
     directory: RunDirectory,
 ) -> None:
-    """Checks that a checkpoint was made by the run in whose directory it is.
+    """Checks that a checkpoint was made by the run in whose directory it lies.
 
-    Fields that a run may be continued with are allowed to differ, and so are places of files.
+    Fields that may change when a run is resumed may differ, and so may the paths of files.
 
     Raises:
-      CheckpointError: Naming the first other field, or the vocabularies.
+      CheckpointError: Naming the first field that differs, or the vocabularies.
     """
     saved = {name: value for name, value in checkpoint.config.items() if name not in _HASHES}
     where = f"{checkpointer.directory / str(checkpoint.step)}"
+    # Read as a config, so that renamed fields and new defaults make no difference.
     before, files = from_config_dict(saved), named_files(config)
     files = files.keys() & named_files(before).keys()
     for path, (old, new) in changed_fields(to_plain(before), to_plain(config)).items():

@@ -1,4 +1,4 @@
-"""Parameters as plain safetensors files, for other programs to read and to write.
+"""Weights as safetensors files: export and import of parameters for other programs.
 
 A tensor is named by its place in the model, with dots between: the parameter `params["encoder"]
 ["layer_0"]["feed_forward"]["hidden"]` is `encoder.layer_0.feed_forward.hidden`. Kernels are
@@ -35,13 +35,13 @@ def save_weights(
     config: Mapping[str, Any] | None = None,
     vocabularies: str | None = None,
 ) -> None:
-    """Writes parameters to a file.
+    """Exports parameters to a safetensors file.
 
     Args:
       params: The parameters.
-      path: The file, replaced at once when all is written.
+      path: The file, replaced atomically.
       config: The config of the model, kept as JSON in the file's metadata.
-      vocabularies: A hash of the vocabularies, kept there too.
+      vocabularies: A hash of the vocabularies, kept in the metadata too.
 
     Raises:
       UserError: If the file cannot be written.
@@ -58,11 +58,11 @@ def save_weights(
 
 
 def load_weights(path: str | os.PathLike, like: Params) -> Params:
-    """Reads parameters from a file.
+    """Imports parameters from a safetensors file.
 
     Args:
       path: The file.
-      like: Parameters, or their shapes, of the model that they are for.
+      like: The parameters, or their shapes, of the model that is to have them.
 
     Returns:
       Parameters of the same structure and types.
@@ -94,14 +94,14 @@ def _check_names(path: str | os.PathLike, found: Set[str], expected: Set[str]) -
 
 
 def _read(path: str | os.PathLike, file: Any, name: str, leaf: Any) -> np.ndarray:
-    """Reads one tensor, its type first: some that files may have NumPy cannot read."""
+    """Reads one tensor. Its type is checked first, since NumPy cannot read every type."""
     where, header = f"{path}: tensor {name!r}", file.get_slice(name)
     shape, kind = tuple(header.get_shape()), header.get_dtype()
     if shape != tuple(leaf.shape):
         raise UserError(f"{where}: expected shape {tuple(leaf.shape)}, found {shape}")
     if kind not in _FLOATS:
         raise UserError(f"{where}: expected numbers of type {', '.join(_FLOATS)}, found {kind}")
-    with np.errstate(over="ignore"):  # what the type cannot hold is refused below
+    with np.errstate(over="ignore"):  # too large for the type becomes inf, which is refused below
         tensor = file.get_tensor(name).astype(leaf.dtype)
     is_finite = np.isfinite(tensor)
     if not is_finite.all():
@@ -113,19 +113,19 @@ def _read(path: str | os.PathLike, file: Any, name: str, leaf: Any) -> np.ndarra
 def starting_from(
     start: Callable[[jax.Array], TrainState], loaded: Params, like: TrainState
 ) -> Callable[[jax.Array], TrainState]:
-    """Returns a function that starts a training as `start` does, but with other parameters.
+    """Wraps `start` so that training begins from pretrained weights.
 
     Args:
-      start: From a key to a state.
-      loaded: The parameters, on the host.
-      like: The state's shapes and placement.
+      start: Draws a state from a key.
+      loaded: The pretrained parameters, on the host.
+      like: Shapes and placement of the state.
     """
 
     def begin(rng: jax.Array) -> TrainState:
         state = start(rng)
         place = functools.partial(jax.tree.map, lambda leaf, to: jax.device_put(leaf, to.sharding))
         average = state.average
-        if average is not None:  # an array of its own, for both are given up to the first update
+        if average is not None:  # a copy, since the first update donates both trees' buffers
             average = place(jax.tree.map(np.copy, loaded), like.average)
         return dataclasses.replace(state, params=place(loaded, like.params), average=average)
 
@@ -133,16 +133,16 @@ def starting_from(
 
 
 def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
-    """Reads the parameters that a training is to start from.
+    """Reads the pretrained weights that a training is to start from.
 
     Args:
       path: The file.
-      like: Parameters, or their shapes, of the model.
-      vocabularies: The folder of those that the parameters are to be used with.
+      like: The parameters, or their shapes, of the model.
+      vocabularies: The folder of the vocabularies that the training uses.
 
     Raises:
-      UserError: As `load_weights`; or if the file knows of other vocabularies, whose tokens have
-        other numbers.
+      UserError: As `load_weights`; or if the file was written with other vocabularies, in which
+        the same ids mean other tokens.
     """
     loaded = load_weights(path, like)
     with safe_open(path, framework="np") as file:
@@ -157,6 +157,6 @@ def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
 
 
 def named_leaves(params: Params) -> dict[str, Any]:
-    """Returns the leaves by their names, in the order of the tree."""
+    """Returns the leaves by their dotted names, in the order of the tree."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {".".join(str(entry.key) for entry in path): leaf for path, leaf in leaves}

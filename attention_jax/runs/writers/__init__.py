@@ -1,7 +1,7 @@
-"""Where metrics go besides `metrics.jsonl`, one file each; a file's name is its name in configs.
+"""Experiment trackers: where metrics go besides `metrics.jsonl`, one file each.
 
-A file defines `PACKAGE`, what has to be installed for it, and `open_writer(opening) -> Writer`. The
-package is imported when such a writer is asked for, and not before.
+A file's name is its name in configs. It defines `PACKAGE`, the package that has to be installed for
+it, and `open_writer(opening) -> Writer`. The package is imported only when the writer is opened.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ FINISHED, INTERRUPTED, FAILED = "finished", "interrupted", "failed"
 
 @dataclasses.dataclass(frozen=True)
 class Opening:
-    """What a writer is told when it is opened.
+    """The run that a writer is opened for.
 
     Attributes:
       directory: The run's directory.
       config: The run's config, as `config.json` holds it.
       step: Updates made so far.
-      run_id: What the service called this run when training began, or None if it begins now.
+      run_id: The service's id of this run if it was opened before, else None.
     """
 
     directory: pathlib.Path
@@ -35,11 +35,11 @@ class Opening:
 
 @runtime_checkable
 class Writer(Protocol):
-    """What takes metrics over time.
+    """The protocol of an experiment tracker: takes metrics over time.
 
     Attributes:
-      run_id: What the service calls the run, by which it is continued.
-      place: Where people find it.
+      run_id: The service's id of the run, by which a resumed training continues it.
+      place: Where people find the metrics: an address or a directory.
     """
 
     run_id: str
@@ -58,7 +58,7 @@ WRITERS = Parts("attention_jax.runs.writers", defines="open_writer")
 
 
 def require_packages(names: Iterable[str]) -> None:
-    """Checks that what some writers need is installed.
+    """Checks that the packages of some writers are installed.
 
     Raises:
       ConfigError: If it is not, or cannot be imported.

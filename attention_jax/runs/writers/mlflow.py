@@ -64,6 +64,7 @@ class MLflow:
     def _create(self, opening: Opening) -> str:
         from mlflow.entities import Param
 
+        # `MlflowClient` reads no environment for these, unlike the module-level functions.
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _EXPERIMENT)
         experiment = self._client.get_experiment_by_name(name)
         number = (
@@ -71,13 +72,14 @@ class MLflow:
         )
         run_id = self._client.create_run(number, run_name=opening.directory.name).info.run_id
         fields = [Param(path, str(v)[:_LONGEST_VALUE]) for path, v in _leaves(opening.config)]
+        # Config fields go in batches, and long values are cut: servers limit both.
         for start in range(0, len(fields), _MOST_AT_ONCE):
             self._client.log_batch(run_id, params=fields[start : start + _MOST_AT_ONCE])
         return run_id
 
 
 def _leaves(values: Any, path: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
-    """Yields every single value of nested mappings with its path, dots between names."""
+    """Yields every leaf of nested mappings with its dotted path."""
     if not isinstance(values, Mapping):
         yield ".".join(path), values
         return

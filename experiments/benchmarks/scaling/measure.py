@@ -12,7 +12,7 @@ from absl import flags
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.runs.provenance import command_line, commit, is_of_this_code, now
-from experiments.benchmarks.scaling import figures, page
+from experiments.benchmarks.scaling import page
 from experiments.benchmarks.scaling.series import CPU, GPU, TPU, Series, SeriesPoint, all_series
 from experiments.benchmarks.speed import report
 from experiments.benchmarks.speed.benchmark import command_without_paths
@@ -79,7 +79,7 @@ def main() -> None:
         if cli.value("peak_tflops"):
             results[each.name]["peak_flops"] = 1e12 * cli.value("peak_tflops")
         report.write(path, results, page.page(platform, results))
-        figures.draw(platform, results, path.with_suffix(".png"))
+        page.draw(platform, results, path.with_suffix(".png"))
     print(f"Written: {path}, {path.with_suffix('.md')} and {path.with_suffix('.png')}")
 
 

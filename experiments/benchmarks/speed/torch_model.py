@@ -145,7 +145,7 @@ class Seq2Seq(nn.Module):
 
 
 def load_parameters(model: Seq2Seq, path: Path) -> None:
-    """Fills the model from a file that `exchange.save_parameters` wrote."""
+    """Fills the model from a file that `project_worker.save_parameters` wrote."""
     with np.load(path) as file:
         arrays = {name: torch.from_numpy(file[name]) for name in file.files}
     state = {

@@ -141,7 +141,7 @@ class Transformer(nn.Module):
 
 
 def load_transformer(model: Transformer, path: Path) -> None:
-    """Fills the model from a file that `exchange.save_parameters` wrote."""
+    """Fills the model from a file that `project_worker.save_parameters` wrote."""
     with np.load(path) as file:
         arrays = {name: torch.from_numpy(file[name]) for name in file.files}
     with torch.no_grad():

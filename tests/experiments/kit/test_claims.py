@@ -1,7 +1,6 @@
 import pytest
 
-from experiments.kit.alignment_claims import CLAIMS
-from experiments.kit.alignment_variants import VARIANTS
+from experiments.kit.alignment_variants import CLAIMS, VARIANTS
 from experiments.kit.claims import Claim, claims_table
 from experiments.kit.sentence_measures import MEASURES
 from tests.experiments.measured import system

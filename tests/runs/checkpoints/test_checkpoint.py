@@ -13,7 +13,7 @@ import pytest
 
 from attention_jax.errors import CheckpointError
 from attention_jax.runs.checkpoints import manifest
-from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer, SaveCost
 
 _SHARDING = jax.sharding.SingleDeviceSharding(jax.devices()[0])
 
@@ -331,3 +331,18 @@ def test_save_raises_one_line_where_a_file_is_in_the_way(tmp_path):
     (tmp_path / "checkpoints").write_text("not a directory")
     with pytest.raises(CheckpointError, match="step 1 .* could not be saved"):
         _save(Checkpointer(tmp_path / "checkpoints"), 1)
+
+
+def test_the_longest_stall_is_neither_the_first_nor_the_last():
+    cost = SaveCost()
+    for seconds in (0.01, 0.04, 0.02, 0.01):
+        cost.add(seconds)
+    assert cost.describe(0.8) == {
+        "saves": 4, "stall_ms": 20.0, "longest_stall_ms": 40.0, "share_of_time": 0.1,
+    }  # fmt: skip
+
+
+def test_nothing_saved_costs_nothing():
+    assert SaveCost().describe(0.0) == {
+        "saves": 0, "stall_ms": 0.0, "longest_stall_ms": 0.0, "share_of_time": 0.0,
+    }  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 from attention_jax.errors import UserError
 from attention_jax.runs import provenance
-from experiments.benchmarks.scaling import analysis, figures, measure, page
+from experiments.benchmarks.scaling import analysis, measure, page
 from experiments.benchmarks.scaling.series import CPU, GPU, all_series
 from experiments.benchmarks.scaling.subjects import Subject
 from experiments.benchmarks.speed.harness import Conditions
@@ -154,7 +154,7 @@ def test_page_names_what_failed():
 def test_figure_has_a_panel_for_each_series(tmp_path):
     results = {"batch": result([1, 2], [10.0, 8.0]), "attention": result([1, 2], [10.0, 8.0]),
                "weak": result([1, 2], [10.0, 8.0])}  # fmt: skip
-    figures.draw(CPU, results, tmp_path / "figure.png")
+    page.draw(CPU, results, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
 

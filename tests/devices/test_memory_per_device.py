@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from attention_jax.devices.memory_check import (
-    check_fits,
-    memory_of_a_device,
-    memory_of_this_machine,
-)
+from attention_jax.devices.memory_per_device import check_fits, memory_of_a_device
 from attention_jax.errors import ConfigError
 
 
@@ -27,11 +23,3 @@ def test_what_fits_passes():
 def test_what_cannot_fit_is_refused():
     with pytest.raises(ConfigError, match=r"config.model: .* of a device, found 400,000\.0 GB"):
         check_fits(abstract(10**7, 10**7))
-
-
-def test_a_container_has_what_it_may_take(tmp_path):
-    limits = [tmp_path / name for name in ("none", "more", "less", "absent")]
-    for path, text in zip(limits, ("max\n", "9223372036854771712\n", "1000000\n"), strict=False):
-        path.write_text(text)
-    assert memory_of_this_machine(limits) == 10**6
-    assert memory_of_this_machine(limits[:2]) == memory_of_this_machine(())
