@@ -47,6 +47,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
             "name": "bahdanau",
             "cell": "gru_reset_before",
             "hidden_dim": 512,
+            # As in the paper: the first state is made of the backward reading's state at the first
+            # word.
             "bridge": "backward",
             "readout": "maxout",
             "readout_dim": 256,

@@ -42,6 +42,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
             "name": "bahdanau",
             "cell": "gru_reset_before",
             "hidden_dim": 256,
+            # As in the paper: the first state is made of the backward reading's state at the first
+            # word.
             "bridge": "backward",
             "readout": "maxout",
             "readout_dim": 128,

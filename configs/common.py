@@ -1,4 +1,4 @@
-"""What several configs share: data sets by name, and the smoke-sized form of a config."""
+"""Shared by configs: data sets by name, what small experiments share, and smoke-sized forms."""
 
 from ml_collections import ConfigDict
 
@@ -28,15 +28,15 @@ def data_section(name: str) -> ConfigDict:
         return ConfigDict({"name": "cmudict", **sizes, **limits})
     data = {"name": name, "batch_size": 80, "max_source_length": 51, "max_target_length": 51}
     if name != "parallel":
-        # More shapes than by default: compiling them pays in so many steps.
+        # More batch shapes than by default: less padding, and so many steps repay compiling them.
         data |= {"source_language": "en", "target_language": "de", "num_buckets": 16}
     return ConfigDict(data | {"subwords": {"kind": "bpe", "size": 8000, "joint": False}})
 
 
 def experiment(argument: str | None) -> tuple[ConfigDict, str]:
-    """Returns what the small experiments share, without a model, and the data set's name.
+    """Returns the config that small experiments share, without a model, and the data set's name.
 
-    They are to be finished by `finish`, once they have a model and what they do otherwise.
+    The caller adds a model and its own changes, and then calls `finish`.
     """
     argument = choose(argument, "multi30k", ("multi30k", "tatoeba", "parallel", "smoke"))
     config = ConfigDict()
@@ -62,7 +62,7 @@ def experiment(argument: str | None) -> tuple[ConfigDict, str]:
 
 
 def finish(config: ConfigDict, data_name: str) -> ConfigDict:
-    """Adapts a translation config to the data set that was asked for."""
+    """Adapts a translation config to the data set that is named after the colon."""
     if data_name == "smoke":
         return make_smoke(config)
     if data_name in ("cmudict", "parallel"):  # where one side may have far fewer tokens
@@ -73,7 +73,7 @@ def finish(config: ConfigDict, data_name: str) -> ConfigDict:
 
 
 def make_smoke(config: ConfigDict) -> ConfigDict:
-    """Shrinks a config so that it trains in seconds, on a task made up for that."""
+    """Shrinks a config so that it trains in seconds, on a made-up task."""
     config.data = data_section("smoke")
     model = config.model
     source = model.sources.source

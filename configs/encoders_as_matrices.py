@@ -41,6 +41,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
         "decoder": {
             "name": "conditional_gru",
             "hidden_dim": 256,
+            # From the mean of the annotations: every encoder has one, not every one has final
+            # states.
             "bridge": "mean",
             "readout_dim": 128,
         },

@@ -42,6 +42,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
                     "cell": "lstm",
                     "hidden_dim": 256,
                     "num_layers": 2,
+                    # The paper reverses the source instead; annotations are the same, in the order
+                    # of the text.
                     "direction": "backward",
                     "dropout": 0.2,
                 },

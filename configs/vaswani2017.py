@@ -44,6 +44,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.model = transformer(num_layers=4, depth=128, width=256, num_heads=4, dropout=0.3)
     for stack in (config.model.sources.source.encoder, config.model.decoder):
         stack.norm_order = "pre"
+    # Letters and phonemes, or made-up sides, share no vocabulary: only the target's is tied.
     if argument in ("cmudict", "smoke"):
         config.model.tie_embeddings = "target"
     config.objectives = {"nll": {"label_smoothing": 0.1}}

@@ -1,7 +1,7 @@
 """Numerical regression test of whole configs: trains and searches a little, and keeps every number.
 
-A redesign that is to change no result is held to it: what was recorded before is compared, bit for
-bit, with what the same cases give afterwards.
+After a redesign that must not change results, the same cases are run again and compared with the
+earlier record, bit for bit.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ _SMALL = {
     "data.num_buckets": 2,
     "data.subwords.size": 500,
 }
-# Fields by their last name: whichever of them a config has is made this small.
+# Small sizes by the last name of a field; those that a config has are set.
 _SIZES = {
     "embedding_dim": 32,
     "target_embedding_dim": 32,
@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def cases() -> dict[str, Any]:
-    """Returns the configs to try by name: every one's smoke form, and some on real data."""
+    """Returns the configs to run, by name: the smoke form of each, and some on real data."""
     found = {}
     folder = Path(importlib.import_module("configs").__file__).parent
     for name in sorted(path.stem for path in folder.glob("*.py")):
@@ -150,7 +150,7 @@ def record(config: Any) -> dict[str, np.ndarray]:
         if "num_epochs" in config.training:
             del config.training["num_epochs"]
     experiment = from_config_dict(config)
-    # Untrained models write to their limit, which says no more than a few tokens would.
+    # Untrained models write up to the length limit, and a few tokens tell as much.
     search = dataclasses.replace(experiment.search, max_length_factor=1.0, max_length_constant=2)
     with tempfile.TemporaryDirectory() as path:
         parts = assemble(experiment, RunDirectory(path))
@@ -195,7 +195,7 @@ def _model(experiment: Any, task: Any) -> Any:
 
 
 def _hash(params: Any) -> np.ndarray:
-    """Hashes all leaves in the order of their own hashes, so that a new name changes nothing."""
+    """Hashes all leaves, sorted by their own hashes, so that renaming changes nothing."""
     leaves = sorted(hashlib.sha256(leaf.tobytes()).digest() for leaf in jax.tree.leaves(params))
     return np.frombuffer(hashlib.sha256(b"".join(leaves)).digest(), np.uint8)
 
@@ -213,7 +213,7 @@ def _read(path: str | None) -> Mapping[str, np.ndarray] | None:
 def differences(
     before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
 ) -> Iterator[str]:
-    """Yields a line for every recorded array that is another now, with the largest difference."""
+    """Yields a line for every array that differs from its record, with the largest difference."""
     for name, new in after.items():
         old = before.get(name)
         if old is None:

@@ -1,7 +1,7 @@
-"""The JobSet of a training, for TPU slices and for nodes with GPUs.
+"""The Kubernetes JobSet of a training, for TPU slices and for nodes with GPUs.
 
-Every process is a pod; the pods of a slice are an indexed Job. When one of them ends for any reason
-but a mistake of the user's, the whole set is started again and continues from its last save.
+Every process is a pod; the pods of a slice are an indexed Job. If one of them ends for any reason
+but a user's mistake, the whole set is started again, and training resumes from its last checkpoint.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from typing import Any
 
 from attention_jax.errors import UserError
 
-# What GKE calls the nodes, and devices of a node of the usual size.
+# Names of node types in GKE.
 _TPU_NODES = {
     "v4": "tpu-v4-podslice",
     "v5e": "tpu-v5-lite-podslice",
@@ -27,35 +27,35 @@ _GPU_NODES = {
     "h100": "nvidia-h100-80gb",
     "h200": "nvidia-h200-141gb",
 }
-_TPUS_OF_NODE, _GPUS_OF_NODE = 4, 8
+_TPUS_OF_NODE, _GPUS_OF_NODE = 4, 8  # devices of a node of the usual size
 _MOST_OF_NODE = {"t4": 4}
-# Where GKE puts the driver's libraries, which images that are not NVIDIA's do not look into.
+# Where GKE mounts the driver's libraries; images that are not NVIDIA's do not search there.
 _DRIVER = "/usr/local/nvidia/lib64"
 _COORDINATOR_PORT = 8476
 _MOUNT = "/runs"
-_MISTAKE = 2
-_GRACE_SECONDS = 120
+_MISTAKE = 2  # exit code of a user's mistake, which trying again does not mend
+_GRACE_SECONDS = 120  # from SIGTERM to SIGKILL: time to finish a step and save
 _USER, _ROOT = 1000, 0  # of the image; only root may open the devices of TPUs
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is to run where.
+    """A training to be run on GKE.
 
     Attributes:
-      name: Of the JobSet; also the directory of the run below the volume.
-      image: With the repository in its working directory.
-      kind: Of the devices, such as `v5e` or `h100`.
-      shape: Chips along each axis of a TPU slice, or how many GPUs.
-      slices: How many TPU slices.
+      name: Name of the JobSet, and of the run's directory on the volume.
+      image: Docker image with the repository as its working directory.
+      kind: Kind of devices, such as `v5e` or `h100`.
+      shape: Chips along each axis of a TPU slice, or the number of GPUs.
+      slices: Number of TPU slices.
       per_node: Devices of a node; 0 for the usual number.
-      bucket: Cloud Storage bucket that is mounted, or
-      claim: the persistent volume claim that is.
+      bucket: Cloud Storage bucket to mount for runs; this or `claim` is given.
+      claim: Persistent volume claim to mount for runs.
       data: Directory of the volume with files of data sets, if they are not to be downloaded.
-      service_account: Of Kubernetes, which may use the bucket.
-      arguments: Of launch.train, without --workdir.
+      service_account: Kubernetes service account that may use the bucket.
+      arguments: Arguments of launch.train, without --workdir.
       max_restarts: How often the set may be started again.
-      spot: Whether nodes may be taken away.
+      spot: Whether to use spot nodes, which may be taken away.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Request:
 
 
 def jobset(request: Request) -> dict[str, Any]:
-    """Returns the manifest, `jobset.x-k8s.io/v1alpha2`."""
+    """Builds the JobSet manifest, `jobset.x-k8s.io/v1alpha2`."""
     metadata: dict[str, Any] = {"name": request.name}
     if request.is_tpu:  # a slice is a node pool, and has room for one of the set's jobs
         exclusive = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -126,6 +126,7 @@ def jobset(request: Request) -> dict[str, Any]:
         "metadata": metadata,
         "spec": {
             "network": {"enableDNSHostnames": True, "subdomain": request.name},
+            # A Job that failed by its pods' failure policy, below, failed by a mistake: no restart.
             "failurePolicy": {
                 "maxRestarts": request.max_restarts,
                 "rules": [
@@ -153,6 +154,7 @@ def _job(request: Request) -> dict[str, Any]:
         "parallelism": request.nodes,
         "completions": request.nodes,
         "completionMode": "Indexed",
+        # One pod cannot come back alone into a running collective: the whole set restarts instead.
         "backoffLimit": 0,
         "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": on_mistake}]},
         "template": _pod(request),
@@ -172,6 +174,7 @@ def _pod(request: Request) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        # fsGroup lets the image's user write to the volume.
         "securityContext": {"runAsUser": _ROOT if request.is_tpu else _USER, "fsGroup": _USER},
         "nodeSelector": selector,
         "containers": [_container(request)],
@@ -198,13 +201,15 @@ def _container(request: Request) -> dict[str, Any]:
         "resources": {"requests": dict(limits), "limits": limits},
         "volumeMounts": [
             {"name": "runs", "mountPath": _MOUNT},
+            # NCCL shares memory there, and containers have 64 MB of it by default.
             {"name": "shm", "mountPath": "/dev/shm"},
         ],
     }
 
 
 def _environment(request: Request) -> list[dict[str, Any]]:
-    # Named, so that a process that cannot use its devices ends, instead of training on a CPU.
+    # Named explicitly, so that a process that cannot use its devices fails, instead of training on
+    # the CPU.
     values = {"JAX_PLATFORMS": "tpu,cpu" if request.is_tpu else "cuda,cpu"}
     if not request.is_tpu:
         values["LD_LIBRARY_PATH"] = _DRIVER
@@ -215,12 +220,13 @@ def _environment(request: Request) -> list[dict[str, Any]]:
 
 
 def _meeting(request: Request) -> list[dict[str, Any]]:
-    """Returns how the pods find one another: GKE tells those of TPUs, others are told here."""
+    """Returns the variables by which processes meet: GKE itself tells pods with TPUs."""
     if request.nodes * request.slices == 1:
         return []
     if request.is_tpu:
         return [{"name": "ATTENTION_JAX_DISTRIBUTED", "value": "auto"}]
     first = f"{request.name}-slice-0-0.{request.name}:{_COORDINATOR_PORT}"
+    # An indexed Job numbers its pods from 0, and pod 0 has a stable DNS name.
     index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     return [
         {"name": "ATTENTION_JAX_COORDINATOR", "value": first},

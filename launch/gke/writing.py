@@ -1,4 +1,4 @@
-"""From the command line of `launch.gke.manifest` to a file."""
+"""The program of `launch.gke.manifest`: from its command line to the manifest file."""
 
 import sys
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from launch.gke.jobset import Request, jobset
 
 
 def requested() -> Request:
-    """Reads the flags, and checks the config as training will.
+    """Reads the flags, and checks config and mesh as training will.
 
     Raises:
       UserError: If something is missing or makes no sense.
@@ -25,6 +25,7 @@ def requested() -> Request:
     config = from_config_dict(flags.FLAGS["config"].value)
     target = parse_target(cli.require("topology"), cli.value("slices"))
     sharding = config.sharding
+    # For its error, now rather than on the queued nodes, if the mesh does not fit the devices.
     mesh_sizes(target.devices, (sharding.data, sharding.fsdp, sharding.tensor))
     names = ("bucket", "claim", "data", "service_account", "per_node", "max_restarts", "spot")
     return Request(
@@ -39,7 +40,7 @@ def requested() -> Request:
 
 
 def train_arguments(arguments: Sequence[str]) -> list[str]:
-    """Returns those arguments that are for launch.train: `--config` and overrides of fields."""
+    """Selects the arguments that launch.train takes: `--config` and overrides of its fields."""
     found, rest = [], iter(arguments)
     for argument in rest:
         name = argument.lstrip("-").split("=")[0]

@@ -1,1 +1,1 @@
-"""What a training survives: faults that are made to happen, and what is lost to them."""
+"""Fault injection: what a training survives, and what is lost."""

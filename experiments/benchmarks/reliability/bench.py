@@ -1,4 +1,4 @@
-"""Trainings that the scenarios of the drill start, cut off and compare."""
+"""The bench of the fault drill: trainings that scenarios start, interrupt and compare."""
 
 import dataclasses
 import functools
@@ -26,7 +26,7 @@ HEARTBEAT_SECONDS = 10
 
 
 class Skipped(Exception):
-    """A scenario that this machine does not allow; the message says why."""
+    """Raised by a scenario that this machine does not allow; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Ended:
     output: str
 
     def unless(self, code: int, *words: str) -> str | None:
-        """Returns what differs from an expected end: another code, or words that were not said."""
+        """Compares with an expected end; returns the difference in code or words, or None."""
         if self.code != code:
             return f"exit code {self.code}, not {code}: {self.last_line}"
         missing = [word for word in words if word not in self.output]
@@ -63,12 +63,12 @@ class Ended:
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """Where scenarios work.
+    """The place where scenarios work, with runs that they share.
 
     Attributes:
       folder: Directory for run directories, to be removed at the end.
       is_short: Whether few trials are enough.
-      seed: Of random moments.
+      seed: Seed of the random moments of faults.
     """
 
     folder: Path
@@ -105,6 +105,7 @@ class Bench:
         """A run that was killed while it trained, with two whole checkpoints; not to be changed."""
         path = self.folder / "cut_off"
         ended = self.train(path, fault=Fault((signal.SIGKILL,), step=30))
+        # A run that ended in any other way is no reference to begin with.
         if problem := ended.unless(-signal.SIGKILL):
             raise RuntimeError(f"the drill cannot begin: {problem}")
         for folder in (path / "checkpoints").iterdir():
@@ -184,9 +185,10 @@ def validation_losses(workdir: Path) -> dict[int, float]:
 
 
 def difference(workdir: Path, expected: Path) -> str | None:
-    """Returns in what the end of a run differs from that of one that was left alone.
+    """Compares the end of a run with that of an uninterrupted one, to the last bit.
 
-    Parameters, all validation losses and the outputs are compared, to the last bit.
+    Returns:
+      The first difference, in parameters, validation losses or outputs; None if there is none.
     """
     if parameters(workdir) is None or parameters(workdir) != parameters(expected):
         return "other parameters"

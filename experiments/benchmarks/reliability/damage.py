@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged: their values are right, or one line says which one is taken.
+"""Damaged checkpoints: restored values are right, or one line says which older one is taken.
 
 A scenario yields for each of its trials what was lost, or None.
 """
@@ -68,7 +68,7 @@ def every_file(bench: Bench) -> Trials:
 
 
 def leftovers(bench: Bench) -> Trials:
-    """An empty directory of a step, and one that was being written when its process died."""
+    """Leaves an empty step directory, and some that were being written when their process died."""
     places = (_empty_step, _temporary_step, _uncommitted_step)
     for chosen in (places,) if bench.is_short else ((place,) for place in places):
         run = bench.copy(bench.cut_off, "leftovers")

@@ -1,4 +1,4 @@
-"""Tries what can happen to a training, and counts what is lost; see `USAGE`."""
+"""The fault drill: injects faults into trainings, and counts what is lost; see `USAGE`."""
 
 import shutil
 import tempfile

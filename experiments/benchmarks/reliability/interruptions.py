@@ -1,4 +1,4 @@
-"""Processes that are killed or told to stop, and what the same command makes of it.
+"""Interruptions: processes that are killed or told to stop, and resumed by the same command.
 
 A scenario yields for each of its trials what was lost, or None.
 """
@@ -37,6 +37,7 @@ def killed(bench: Bench) -> Trials:
     workdir = bench.workdir("killed")
     kills = 2 if bench.is_short else 20
     steps = sorted(rng.choice([0, STEPS, *[rng.randrange(1, STEPS)] * 6]) for _ in range(kills))
+    # Seconds in which the kill falls, at random: during the start, or the evaluation at the end.
     longest = {0: 6.0, STEPS: 1.5}
     for number, step in enumerate(steps):
         fault = Fault((signal.SIGKILL,), step=step, seconds=rng.uniform(0, longest.get(step, 0.1)))
@@ -116,7 +117,7 @@ def one_of_two_told_to_stop(bench: Bench) -> Trials:
 
 
 def other_number_of_processes(bench: Bench) -> Trials:
-    """What two processes have saved one continues, and the other way round."""
+    """Resumes with one process what two have saved, and the other way round."""
     by_two = bench.folder / "saved_by_two"
     if not by_two.exists():
         bench.train(by_two, fault=Fault((signal.SIGTERM,), step=20, process=1), processes=2)
@@ -141,7 +142,7 @@ def _distance(workdir: Path, expected: Path) -> str | None:
 
 
 def _too_late(mark: Path) -> str | None:
-    """Returns how long it took since a process was killed, if too long."""
+    """Returns a problem if the other process took too long to notice that one was killed."""
     seconds = time.time() - mark.stat().st_mtime
     limit = 2 * HEARTBEAT_SECONDS
     return f"it took {seconds:.0f} s, at most {limit} are allowed" if seconds > limit else None

@@ -1,4 +1,4 @@
-"""Numbers that must not go wrong, and changes that must or must not matter.
+"""Bad numbers that must be skipped, and changes of config that must or must not matter.
 
 A scenario yields for each of its trials what was lost, or None.
 """
@@ -88,7 +88,7 @@ def intervals(bench: Bench) -> Trials:
 
 
 def _with_factor(bench: Bench, factor: float, words: str) -> str | None:
-    """Multiplies the loss of one more step, and returns what the step has changed."""
+    """Trains one more step with a multiplied loss; returns what that step has wrongly changed."""
     run = bench.copy(bench.uninterrupted, "bad_step")
     config = _without_evaluation(config_of(run))
     before = _last_state(config, run)
@@ -112,7 +112,7 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
 def _multiplied(original: Any, factor: float) -> Any:
     def objective(self: Objective, output: Any, batch: Any, step: Any = None, *more: Any):
         loss, metrics = original(self, output, batch, step, *more)
-        if step is not None:
+        if step is not None:  # a training step, not an evaluation
             loss = loss * jnp.where(step == STEPS, jnp.float32(factor), 1.0)
         return loss, metrics
 

@@ -1,4 +1,4 @@
-"""What the drill has found: a table for the screen, and its record as JSON and Markdown."""
+"""Report of the fault drill: a table for the screen, and its record as JSON and Markdown."""
 
 import dataclasses
 import json
@@ -18,14 +18,14 @@ from experiments.kit import templates
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came of a scenario.
+    """The outcome of a scenario.
 
     Attributes:
-      name: The scenario.
-      trials: How many there were.
-      losses: What was lost, a line for each trial that was.
-      seconds: How long it took.
-      skipped: Why it was not tried, if it was not.
+      name: The scenario's title.
+      trials: Number of trials.
+      losses: A line for each trial in which something was lost.
+      seconds: Duration of all trials.
+      skipped: Why the scenario was not tried; empty if it was.
     """
 
     name: str

@@ -18,15 +18,15 @@ VARIABLE = "ATTENTION_JAX_SABOTAGE"
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """When a process sends itself which signals.
+    """Signals that a process sends itself, and when.
 
     Attributes:
-      signals: Their numbers, one after another.
+      signals: Numbers of the signals, in order.
       step: The first is sent when this step was started; 0 for the start of the program.
-      seconds: How long after that.
-      while_saving: Whether the others wait for the next checkpoint to be on its way.
-      process: Which of several processes does it; all if None.
-      mark: A file that is made then, and without which it is not done again.
+      seconds: Delay after that.
+      while_saving: Whether the other signals are sent while the next checkpoint is being written.
+      process: The one of several processes that does it; all of them if None.
+      mark: A file that is made at the fault; if it exists already, there is no fault.
     """
 
     signals: tuple[int, ...]
@@ -42,7 +42,7 @@ class Fault:
 
 
 def main() -> None:
-    """Trains, and lets happen what is to happen."""
+    """Trains as `launch.train` does, with the fault planned."""
     fault = Fault(**json.loads(os.environ[VARIABLE]))
     process = int(os.environ.get("ATTENTION_JAX_PROCESS_ID", "0"))
     if fault.process in (None, process) and not (fault.mark and Path(fault.mark).exists()):
@@ -59,6 +59,7 @@ def _plan(fault: Fault) -> None:
         return
     from attention_jax.training.reporting.meter import Meter
 
+    # The loop calls `Meter.add` once for each step, right after starting it.
     original = Meter.add
 
     def add(meter: Meter, step: int, metrics: object) -> object:
@@ -87,6 +88,7 @@ def _when_saving(signals: list[int]) -> None:
 def _send_soon(fault: Fault, signals: object) -> None:
     def send() -> None:
         deadline = time.monotonic() + fault.seconds
+        # Not one sleep of the whole time: its end is too coarse beside steps of milliseconds.
         while time.monotonic() < deadline:
             time.sleep(0)
         if fault.mark:

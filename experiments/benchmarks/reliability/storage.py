@@ -1,4 +1,4 @@
-"""Directories that cannot be written: one line says so, and nothing is lost.
+"""Full disks and read-only directories: one line says so, and nothing is lost.
 
 A scenario yields for each of its trials what was lost, or None.
 """
@@ -18,7 +18,7 @@ _MIB = 2**20
 
 
 def full_disk(bench: Bench) -> Trials:
-    """A disk that has room for nothing more, or for half of a checkpoint, then room again."""
+    """Fills the disk wholly, or up to half of a checkpoint; then there is room again."""
     with _small_disk(bench.folder / "disk") as disk:
         for free in (40 * 1024,) if bench.is_short else (0, 40 * 1024, 150 * 1024):
             run = disk / "run"
@@ -85,6 +85,7 @@ def _mount(*command: str) -> None:
 
 def _fill(path: Path, free: int) -> None:
     """Writes a file that leaves so many bytes of a disk free."""
+    # In large pieces as long as they fit, then page by page until nothing fits, then cut back.
     with path.open("wb") as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(_MIB))

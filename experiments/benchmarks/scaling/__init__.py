@@ -1,1 +1,1 @@
-"""How the cost of training grows with its sizes and with the number of devices."""
+"""Scaling: how the cost of training grows with sizes and with the number of devices."""

@@ -1,11 +1,11 @@
-"""What the measured times say: growth, overhead, efficiency, utilisation."""
+"""Analysis of measured times: growth, partitioning overhead, efficiency, utilisation (MFU)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-# Largest number of bfloat16 operations in a second of one chip, dense, as its maker gives it.
+# Peak rate of one chip in dense bfloat16 operations per second, as its maker states it.
 # NVIDIA's data sheets of H100 and H200 (SXM); Google Cloud's pages of TPU v4, v5e and v5p.
 _PEAKS = {
     "NVIDIA H100 80GB HBM3": 989e12,
@@ -22,18 +22,18 @@ def peak_flops(device: str, given: float = 0.0) -> float | None:
 
 
 def utilisation(flops: float, seconds: float, devices: int, peak: float) -> float:
-    """Returns the share of the peak that the model's own products use: flops / (s n peak)."""
+    """Model-FLOP utilisation: the share of the peak that the model uses, flops / (s n peak)."""
     return flops / (seconds * devices * peak)
 
 
 def growth(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """Returns (slope, intercept) of the line with the least squared distance from points."""
+    """Least-squares fit of a line; returns (slope, intercept)."""
     slope, intercept = np.polyfit(np.asarray(xs, float), np.asarray(ys, float), 1)
     return float(slope), float(intercept)
 
 
 def partitioning_overhead(seconds: Mapping[int, float], *, grows: bool) -> dict[int, float]:
-    """Returns what dividing a computation among simulated devices costs, as a share of it.
+    """Partitioning overhead: what dividing a computation among simulated devices costs.
 
       overhead(n) = t(n) / (w(n) t(1)) - 1,  w(n) = n where the batch grows with n, else 1
 
@@ -51,9 +51,9 @@ def partitioning_overhead(seconds: Mapping[int, float], *, grows: bool) -> dict[
 
 
 def efficiency(seconds: Mapping[int, float], *, grows: bool) -> dict[int, float]:
-    """Returns how much of their speed real devices keep when they work together.
+    """Parallel efficiency: how much of their speed devices keep when they work together.
 
-    efficiency(n) = t(1) / t(n) where the batch grows with n, else t(1) / (n t(n))
+      efficiency(n) = t(1) / t(n) where the batch grows with n (weak scaling), else t(1) / (n t(n))
     """
     return {
         count: seconds[1] / (value * (1 if grows else count)) for count, value in seconds.items()

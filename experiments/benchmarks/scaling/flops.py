@@ -1,4 +1,4 @@
-"""The arithmetic that a model's equations ask for, counted from shapes alone."""
+"""Model FLOPs: the arithmetic of a model's matrix products, counted from shapes alone."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ _BACKWARD_AND_FORWARD = 3  # a product's two gradients are products of the same 
 
 
 def training_flops(model: Model, batch: Mapping[str, Any]) -> float:
-    """Returns the floating-point operations of a training step that utilisation is measured by.
+    """Counts the model FLOPs of a training step, by which utilisation (MFU) is measured.
 
       flops = 3 sum_products 2 M N K
 
@@ -35,7 +35,7 @@ def training_flops(model: Model, batch: Mapping[str, Any]) -> float:
 
 
 def product_flops(function: Callable, *arguments: Any) -> float:
-    """Returns the floating-point operations of the matrix products of a function.
+    """Counts the floating-point operations of a function's matrix products.
 
     Args:
       function: Traced, not run.
@@ -55,9 +55,10 @@ def _count(jaxpr: Any) -> float:
             (contracted, _), _ = equation.params["dimension_numbers"]
             left = equation.invars[0].aval.shape
             depth = math.prod(left[axis] for axis in contracted)
+            # A multiplication and an addition for each of M N K terms.
             total += 2.0 * depth * math.prod(equation.outvars[0].aval.shape)
         elif name == "cond":
-            total += max(_count(branch) for branch in inner)
+            total += max(_count(branch) for branch in inner)  # one branch runs, at most this one
         elif name == "scan":
             total += equation.params["length"] * sum(_count(body) for body in inner)
         elif name == "while" and any(_count(body) for body in inner):
@@ -70,7 +71,7 @@ def _count(jaxpr: Any) -> float:
 
 
 def _needed(jaxpr: Any) -> Iterator[Any]:
-    """Yields the equations that the results depend on; the compiler leaves out the others."""
+    """Yields the equations that the results depend on; the compiler removes all others."""
     wanted = set(map(id, jaxpr.outvars))
     for equation in reversed(jaxpr.eqns):
         if any(id(variable) in wanted for variable in equation.outvars):
@@ -79,7 +80,7 @@ def _needed(jaxpr: Any) -> Iterator[Any]:
 
 
 def _inner(values: Any) -> Iterator[Any]:
-    """Yields the programs that an equation's parameters hold."""
+    """Yields the inner programs (jaxprs) that an equation's parameters hold."""
     for value in values:
         if isinstance(value, tuple | list):
             yield from _inner(value)

@@ -1,4 +1,4 @@
-"""Measures training over sizes and devices; see `USAGE`."""
+"""Scaling measurements: times a training step over sizes and devices; see `USAGE`."""
 
 import os
 import subprocess
@@ -90,9 +90,9 @@ def out_folder() -> Path:
 
 
 def find_platform(asked: str | None) -> tuple[str, int]:
-    """Returns the platform and the number of its devices, asking JAX in another process.
+    """Asks JAX, in another process, for the platform and its number of devices.
 
-    A process that asked itself would go on holding the devices.
+    A process that asked for itself would keep hold of the devices.
 
     Raises:
       UserError: If the platform asked for is not there.
@@ -123,7 +123,7 @@ def chosen(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
 
 
 def is_current(result: dict[str, Any] | None, series: Series) -> bool:
-    """Tells whether a series was measured whole with this code and on this machine."""
+    """Whether a series was measured completely, with this code and on this machine."""
     return (
         result is not None
         and not result["failures"]

@@ -1,4 +1,4 @@
-"""Formulas for what cannot be run here: many devices, long trainings, failures.
+"""Performance models for what cannot be run here: many devices, long trainings, failures.
 
 Times are in seconds, sizes in bytes, rates per second.
 """
@@ -12,7 +12,7 @@ def step_seconds(flops: float, devices: int, peak: float, utilisation: float) ->
 
 
 def all_reduce_seconds(size: float, devices: int, bandwidth: float) -> float:
-    """Returns the time of adding up an array over a ring: 2 (n - 1) / n size / bandwidth.
+    """Time of a ring all-reduce: 2 (n - 1) / n size / bandwidth.
 
     Args:
       size: Bytes of the array, gradients for example.
@@ -60,12 +60,12 @@ def checkpoint_bytes(parameters: int, *, moments: int = 2, average: bool = False
 
 
 def mean_time_between_failures(of_device: float, devices: int) -> float:
-    """Returns that of a job which any of its devices ends: M / n, for independent failures."""
+    """Mean time between failures of a job that any device ends: M / n, failures independent."""
     return of_device / devices
 
 
 def young_interval(save: float, failures: float) -> float:
-    """Returns the time to compute between two checkpoints: sqrt(2 C M).
+    """Optimal checkpoint interval, first order: sqrt(2 C M).
 
     Args:
       save: Time that training stands still for a checkpoint.
@@ -78,7 +78,7 @@ def young_interval(save: float, failures: float) -> float:
 
 
 def daly_interval(save: float, failures: float) -> float:
-    """Returns the same to higher order, for failures that are not rare.
+    """Optimal checkpoint interval to higher order, for failures that are not rare.
 
       sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + C / 18M) - C  where C < 2M, else M
 
@@ -92,7 +92,7 @@ def daly_interval(save: float, failures: float) -> float:
 
 
 def goodput(interval: float, save: float, restart: float, failures: float) -> float:
-    """Returns the expected share of the time that becomes progress.
+    """Goodput: the expected share of time that becomes progress.
 
       goodput = interval / (M exp(R / M) (exp((interval + C) / M) - 1))
 

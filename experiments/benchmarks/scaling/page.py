@@ -78,7 +78,7 @@ def _gains(
 
 
 def _reading(name: str, result: Mapping[str, Any]) -> list[str]:
-    """Returns what the fitted lines say, for the mechanisms."""
+    """Returns the fitted growth with source length, for the series of attention mechanisms."""
     if name != "attention":
         return []
     slopes = {line: 1e3 * slope for line, (slope, _) in analysis.growth_by_line(result).items()}
@@ -134,6 +134,7 @@ def _panel(axes: Any, name: str, result: Mapping[str, Any], platform: str) -> No
     for colour, (line, seconds) in zip(COLOURS, lines.items(), strict=False):
         xs = list(seconds)
         ys = [1e3 * value for value in seconds.values()]
+        # Panels of sizes show tokens per second; the others show the time of a step.
         if rates:
             ys = [point["tokens_per_second"]["median"] for point in result["points"]
                   if point["line"] == line]  # fmt: skip

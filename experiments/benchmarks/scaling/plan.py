@@ -1,4 +1,4 @@
-r"""Memory and communication of a training on hundreds of devices, without having them."""
+r"""Plans memory and communication of a training on hundreds of devices that are not at hand."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""Which numbers are measured: series of training steps that differ in one size."""
+"""The measured series: training steps that differ in one size."""
 
 import dataclasses
 import itertools
@@ -19,13 +19,13 @@ _MOST_SIMULATED, _MOST_SIMULATED_SMOKE = 8, 2
 
 @dataclasses.dataclass(frozen=True)
 class SeriesPoint:
-    """One number.
+    """A point of a series: one number to measure.
 
     Attributes:
-      line: Which curve of its series it is on.
-      x: Where on the series' axis.
-      subject: What is trained.
-      devices: On how many devices.
+      line: Name of its curve within the series.
+      x: Position on the series' axis.
+      subject: The training step that is measured.
+      devices: Number of devices.
     """
 
     line: str
@@ -67,9 +67,10 @@ class Series:
     points: Sequence[SeriesPoint]
 
     def groups(self, platform: str) -> list[list[SeriesPoint]]:
-        """Returns the points that are measured in turns, each while the others wait.
+        """Groups the points that are measured in turns.
 
-        The points of a curve on a CPU; one at a time where a process has a device to itself.
+        On a CPU, the points of a curve; on accelerators each point alone, since a process keeps
+        its devices to itself.
         """
         if platform != CPU:
             return [[point] for point in self.points]

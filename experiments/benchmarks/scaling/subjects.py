@@ -1,4 +1,4 @@
-"""What is measured: a model of some size, and a batch of some size for it."""
+"""Subjects of scaling measurements: a model of some size, and a batch for it."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""How fast the project trains and decodes, beside PyTorch and JoeyNMT.
+"""Speed benchmarks: training and decoding beside PyTorch and JoeyNMT.
 
 `python -m experiments.benchmarks.speed.training`, `.decoding`, `.stability` and `.saving` measure;
 the other modules are theirs. Every contender is a process with an interpreter of its own, so

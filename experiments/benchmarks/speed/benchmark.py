@@ -1,4 +1,4 @@
-"""From workloads to results: who takes part, whether they agree, and what is already measured."""
+"""Benchmark of workloads: runs contenders, checks that they agree, skips what is measured."""
 
 import dataclasses
 import json
@@ -55,7 +55,7 @@ class Workload:
       unit: The unit of work in which speeds are compared.
       sides: The contenders; the first is compared with each of the others.
       conditions: How often and how long each is measured.
-      tolerance: How far the sides' check values may differ, relative to their size.
+      tolerance: Largest relative difference of the sides' check values.
     """
 
     name: str
@@ -170,7 +170,7 @@ def run_workload(workload: Workload, setting: Setting, log: Callable = print) ->
 
 
 def check_agreement(workload: Workload, measured: Mapping[str, Measurement]) -> dict[str, float]:
-    """Compares what the sides computed from the same inputs and the same weights.
+    """Checks that all sides compute the same from the same inputs and weights.
 
     Returns:
       The largest relative difference of each side from the first, where both told.
@@ -187,7 +187,7 @@ def check_agreement(workload: Workload, measured: Mapping[str, Measurement]) -> 
             continue
         values = np.asarray(found), np.asarray(expected)
         differences[name] = float(np.max(np.abs(values[0] - values[1]) / np.abs(values[1])))
-        if not differences[name] <= workload.tolerance:
+        if not differences[name] <= workload.tolerance:  # so that NaN fails, too
             raise UserError(
                 f"{workload.name}: expected {name} to compute what {first} does, found a relative "
                 f"difference of {differences[name]:.2g}"

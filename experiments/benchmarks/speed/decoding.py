@@ -24,7 +24,8 @@ be mostly empty.
 LENGTH = 25
 LONGEST = 2 * LENGTH + 10  # what searches allow by default for such a source
 WIDTH = 5
-END_BIAS = 15.0  # ends outputs as soon as they may end
+# Added to the logit of EOS: outputs of a model with random weights end as soon as they may.
+END_BIAS = 15.0
 
 
 def make_workloads(setting: Setting) -> list[Workload]:

@@ -1,8 +1,8 @@
-"""The driver's half of a measurement: contenders compute alternately, one at a time.
+"""The measuring harness: contenders compute in turns, one at a time.
 
-Every contender is a process of its own that sets itself up and then waits. In every round, in an
-order shuffled anew, each of them computes alone on a machine that was idle just before. Ratios are
-taken within a round, so that what slows the machine down slows both sides of a ratio.
+Every contender is a process of its own that sets itself up and then waits. In every round, in a
+newly shuffled order, each of them computes alone on a machine that was idle just before. Ratios are
+taken within a round, so that whatever slows the machine down slows both sides of a ratio.
 """
 
 import dataclasses
@@ -96,7 +96,7 @@ class Measurement:
 
 
 def paired_ratios(measured: Measurement, reference: Measurement, unit: str) -> list[float]:
-    """Returns how many times as fast `measured` was as `reference`, round by round."""
+    """Computes the speed-up of `measured` over `reference`, round by round."""
     pairs = zip(measured.rates(unit), reference.rates(unit), strict=True)
     return [ours / theirs for ours, theirs in pairs]
 
@@ -177,6 +177,7 @@ class Worker:
 
     def read(self, limit: float) -> dict[str, Any]:
         """Waits at most `limit` seconds for the next answer."""
+        # Killing the process ends its pipe, and with it a `readline` that waits.
         timer = threading.Timer(limit, self._process.kill)
         timer.start()
         try:
@@ -297,7 +298,7 @@ def _cpu_seconds(pid: int | None = None) -> float:
             # The command's name, in parentheses, may hold blanks.
             text = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
             ticks = int(text[11]) + int(text[12])
-    except OSError:
+    except OSError:  # no /proc, as on macOS: nobody else is then seen to use the machine
         return 0.0
     return ticks / _CLOCK_TICKS
 

@@ -63,7 +63,7 @@ def build(sizes: workloads.Sizes) -> Any:
 
 
 def their_ids(tokens: torch.Tensor) -> torch.Tensor:
-    """Turns the special ids pad, bos, eos, unknown = 0, 1, 2, 3 into JoeyNMT's 1, 2, 3, 0."""
+    """Maps the special ids pad, bos, eos, unknown = 0, 1, 2, 3 to JoeyNMT's 1, 2, 3, 0."""
     return torch.where(tokens < workloads.FIRST_WORD, (tokens + 1) % 4, tokens)
 
 

@@ -1,4 +1,4 @@
-"""The cost of one attention query against the length of the source; see `USAGE`."""
+"""Local attention: the cost of one query against the length of the source; see `USAGE`."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""What the measuring programs share: their flags, and measuring what is not measured yet."""
+"""The measuring programs' flags, and their course: measure what is not measured yet."""
 
 import os
 from collections.abc import Callable, Sequence

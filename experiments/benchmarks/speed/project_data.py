@@ -1,4 +1,4 @@
-"""Real text as the project's own data pipeline reads and batches it."""
+"""Real text, read and batched by the project's own data pipeline."""
 
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ def make_batches(
     if task["batching"] == "whole":
         return [batch_of(sentences)], sentences.units()
     plan = plan_bucketed(sentences, task["batch"], task["buckets"])
+    # Batches are sampled by their size with padding, which decides how long they take.
     areas = [len(each.indices) * (each.source_length + each.target_length) for each in plan]
     batches = [_collate(sentences, plan[index]) for index in sample_evenly(areas, task["count"])]
     units = {
@@ -64,7 +65,7 @@ def plan_bucketed(sentences: Sentences, batch_size: int, num_buckets: int) -> li
 
 def _collate(sentences: Sentences, planned: PlannedBatch) -> dict[str, np.ndarray]:
     rows = planned.indices
-    is_real = (rows != FILLER)[:, None]
+    is_real = (rows != FILLER)[:, None]  # B 1; a filler row, index -1, would read the last sentence
     source = np.where(is_real, sentences.source[rows, : planned.source_length], PAD)
     target = np.where(is_real, sentences.target[rows, : planned.target_length], PAD)
     lengths = sentences.source_lengths[rows], sentences.target_lengths[rows]

@@ -81,7 +81,7 @@ def _recurrent(sizes: Sizes) -> dict[str, Any]:
 
 
 def draw_parameters(model: Model, seed: int = 0, end_bias: float = 0.0) -> Params:
-    """Draws parameters, none of them zero, so that none can be mistaken for another's.
+    """Draws parameters, none of them zero: exchanged weights that are mixed up then show.
 
     Args:
       model: What they are for.

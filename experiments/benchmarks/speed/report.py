@@ -1,4 +1,4 @@
-"""Results on disk: one JSON file for a program, and the Markdown page generated from it."""
+"""Results of a measuring program: a JSON file, and the Markdown page generated from it."""
 
 import json
 from collections.abc import Mapping

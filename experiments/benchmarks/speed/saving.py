@@ -1,4 +1,4 @@
-"""Measures for how long saving a checkpoint holds up training."""
+"""Checkpointing speed: for how long saving holds up training."""
 
 import dataclasses
 import statistics
@@ -138,7 +138,7 @@ def measure(steps: int, hidden: int, every: int, *, is_waiting: bool) -> dict[st
 
 
 def _save(checkpointer: Any, step: int, state: Any, is_waiting: bool) -> None:
-    """Saves a step; a wait for its end is part of the stall."""
+    """Saves a step; if it is waited for, the wait counts as part of the stall."""
     started, stalled = time.monotonic(), checkpointer.cost.seconds
     checkpointer.save(step, state, data={}, config={}, host={})
     if is_waiting:

@@ -21,6 +21,7 @@ def open_channel() -> TextIO:
     """Takes standard output for the answers; whatever libraries print goes to standard error."""
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     sys.stdout.flush()
+    # On the level of file descriptors, for libraries in C print, too.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return channel
 
@@ -50,7 +51,7 @@ def serve(
         command, *arguments = line.split()
         if command == "quit":
             break
-        gc.collect()
+        gc.collect()  # now, and not within the measured time
         start = time.perf_counter()
         for _ in range(int(arguments[0])):
             work()

@@ -1,4 +1,4 @@
-"""Checks that training neither compiles anew nor grows once its batch shapes are known."""
+"""Stability of training: no recompilation and no memory growth once batch shapes are known."""
 
 import json
 import statistics
@@ -107,7 +107,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
 
 
 def growth_of(memory: list[float]) -> float:
-    """Returns by how much the last quarter of some values lies above the first (medians)."""
+    """Computes the growth of some values: median of the last quarter minus that of the first."""
     quarter = max(1, len(memory) // 4)
     return statistics.median(memory[-quarter:]) - statistics.median(memory[:quarter])
 

@@ -44,6 +44,7 @@ def beam_search(
     rows = torch.arange(size).unsqueeze(1)
     memory, state = model.start(batch, width, longest)
     tokens = torch.full((size, width), BOS)
+    # Only the first beam is alive at the start: the others would be copies of it.
     live = torch.full((size, width), _IMPOSSIBLE)
     live[:, 0] = 0.0
     written = torch.full((size, width, longest), PAD)
@@ -53,7 +54,7 @@ def beam_search(
         may_end, must_end = position + 1 >= shortest, position + 1 >= longest
         best, index, state = step(model, memory, tokens, state, live, may_end, must_end)
         vocabulary = model.output.out_features
-        parents, chosen = index // vocabulary, index % vocabulary
+        parents, chosen = index // vocabulary, index % vocabulary  # B 2K: of K V, beam and token
         beginnings = written[rows, parents]
         beginnings[:, :, position] = chosen
         is_end = chosen == EOS
@@ -67,6 +68,8 @@ def beam_search(
             ended = Found(sequences[rows, places], log_probs[rows, places])
         live, places = best.masked_fill(is_end, _IMPOSSIBLE).topk(width)
         if may_end:
+            # Done: enough have ended, or the best live one could not pass the worst ended one, even
+            # if it lost nothing more and were divided by the largest length.
             is_done = (number >= width) | (live[:, :1] / longest <= ended_scores[:, -1:])
             if bool(is_done.all()):
                 break
@@ -103,6 +106,7 @@ def continuations(
     """
     logits, state = model.advance(memory, tokens, state)
     log_probs = _allowed(functional.log_softmax(logits, -1), may_end, must_end)
+    # B K V -> B K*V -> B 2K: with 2 K there are K left to live on even if K of them end.
     best, index = (log_probs + live.unsqueeze(-1)).flatten(1).topk(2 * tokens.shape[1])
     return best, index, state
 

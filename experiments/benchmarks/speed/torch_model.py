@@ -46,7 +46,7 @@ def torch_batch(sentences: Sentences) -> TorchBatch:
 
 def additive_attention(query: Tensor, memory: TorchMemory, energy: Tensor) -> Tensor:
     """Returns the contexts `B T 2H` of projected queries `B T A`; `energy` is `A`."""
-    hidden = torch.tanh(query.unsqueeze(2) + memory.keys.unsqueeze(1))
+    hidden = torch.tanh(query.unsqueeze(2) + memory.keys.unsqueeze(1))  # B T 1 A + B 1 S A
     scores = hidden @ energy
     if memory.mask is not None:
         scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
@@ -115,8 +115,6 @@ class Seq2Seq(nn.Module):
             states.append(fed)
         return self.head(torch.stack(states, dim=1), batch.target)
 
-
-    # ---- For the beam ----------------------------------------------------------------------------
     def start(
         self, batch: TorchBatch, width: int, longest: int
     ) -> tuple[TorchMemory, tuple[Tensor, Tensor]]:

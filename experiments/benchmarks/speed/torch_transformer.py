@@ -73,19 +73,20 @@ class Transformer(nn.Module):
             logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD
         )
 
-    # ---- For the beam ----------------------------------------------------------------------------
     def start(self, batch: TorchBatch, width: int, longest: int) -> tuple[list, Past]:
         """Returns keys and values of the source for each layer, and an empty past."""
         annotations, padding = self.encode(batch)
         allowed = None if padding is None else ~padding[:, None, None, None]
         memory = []
         for layer in self.decoder.layers:
+            # PyTorch stacks the projections of queries, keys and values: rows 0-D, D-2D and 2D-3D.
             weight, bias = layer.multihead_attn.in_proj_weight, layer.multihead_attn.in_proj_bias
             depth = annotations.shape[-1]
             both = functional.linear(annotations, weight[depth:], bias[depth:])
             keys, values = (self._split(part)[:, None] for part in both.chunk(2, dim=-1))
             memory.append((keys, values, allowed))
         size, depth = annotations.shape[0], annotations.shape[-1]
+        # The past has room for the longest output from the start, and is written in place.
         shape = (len(memory), size, width, self.heads, longest, depth // self.heads)
         return memory, Past(torch.zeros(shape), torch.zeros(shape), 0)
 
@@ -163,9 +164,11 @@ def _fill(layer: nn.Module, arrays: dict[str, Tensor], prefix: str) -> None:
         attention, place = getattr(layer, theirs), f"{prefix}{ours}."
         depth = attention.embed_dim
         kernels = [arrays[f"{place}{name}_projection"] for name in ("query", "key", "value")]
+        # H D D/H -> H D/H D -> D D
         rows = [kernel.permute(0, 2, 1).reshape(depth, depth) for kernel in kernels]
         attention.in_proj_weight.copy_(torch.cat(rows))
         query, value = (arrays[f"{place}{name}_bias"].flatten() for name in ("query", "value"))
+        # Softmax does not see a bias of the keys, so the project has none.
         attention.in_proj_bias.copy_(torch.cat([query, torch.zeros(depth), value]))
         attention.out_proj.weight.copy_(arrays[f"{place}output_kernel"].reshape(depth, depth).T)
         attention.out_proj.bias.copy_(arrays[f"{place}output_bias"])

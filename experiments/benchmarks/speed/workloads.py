@@ -1,4 +1,4 @@
-"""What is computed: sizes, sentences, and their batches as PyTorch users make them.
+"""Workloads: model sizes, sentences, and batches of them as PyTorch users make them.
 
 Sentences and parameters travel between processes as `.npz` files, so that every contender trains
 on the same sentences from the same weights whatever it is written in.
