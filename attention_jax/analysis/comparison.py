@@ -15,22 +15,23 @@ RESAMPLES, SEED = 1000, 0
 def compare_outputs(
     run: TrainedRun, split: Split, outputs: Sequence[str], others: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """Tests whether outputs are better or worse than others, by a paired bootstrap.
+    """Paired bootstrap: tests whether a run's outputs are better or worse than those of another.
 
     Args:
-      run: Whose outputs they are, for its task.
+      run: The run; its task has the metrics.
       split: The sources and references.
-      outputs: One for each source.
-      others: Those that they are compared with.
+      outputs: The run's output for each source.
+      others: The other system's output for each source.
 
     Returns:
-      For each metric (`bleu` and `chrf`, or `per` and `wer`) the `score` of the outputs, that of
-      the others as `against`, `difference` (the first minus the second), `low` and `high`, the
-      ends of its 95 % interval, and `p_value`.
+      For each metric (`bleu` and `chrf`, or `per` and `wer`) the `score` of the outputs, the score
+      of the others as `against`, their `difference` (the first minus the second), `low` and `high`,
+      the ends of its 95 % interval, and `p_value`. Empty if the task has no metrics.
     """
     statistics, data_config = run.task.statistics, run.config.data
     if statistics is None:
         return {}
+    # The others come first: `paired_difference` subtracts its first system from its second.
     both = [statistics(split, texts, data_config) for texts in (others, outputs)]
     found = {}
     for name, (rows, score) in both[1].items():
@@ -47,7 +48,7 @@ def compare_outputs(
 def describe_comparison(
     run: TrainedRun, other: TrainedRun, split: Split, metrics: Mapping[str, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """Returns what `comparison.SPLIT.json` holds."""
+    """Returns an entry of `comparison.SPLIT.json`: a comparison, and how it was made."""
     return {
         "against": str(other.directory.path),
         "at": provenance.now(),
@@ -63,7 +64,7 @@ def describe_comparison(
 
 
 def format_comparison(name: str, split: str, metrics: Mapping[str, Mapping[str, float]]) -> str:
-    """Returns a comparison as lines for the screen."""
+    """Formats a comparison as lines for the screen."""
     lines = [f"{split} against {name}, difference with 95 % interval:"]
     for metric, found in metrics.items():
         lines.append(
@@ -75,7 +76,7 @@ def format_comparison(name: str, split: str, metrics: Mapping[str, Mapping[str, 
 
 
 def other_search(run: TrainedRun, other: TrainedRun) -> list[str]:
-    """Returns a line that names what differs in how two runs are searched, if anything does."""
+    """Returns a line with the search settings in which two runs differ, if they do in any."""
     here, there = plain(run.config.search), plain(other.config.search)
     found = [f"{name} {here[name]} - {there[name]}" for name in here if here[name] != there[name]]
     return [f"  searched otherwise: {', '.join(found)}"] if found else []

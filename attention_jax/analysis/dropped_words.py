@@ -1,4 +1,4 @@
-"""Under-translation: source words that an aligner finds no counterpart for in the outputs."""
+"""Under-translation: counts source words for which an aligner finds no counterpart in outputs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,15 +19,9 @@ _ITERATIONS = 20  # lines that the aligner reports: two models, two directions, 
 def dropped_word_scores(
     train: Texts, sources: Sequence[str], outputs: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Computes which share of the sources' content words the outputs leave untranslated.
+    """Dropped words: computes the percentage of content words that outputs leave untranslated.
 
-    Args:
-      train: The training text.
-      sources: What was translated.
-      outputs: By a name of one's own; see `dropped_word_counts`.
-
-    Returns:
-      Percent, for each name.
+    For the arguments see `dropped_word_counts`; the result has the names of `outputs`.
     """
     counts = dropped_word_counts(train, sources, outputs)
     sums = {name: np.sum(rows, axis=0).tolist() for name, rows in counts.items()}
@@ -37,20 +31,20 @@ def dropped_word_scores(
 def dropped_word_counts(
     train: Texts, sources: Sequence[str], outputs: Mapping[str, Sequence[str]]
 ) -> dict[str, list[tuple[int, int]]]:
-    """Counts the content words of each source that an output leaves untranslated.
+    """Dropped words: counts the content words of each source that an output leaves untranslated.
 
-    Aligners link the text that they are trained on, so all outputs are added to the training text.
-    Words are linked by the HMM in both directions and grow-diag.
+    An aligner links the text that it is trained on, so all outputs are added to the training text.
+    It is the HMM aligner in both directions, symmetrised by grow-diag.
 
     Args:
       train: The training text.
-      sources: What was translated.
-      outputs: By a name of one's own, one text for each source; references may be among them, to
-        see what the aligner finds where nothing should be missing.
+      sources: The sources that were translated.
+      outputs: By any names, one text for each source. References may be among them: they show how
+        many words the aligner misses where nothing should be missing.
 
     Returns:
-      For each name and source (words without a link, content words); of pairs that are too long
-      for the aligner (`MAX_WORDS`), zeros.
+      For each name and source, (words without a link, content words); zeros for pairs that are too
+      long for the aligner (`MAX_WORDS`).
     """
     train_words, source_words = (
         [words_of_text(text) for text in texts] for texts in (train.sources, sources)
@@ -75,12 +69,14 @@ def dropped_word_counts(
     ]
     ignored = function_words(train_words)
     counts = [
+        # The aligner has skipped such a pair: all of its words would seem to be dropped.
         (0, 0) if max(len(words), len(written)) > MAX_WORDS
         else count_dropped(words, its_links, ignored)
         for words, written, its_links in zip(
             source_words * len(outputs), target_words[len(train) :], links, strict=True
         )
     ]  # fmt: skip
+    # The outputs of all names were aligned in one list, one after the other.
     starts = range(0, len(counts), len(sources))
     return {
         name: counts[start : start + len(sources)]

@@ -1,4 +1,4 @@
-"""Evaluation of a trained run: perplexity, outputs, their scores, alignments and pictures."""
+"""Evaluation of a trained run: perplexity, decoded outputs, their scores, alignments and plots."""
 
 import contextlib
 import dataclasses
@@ -23,12 +23,13 @@ from attention_jax.runs.progress import Counter
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a run puts out for a split.
+    """Outputs of a run for a split.
 
     Attributes:
       split: The split.
       found: The hypotheses for each source, best first.
-      texts: The best of each as it is scored; see `evaluation.unknown`.
+      texts: The best hypothesis for each source, in the form that is scored; see
+        `evaluation.unknown`.
     """
 
     split: Split
@@ -37,20 +38,17 @@ class Outputs:
 
     @property
     def readable(self) -> list[str]:
-        """The best of each as people read it."""
+        """The best hypothesis for each source, in the form that people read."""
         return readable(self.texts)
 
 
 class Evaluation:
-    """Evaluates the splits of a run's task and writes what it finds into its directory."""
+    """Evaluation: decodes and scores splits of a run's task, and writes results into its directory.
+
+    The run's config says how to search. Nothing is compiled before the first split.
+    """
 
     def __init__(self, run: TrainedRun, task: TaskData):
-        """Compiles nothing yet.
-
-        Args:
-          run: A trained run; its config says how to search.
-          task: The data of its task.
-        """
         self._run = run
         self._data = task
         self._decode = Searcher(run.model, run.config.search, seed=run.config.seed)
@@ -63,17 +61,13 @@ class Evaluation:
         )
 
     def evaluate(self, name: str) -> dict[str, float]:
-        """Evaluates a split: decodes it, scores the outputs and writes everything.
-
-        Returns:
-          The metrics.
-        """
+        """Decodes a split, scores the outputs, writes all files, and returns the metrics."""
         if self._run.task.continues:
             return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
         if self.is_aligning and processes.is_first():
-            # Matplotlib takes a second to import, which no start should wait for.
+            # Imported here because Matplotlib takes a second, for which no start should wait.
             from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
 
             name = self._run.directory.path.name
@@ -84,11 +78,11 @@ class Evaluation:
 
     @property
     def is_aligning(self) -> bool:
-        """Whether there is attention to be shown."""
+        """Whether the model's attention links target tokens to source tokens."""
         return self._run.links_tokens
 
     def measure(self, name: str) -> dict[str, float]:
-        """Measures a split with its known targets alone, and writes its metrics."""
+        """Teacher forcing: measures loss and perplexity of a split's targets, and writes them."""
         batches = batches_of_process(self._data.split(name), self._run.config, self._run.strategy)
         with said_of(f"{self._run.place}: {name}"):
             metrics = self._measure(self._run.params, batches)
@@ -97,7 +91,7 @@ class Evaluation:
         return metrics
 
     def decode(self, name: str) -> Outputs:
-        """Searches the outputs of a split; writes nothing."""
+        """Decodes a split as the config's search says; writes nothing."""
         run, split = self._run, self._data.split(name)
         counter = Counter(f"decoding {name}", len(split))
         with said_of(f"{run.place}: {name}"), contextlib.closing(counter):
@@ -105,18 +99,18 @@ class Evaluation:
         return Outputs(split, found, self._text_of.best(found, split.sources))
 
     def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Scores outputs and writes the files of the split, but for the viewer.
+        """Scores outputs and writes all files of the split except the viewer.
 
         These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`,
         `plots/attention.SPLIT.png` and `.svg`, and the split's metrics in `results.json`.
 
         Args:
-          outputs: Of a split.
-          more: Further metrics of the split.
+          outputs: The outputs for the split.
+          more: Further metrics of the split, to be written with the others.
 
         Returns:
-          The metrics; of several processes the first one scores and writes, and the others know
-          only the loss and its like.
+          The metrics. Of several processes only the first scores and writes; the others return the
+          loss and what else teacher forcing measures.
 
         Raises:
           DivergenceError: If the loss is not finite; nothing is written then.
@@ -124,6 +118,7 @@ class Evaluation:
         run, split = self._run, outputs.split
         batches = batches_of_process(split, run.config, run.strategy)
         with said_of(f"{run.place}: {split.name}"):
+            # Before the early return, for every process takes part in it.
             measured = self._measure(run.params, batches)
         if not processes.is_first():
             return measured
@@ -135,14 +130,14 @@ class Evaluation:
         run.directory.add_results(split.name, {"step": run.step, **metrics})
         self._record(split.name, signatures)
         if self.is_aligning:
-            # Matplotlib takes a second to import, which no mistake should wait for.
+            # Imported here because Matplotlib takes a second, for which no error should wait.
             from attention_jax.analysis import pictures
 
             pictures.draw_attention(run, split, outputs.found)
         return metrics
 
     def _scores(self, outputs: Outputs) -> Scores:
-        """Asks of outputs all that the task asks of them."""
+        """Computes all scores that the task defines: of texts, in detail, and of attention."""
         task, split, data_config = self._run.task, outputs.split, self._run.config.data
         scores: Scores = {}
         for score in filter(None, (task.scores, task.details)):
@@ -152,6 +147,7 @@ class Evaluation:
         return scores
 
     def _write_outputs(self, outputs: Outputs) -> None:
+        """Writes predictions as text and as a table, and the alignments in Pharaoh format."""
         run, directory, split = self._run, self._run.directory, outputs.split
         texts = outputs.readable
         directory.write_lines(directory.predictions(split.name), texts)
@@ -162,6 +158,7 @@ class Evaluation:
         if not self.is_aligning:
             return
         vocabularies = run.source_vocabulary, run.target_vocabulary
+        # A source without an output gets an empty line: line numbers are those of the split.
         lines = [
             pharaoh_line(best[0], ids, text, *vocabularies, run.alignment_shift) if best else ""
             for best, ids, text in zip(outputs.found, split.source_ids, split.sources, strict=True)
@@ -169,7 +166,7 @@ class Evaluation:
         directory.write_lines(directory.alignments(split.name), lines)
 
     def _record(self, name: str, signatures: Scores, is_searched: bool = True) -> None:
-        """Notes how the results of a split came about."""
+        """Records how a split's results were made: time, command, search, metric signatures."""
         directory = self._run.directory
         how = {
             "at": provenance.now(),

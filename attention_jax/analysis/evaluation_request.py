@@ -1,9 +1,8 @@
-"""Evaluation as the command line asks for it: gold links, other runs, an aligner."""
+"""Evaluation as the command line requests it: with gold links, other runs, heads, an aligner."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from attention_jax.analysis.alignment_table import format_alignment
 from attention_jax.analysis.comparison import (
     compare_outputs,
     describe_comparison,
@@ -11,7 +10,12 @@ from attention_jax.analysis.comparison import (
     other_search,
 )
 from attention_jax.analysis.evaluate import Evaluation, Outputs
-from attention_jax.analysis.gold_links import GoldComparison, GoldFiles, compare_with_gold
+from attention_jax.analysis.gold_links import (
+    GoldComparison,
+    GoldFiles,
+    compare_with_gold,
+    format_alignment,
+)
 from attention_jax.analysis.heads import (
     HeadReport,
     analyse_heads,
@@ -33,19 +37,19 @@ from attention_jax.types import BidirectionalModel
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What is asked for; fields are named as their flags.
+    """The flags of an evaluation; fields have their flags' names.
 
     Attributes:
       split: Names of splits; None for those of the run's config.
       gold: Files of gold links.
-      alignment_threshold: Links from forced attention of at least this weight are scored too.
-      alignment_shift: The step after the one that writes a word whose attention links it: 1, 0, -1;
-        None for the one that the run was taught to align at, usually 0.
-      reverse: Directory of a run of the opposite direction, to join alignments with; a run of
-        both directions has its own.
+      alignment_threshold: If given, all links of at least this weight are scored too.
+      alignment_shift: The step whose attention links a word, counted from the one that writes it:
+        1, 0 or -1; None for the one at which the run learnt to align, usually 0.
+      reverse: Directory of a run of the opposite direction, to symmetrise alignments with; a
+        bidirectional run has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
-      dropped_words: Whether an aligner looks for words that were left out.
-      heads: Whether every head is measured; the viewer shows what was found.
+      dropped_words: Whether an aligner looks for source words that outputs leave out.
+      heads: Whether every head is analysed, and shown in the viewer with its numbers.
     """
 
     split: Sequence[str] | None = None
@@ -58,14 +62,15 @@ class EvaluationRequest:
     heads: bool = False
 
     def check(self, task: TaskData, default: Sequence[str]) -> list[Split]:
-        """Returns the splits, once the request is known to be possible.
+        """Checks the request against a task and returns the splits to evaluate.
 
         Args:
           task: The run's task.
-          default: Names of splits where none are asked for.
+          default: Names of the splits to use if the request names none.
 
         Raises:
-          UserError: If it is not.
+          UserError: If a split is unknown, a flag needs another one beside it or is out of range,
+            or the task has no dropped words.
         """
         names = list(dict.fromkeys(default if self.split is None else self.split))
         unknown = [name for name in names if name not in task.splits]
@@ -95,20 +100,22 @@ def evaluate_as_asked(
     request: EvaluationRequest,
     note: Callable[[str], None] = lambda line: None,
 ) -> list[str]:
-    """Evaluates a run; everything that can be refused is refused before anything is written.
+    """Evaluation: carries out a request for a run.
+
+    The whole request is checked before anything is decoded or written.
 
     Args:
       run: The run.
       task: Its task.
-      request: What is asked for.
-      note: Called at once with what may be amiss.
+      request: What to evaluate, and with what to compare it.
+      note: Called at once with a line about what may be a mistake.
 
     Returns:
-      Comparisons with gold links and the other runs, and results of these splits, as lines for the
-      screen.
+      Comparisons with gold links and with the other runs, then the results of the splits, as lines
+      for the screen.
 
     Raises:
-      UserError: If something that is asked for does not fit the run.
+      UserError: If something requested does not fit the run.
     """
     splits = request.check(task, run.config.evaluation.splits)
     if run.task.continues:
@@ -131,11 +138,13 @@ def evaluate_as_asked(
         more = {} if gold is None else gold.scores(request.alignment_threshold)
         printed += [format_alignment(split.name, more)] if more else []
         if request.dropped_words:
+            # Imported where it is used: aligners are seldom needed.
             from attention_jax.analysis.dropped_words import dropped_word_scores
 
             compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
             more |= dropped_word_scores(task.split("train"), split.sources, compared)
         evaluation.write(outputs, more)
+        # Without --heads the viewer still shows what an earlier evaluation has measured of them.
         heads = _heads(run, split, gold) if request.heads else read_heads(run, split)
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
@@ -149,12 +158,13 @@ def evaluate_as_asked(
 def _measured(
     run: TrainedRun, task: TaskData, splits: Sequence[Split], request: EvaluationRequest
 ) -> list[str]:
-    """Evaluates a language model: there are no outputs to compare or to draw."""
+    """Evaluates a language model by its perplexity: it has no outputs to compare or to draw."""
     for flag in ("against", "reverse", "dropped_words"):
         if getattr(request, flag):
             raise UserError(f"--{flag}: expected a model that reads a source, found none")
     if request.gold.links:
         raise UserError("--alignment: expected a model that reads a source, found none")
+    # The config that training saved against the one that the command line may have changed.
     saved = run.directory.read_config()
     if saved is not None and run.config.search != from_config_dict(saved).search:
         raise UserError(
@@ -172,19 +182,20 @@ def _measured(
 
 
 def _reverse(run: TrainedRun, task: TaskData, request: EvaluationRequest) -> OtherRun | None:
-    """Returns the run of the opposite direction: the one that is named, or the run's own half."""
+    """Returns the run of the opposite direction: the one requested, or half of a bidirectional."""
     if request.reverse:
         return OtherRun.load("--reverse", request.reverse, _moved(run))
     if not isinstance(run.model, BidirectionalModel):
         return None
     opposite = reverse_task(task)
+    # Filed under the forward names, by which `OtherRun.opposite_split` looks for them.
     splits = {name: opposite.split(reverse_split_name(name)) for name in task.splits}
     opposite = dataclasses.replace(opposite, splits=splits)
     return OtherRun("--reverse", str(run.directory.path), reverse_run(run), opposite)
 
 
 def _moved(run: TrainedRun) -> Moved:
-    """Returns which files the run was told to look for elsewhere than its config says."""
+    """Returns the data files that overrides moved away from where the saved config has them."""
     return Moved.between(from_config_dict(run.directory.read_config()), run.config)
 
 
@@ -194,6 +205,7 @@ def _compare(
     outputs: Outputs,
     others: Sequence[Outputs],
 ) -> list[str]:
+    """Tests a run's outputs against those of each opponent; writes the results, returns lines."""
     split, lines, found = outputs.split, [], []
     for opponent, its in zip(opponents, others, strict=True):
         metrics = compare_outputs(run, split, outputs.texts, its.texts)
@@ -205,8 +217,8 @@ def _compare(
 
 
 def _heads(run: TrainedRun, split: Split, gold: GoldComparison | None = None) -> list[HeadReport]:
-    """Measures the heads of a run, writes what is found and shows those of self-attention."""
-    # Matplotlib takes a second to import, which no mistake should wait for.
+    """Analyses the heads of a run, and writes their table and the viewers of self-attention."""
+    # Imported here because Matplotlib takes a second, for which no error should wait.
     from attention_jax.analysis.self_attention_views import write_self_attention_viewers
 
     heads = analyse_heads(run, split, gold)
@@ -224,10 +236,12 @@ def _view(
     others: Sequence[Outputs],
     heads: Sequence[HeadReport],
 ) -> None:
-    # Matplotlib takes a second to import, which no mistake should wait for.
+    """Writes the attention viewer of the run beside its opponents."""
+    # Imported here because Matplotlib takes a second, for which no error should wait.
     from attention_jax.analysis.viewing import DecodedRun, distinct_names, write_run_viewer
 
     runs = [run, *(opponent.run for opponent in opponents)]
+    # The opposite run comes last, and takes part only in finding names that differ.
     names = distinct_names(*runs, *([] if reverse is None else [reverse.run]))
     decoded = [
         DecodedRun(name, its_run, its.split, its.found, its.readable)

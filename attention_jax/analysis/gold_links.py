@@ -1,4 +1,4 @@
-"""Forced attention compared with gold links, alone or with a run of the other direction."""
+"""Gold alignments: compares forced attention with them, alone or with the opposite direction's."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -20,21 +20,34 @@ from attention_jax.evaluation.pharaoh import (
     may_count_from_one,
     parse_gold,
 )
+from attention_jax.evaluation.symmetrization import METHODS
 from attention_jax.evaluation.symmetrized_attention import score_both_directions, score_threshold
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.runs.load import TrainedRun
 from attention_jax.spaced_words import spaced_words
 
+# Rows of the tables for the screen, by the suffix that the names of their scores have.
+_LINKS = {"": "forward", "_reverse": "reverse"}
+_LINKS |= {f"_{method.replace('-', '_')}": method for method in METHODS}
+_SHIFTED = {
+    "": "as it is",
+    "_before": "row before",
+    "_after": "row after",
+    "_source_before": "column before",
+    "_source_after": "column after",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class GoldLinks:
-    """Gold links of some pairs of a split.
+    """Gold links of all or some pairs of a split.
 
     Attributes:
-      links: By the number of the pair.
-      source_words: The words that the links count, for each source of the split; None where they
-        are its texts, split at spaces. Case and entities such as `&apos;` may differ.
-      target_words: Likewise for the targets.
+      links: The links by the number of their pair.
+      source_words: The words to which links refer, for each source of the split; None if they are
+        the split's texts, divided at spaces. They may differ from the texts in case and entities
+        such as `&apos;`.
+      target_words: The same for the targets.
     """
 
     links: Mapping[int, MarkedLinks]
@@ -44,13 +57,13 @@ class GoldLinks:
 
 @dataclasses.dataclass(frozen=True)
 class GoldFiles:
-    """Where gold links come from: the paths of the command line.
+    """Files of gold links, as the command line names them.
 
     Attributes:
       links: A file as `parse_gold` reads it; None for no comparison.
       base: The number of a sentence's first word in it.
-      source: A file of the words that the links count, split at spaces, or None.
-      target: Likewise for the targets.
+      source: A file of the source words to which links refer, separated by spaces, or None.
+      target: The same for the targets.
     """
 
     links: str | None = None
@@ -59,10 +72,10 @@ class GoldFiles:
     target: str | None = None
 
     def check(self) -> None:
-        """Makes sure that nothing is said of links that are not given.
+        """Checks that flags about gold links come with a file of them.
 
         Raises:
-          UserError: If it is.
+          UserError: If they do not.
         """
         given = {"base": self.base != "0", "source": self.source, "target": self.target}
         for name, is_given in given.items():
@@ -72,16 +85,16 @@ class GoldFiles:
     def read(
         self, splits: Sequence[Split], note: Callable[[str], None] = lambda line: None
     ) -> GoldLinks | None:
-        """Reads what is there.
+        """Reads the files, or returns None if there are none.
 
         Args:
-          splits: What is evaluated.
-          note: Called with a line where the words seem to be counted from 1 and `base` is 0.
+          splits: The splits that are evaluated.
+          note: Called with a line if words seem to be counted from 1 while `base` is 0.
 
         Raises:
-          UserError: As `check`; or if there is not one split, or a file cannot be read or does not
-            fit it: links for all pairs or, with their numbers, for some, within the words of their
-            pair, and at least one of them.
+          UserError: As `check`; or if there is more than one split, a file cannot be read, there
+            are no links at all, or they do not fit the split: their number of lines, the numbers of
+            their pairs, or the words of their pair.
         """
         self.check()
         if not self.links:
@@ -107,6 +120,7 @@ class GoldFiles:
         sides = [_words(path, len(split)) for path in (self.source, self.target)]
         words = split_words(split, *sides, required=golds)
         lengths = [*zip(map(len, words.sources), map(len, words.targets), strict=True)]
+        # Again, with the words' numbers: which pairs need words is known from the first reading.
         parse_gold(lines, self.links, base=base, lengths=lengths)
         if base == 0 and may_count_from_one(golds.values()):
             note(f"{self.links}: no link names word 0: counted from 1? --alignment_base=1")
@@ -115,15 +129,15 @@ class GoldFiles:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GoldComparison:
-    """Forced attention between the words of a split, of which some pairs have gold links.
+    """Forced attention between the words of a split, all or some pairs of which have gold links.
 
     Attributes:
       links: Gold links by the number of their pair.
       words: The words of every pair.
       forward: Attention of the run for every pair.
-      reverse: Likewise of a run of the opposite direction, or None.
-      shift: The step after the one that writes a word whose attention links it, in both directions;
-        `forward` and `reverse` then have it as `shifted`.
+      reverse: The same of a run of the opposite direction, or None.
+      shift: The step whose attention links a word, counted from the one that writes it; `linking`
+        of `forward` and `reverse` is shifted by it.
     """
 
     links: Mapping[int, MarkedLinks]
@@ -133,12 +147,12 @@ class GoldComparison:
     shift: int = 0
 
     def scores(self, threshold: float | None = None) -> dict[str, float]:
-        """Returns what is compared; see `score_attention` and `score_both_directions`.
+        """Alignment error rate and other scores; see `score_attention`, `score_both_directions`.
 
-        Match and probability mass, which have shifts of their own, are of the attention as it is.
+        Match and probability mass, which try shifts themselves, are computed without this shift.
 
         Args:
-          threshold: Also scores the links that have at least this weight.
+          threshold: If given, all links of at least this weight are scored too.
         """
         golds = [self.links[number] for number in sorted(self.links)]
         forward = self._with_links(self.forward)
@@ -156,7 +170,7 @@ class GoldComparison:
             scores["alignment_threshold"] = threshold
         if self.reverse is not None:
             reverse = self._with_links(self.reverse)
-            for each in dict.fromkeys((None, threshold)):
+            for each in dict.fromkeys((None, threshold)):  # once, if there is no threshold
                 scores |= score_both_directions(forward, reverse, golds, each)
         return scores
 
@@ -171,20 +185,20 @@ def compare_with_gold(
     reverse: OtherRun | None = None,
     shift: int | None = None,
 ) -> GoldComparison:
-    """Writes the references of a split with a run, to compare its attention with gold links.
+    """Forced decoding: computes attention to the references of a split, to compare with gold links.
 
     Args:
       run: The run.
       split: Its split.
-      gold: The links of some of its pairs.
+      gold: The gold links of all or some of its pairs.
       reverse: A run of the opposite direction.
-      shift: Links are read from the attention of so many steps after the one that writes a word;
-        with 1 the step that is fed with it, and that of EOS for the last word. None for the one
-        that each run was taught to align at.
+      shift: A word is linked by the attention of so many steps after the one that writes it; with
+        1 that is the step which reads the word, for the last word the one that writes EOS. None for
+        the shift with which each run learnt to align.
 
     Raises:
-      UserError: If a model has no attention to words, words are not those of the text, or the
-        other run is not of the opposite direction.
+      UserError: If a model has no attention to words, the words of the links are not those of the
+        texts, or the other run is not of the opposite direction.
     """
     _check_aligning(run, "--alignment")
     words = split_words(split, gold.source_words, gold.target_words, required=gold.links)
@@ -199,12 +213,37 @@ def compare_with_gold(
     return GoldComparison(gold.links, words, forward, backward, steps)
 
 
+def format_alignment(split: str, scores: Mapping[str, float]) -> str:
+    """Formats what `GoldComparison.scores` has computed for a split as lines for the screen."""
+    links = {f"{kind}{end}": name + (", by threshold" if kind else "")
+             for kind in ("", "_threshold") for end, name in _LINKS.items()}  # fmt: skip
+    return "\n".join([
+        *_table(f"{split}, links against gold ones", links, scores,
+                {"precision": "alignment_precision", "recall": "alignment_recall", "AER": "aer"}),
+        *_table(f"{split}, attention against gold links", _SHIFTED, scores,
+                {"match": "match", "mass": "probability_mass"}),
+    ])  # fmt: skip
+
+
+def _table(
+    title: str, rows: Mapping[str, str], scores: Mapping[str, float], columns: Mapping[str, str]
+) -> list[str]:
+    """Returns a line for each row that was measured; names of scores end in the row's suffix."""
+    lines = [f"{title}:".ljust(40) + "".join(f"{name:>10}" for name in columns)]
+    for end, name in rows.items():
+        values = [scores.get(f"{column}{end}") for column in columns.values()]
+        if None not in values:
+            lines.append(f"  {name:<38}" + "".join(f"{value:10.2f}" for value in values))
+    return lines
+
+
 def _check_aligning(run: TrainedRun, flag: str) -> None:
     if not run.links_tokens:
         raise UserError(f"{flag}: expected a model with attention to the source, found none")
 
 
 def _words(path: str | None, count: int) -> list[list[str]] | None:
+    """Reads a file of words, one line a sentence, separated by spaces."""
     if path is None:
         return None
     lines = read_lines(path)

@@ -1,34 +1,40 @@
-"""Attention heads of a trained run: what each attends to, and what is lost without it.
+"""Attention head analysis: what each head of a trained run attends to, and its ablation.
 
 Layers and heads are counted from 0 wherever they are named, as in configs.
 """
 
 import csv
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from attention_jax.analysis.gold_links import GoldComparison
-from attention_jax.analysis.head_ablation import losses_without
 from attention_jax.analysis.head_names import cross_heads, head_name
 from attention_jax.analysis.self_attention import has_self_heads, self_attention
 from attention_jax.data.examples import Split
 from attention_jax.decoding.forced_decoding import forced_attention, has_heads
+from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.head_statistics import head_statistics
+from attention_jax.objectives import Objective
 from attention_jax.runs.load import TrainedRun
+from attention_jax.types import Call
+
+Place = tuple[str, int]  # the path of a head's module, and its number in it
 
 _COLUMNS = ("aer", "entropy", "monotonicity", "diagonality", "positional", "offset", "nll_without")
 
 
 @dataclasses.dataclass(frozen=True)
 class HeadReport:
-    """One head.
+    """Statistics of an attention head.
 
     Attributes:
-      layer: Names of the modules that it is in, such as "decoder/layer_0/attention".
-      number: Which of the layer's heads it is, from 0.
-      values: What was measured, by name.
+      layer: The path of its module, such as "decoder/layer_0/attention".
+      number: Its number among the layer's heads.
+      values: The statistics by name.
     """
 
     layer: str
@@ -37,17 +43,17 @@ class HeadReport:
 
     @property
     def is_cross(self) -> bool:
-        """Whether it attends to the source from the target."""
+        """Whether it is a head of cross-attention, from target to source."""
         return self.layer.split("/")[-1] == "attention"
 
     @property
     def name(self) -> str:
-        """What it is called among the heads of its kind."""
+        """Its name among the heads of its kind."""
         return head_name(self.layer, self.number)
 
 
 def check_heads(run: TrainedRun, split: Split) -> None:
-    """Raises `UserError` if no attention of a run has several heads."""
+    """Multi-head attention: raises `UserError` if no attention of a run has several heads."""
     if not (_has_cross_heads(run, split) or has_self_heads(run, split)):
         raise UserError("--heads: expected a model with several heads, found none")
 
@@ -55,25 +61,25 @@ def check_heads(run: TrainedRun, split: Split) -> None:
 def analyse_heads(
     run: TrainedRun, split: Split, gold: GoldComparison | None = None
 ) -> list[HeadReport]:
-    """Measures every head.
+    """Attention head analysis: computes the statistics of every head, and its ablation.
 
-    Heads get the statistics of their weights while the references are written; those that attend
-    to the source also the AER if there are gold links, of the step that links. `nll_without` is by
-    how much the negative log-likelihood of a token grows when what the head reads is put to zero;
-    see `losses_without` for the heads that have it. Of a model of both directions it is the forward
-    one's heads.
+    The statistics are those of the weights in forced decoding of the references. With gold links,
+    heads of cross-attention also get their AER. `nll_without` is the increase of a token's negative
+    log-likelihood when the head is ablated; see `losses_without` for the heads that have it. Of a
+    bidirectional model, the forward model is analysed.
 
     Args:
       run: A run with an attention that has several heads.
-      split: What it is measured on.
-      gold: The words of the split's pairs, some with gold links.
+      split: The pairs on which heads are measured.
+      gold: Forced attention between the words of the split, and gold links.
 
     Returns:
-      Heads that attend to the source first, in the order of the attention's `head_weights`.
+      Heads of cross-attention first, in the order of the attention's `head_weights`.
     """
     cross = _cross_attention(run, split, gold) if _has_cross_heads(run, split) else {}
     measured = dict(cross)
     for layer, attended in self_attention(run, split).items():
+        # From a list of (weights, reach) to a list of weights and a list of reaches.
         found = head_statistics(*zip(*attended, strict=True))
         measured |= {(layer, head): values for head, values in enumerate(found)}
     for place, loss in losses_without(run, split, list(measured)):
@@ -81,8 +87,38 @@ def analyse_heads(
     return [HeadReport(*place, values) for place, values in measured.items()]
 
 
+def losses_without(
+    run: TrainedRun, split: Split, places: Sequence[Place]
+) -> Iterator[tuple[Place, float]]:
+    """Head ablation: yields each head and the rise of a token's negative log-likelihood without it.
+
+    A mask hides everything from the head, so that its output is zero. A head that is alone in its
+    layer is not ablated.
+
+    Args:
+      run: A run with heads; of a bidirectional one, the forward model's.
+      split: The pairs on which the loss is measured.
+      places: The heads.
+    """
+    batches = batches_of_process(split, run.config, run.strategy)
+
+    def loss(masks: Mapping[str, np.ndarray]) -> float:
+        objective, call = Objective(run.config.objectives), Call(masks=masks)
+        measure = TeacherForcing(run.model, objective, run.strategy, run.shardings, call)
+        return measure(run.params, batches)["nll"]
+
+    whole = loss({})
+    for path, head in places:
+        number = sum(path == other for other, _ in places)
+        if number > 1:
+            others = (np.arange(number) != head)[None, :, None, None]  # 1 H 1 1
+            # A mechanism without parameters has no path of its own.
+            module = "decoder/attention" if path == "attention" else path
+            yield (path, head), loss({module: others}) - whole
+
+
 def write_heads(run: TrainedRun, split: Split, heads: Sequence[HeadReport]) -> None:
-    """Writes `heads.SPLIT.tsv` and `plots/heads.SPLIT.png`."""
+    """Attention head analysis: writes `heads.SPLIT.tsv` and `plots/heads.SPLIT.png`."""
     columns = [name for name in _COLUMNS if any(name in head.values for head in heads)]
     rows = [("layer", "head", *columns)]
     for head in heads:
@@ -92,6 +128,7 @@ def write_heads(run: TrainedRun, split: Split, heads: Sequence[HeadReport]) -> N
     directory.write_table(directory.heads(split.name), rows)
     if not directory.writes:
         return
+    # Imported here because Matplotlib takes a second, for which no error should wait.
     from attention_jax.plotting.figure import save_figure
     from attention_jax.plotting.heads import head_grid
 
@@ -101,9 +138,9 @@ def write_heads(run: TrainedRun, split: Split, heads: Sequence[HeadReport]) -> N
 
 
 def read_heads(run: TrainedRun, split: Split) -> list[HeadReport]:
-    """Returns what `write_heads` has written of a split, to its digits.
+    """Attention head analysis: reads the table of `write_heads`, rounded as that is.
 
-    Nothing if it has not, or if somebody has changed the table since: it can be written again.
+    Without a table, or with one that somebody has edited, the list is empty: it can be made again.
     """
     table = run.directory.heads(split.name)
     try:
@@ -127,7 +164,7 @@ def _has_cross_heads(run: TrainedRun, split: Split) -> bool:
 def _cross_attention(
     run: TrainedRun, split: Split, gold: GoldComparison | None
 ) -> dict[tuple[str, int], dict[str, float]]:
-    """Returns the statistics of the heads that attend to the source, by layer and number."""
+    """Returns the statistics of the heads of cross-attention, by layer and number."""
     statistics = head_statistics([each.heads for each in forced_attention(run, split)])
     if gold is not None:
         golds = [gold.links[number] for number in sorted(gold.links)]
@@ -138,6 +175,7 @@ def _cross_attention(
 
 
 def _grid(heads: Sequence[HeadReport], name: str) -> dict[str, list[float]]:
+    """Collects a statistic of every head, in a list for each layer."""
     grid: dict[str, list[float]] = {}
     for head in heads:
         if name in head.values:

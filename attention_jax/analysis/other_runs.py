@@ -1,4 +1,4 @@
-"""Another run beside the one that is evaluated: an opponent, or one of the opposite direction."""
+"""Other runs beside the one that is evaluated: opponents, or one of the opposite direction."""
 
 import dataclasses
 import pathlib
@@ -13,12 +13,12 @@ from attention_jax.runs.named_files import Moved
 
 @dataclasses.dataclass(frozen=True)
 class OtherRun:
-    """A run and its task.
+    """Another run and its data, which are only read.
 
     Attributes:
-      flag: How the command line names it, for messages.
-      place: Where it is, as the command line says it.
-      run: The run, which is only read.
+      flag: The command line's flag for it, with which messages begin.
+      place: The flag's value.
+      run: The run.
       task: The data of its task.
     """
 
@@ -32,15 +32,16 @@ class OtherRun:
         """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
 
         Args:
-          flag: How the command line names it.
+          flag: The command line's flag for the run.
           place: The directory, or the directory and the step.
-          moved: Files that the first run does not find where its config says, nor perhaps this one.
+          moved: Data files that have moved since the first run; they may have for this one too.
 
         Raises:
           UserError: As `load_run` and `task_of`, with the flag's name before it; or if the model
             reads no source.
         """
         try:
+            # A directory's own name may end in `@100`; then no step is meant.
             path, _, step = place.rpartition("@")
             is_step = bool(path) and step.isdecimal() and not pathlib.Path(place).is_dir()
             step = int(step) if is_step else None
@@ -55,7 +56,7 @@ class OtherRun:
         """Returns this run's split of the same name.
 
         Raises:
-          UserError: If its sources or references are others.
+          UserError: If its sources or references differ from those of `split`.
         """
         other = self.task.split(split.name)
         self._check("sources", split.name, split.sources, other.sources)
@@ -63,22 +64,24 @@ class OtherRun:
         return other
 
     def opposite_split(self, split: Split) -> Split:
-        """Returns this run's split of the same name, its sources the targets of `split`.
+        """Returns this run's split of the same name, whose sources are the targets of `split`.
 
         Raises:
-          UserError: If that is not so, but for case.
+          UserError: If the sides do not correspond, upper and lower case ignored.
         """
         other = self.task.split(split.name)
         if _lower(other.sources) == _lower(split.sources):
             raise UserError(
                 f"{self.flag}: expected a run of the opposite direction, found one of the same"
             )
+        # Case is ignored because one of the runs may lowercase its data.
         sides = ((split.targets, other.sources), (split.sources, other.targets))
         for name, (expected, found) in zip(("sources", "targets"), sides, strict=True):
             self._check(name, split.name, _lower(expected), _lower(found))
         return other
 
     def _check(self, what: str, split: str, expected: Sequence, found: Sequence) -> None:
+        """Raises `UserError` at the first difference."""
         if len(expected) != len(found):
             raise UserError(
                 f"{self.flag}: expected {len(expected)} {what} in {split}, found {len(found)} in "

@@ -1,4 +1,4 @@
-"""Plots of a run: attention heat maps and learning curves."""
+"""Attention heat maps and learning curves of a run, drawn into its directory."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import RunDirectory
 
-_LONGEST_DRAWN = 40
+_LONGEST_DRAWN = 40  # tokens on either side
 _MOST_DRAWN = 12
 _COLUMNS = 2
 
@@ -27,12 +27,14 @@ _COLUMNS = 2
 def draw_attention(
     run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
 ) -> None:
-    """Draws the attention of the first outputs and of the longest to `plots/`, as PNG and SVG.
+    """Attention heat maps: draws the first outputs and the longest to `plots/`, as PNG and SVG.
+
+    How many are drawn is `evaluation.num_heat_maps` of the run's config.
 
     Args:
-      run: Its config says how many.
+      run: The run, into whose directory they go.
       split: The sources.
-      found: The outputs for each of them, best first.
+      found: The hypotheses for each source, best first.
     """
     number = run.config.evaluation.num_heat_maps
     fitting = [
@@ -41,6 +43,7 @@ def draw_attention(
         if best and max(best[0].weights.shape) <= _LONGEST_DRAWN
     ]
     longest = sorted(fitting, key=lambda index: -found[index][0].weights.size)
+    # One half are the first outputs, the rest the longest that are not among them.
     chosen = list(dict.fromkeys([*fitting[: number // 2], *longest]))[:number]
     maps = [
         _heat_map(run, split.source_ids[index], found[index][0], split.sources[index])
@@ -56,11 +59,11 @@ def draw_attention(
 def draw_translations(
     run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
 ) -> str:
-    """Draws the attention of the first translations, as many as a page holds.
+    """Attention heat maps: draws the first translations, as many as fit a page.
 
     Args:
-      run: That translated.
-      translations: What it found.
+      run: The run that translated.
+      translations: Its translations.
       path: Of a PNG, or of an SVG if it ends in `.svg`.
 
     Returns:
@@ -82,7 +85,10 @@ def draw_translations(
 
 
 def draw_learning_curves(directory: RunDirectory, metrics: Sequence[Metric] = ()) -> None:
-    """Draws `metrics.jsonl`, with those of the task, as `plots/learning_curves.png`."""
+    """Learning curves: draws `metrics.jsonl` of a run to `plots/learning_curves.png`.
+
+    `metrics` are the task's, drawn beside the losses that every run logs.
+    """
     if directory.writes and directory.metrics.exists():
         figure = learning_curves(read_metrics(directory.metrics), directory.path.name, metrics)
         with directory.plot("learning_curves.png") as path:

@@ -1,7 +1,7 @@
-"""The reverse direction of a run whose model goes both ways, as a run and a task of their own.
+"""Reverse direction of a bidirectional model, as a run and a task of their own.
 
-Whatever takes a run then works from target to source. The attention of both directions to the
-same pairs is `forced_attention(run, split)`, `T S` each, and
+Whatever takes a run can thus be applied from target to source. The attention of both directions to
+the same pairs is `forced_attention(run, split)`, `T S` each, and
 `forced_attention(reverse_run(run), reverse_split(split))`, `S T` each.
 """
 
@@ -17,10 +17,10 @@ from attention_jax.types import BidirectionalModel
 
 
 def reverse_run(run: TrainedRun) -> TrainedRun:
-    """Returns the run of the reverse model, with its share of the parameters.
+    """Reverse direction: returns the run of the reverse model, with its half of the parameters.
 
-    Of the objectives, those remain that taught it: not those of both directions, nor those of
-    attention, which are of the forward model's.
+    It keeps the objectives that trained it. Those that compare both directions are left out, and
+    those of alignment, which supervise the forward model only.
 
     Raises:
       UserError: If the run's model goes from source to target only.
@@ -34,6 +34,7 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
     of_both = {"reverse", "alignment"}
     own = {name: term for name, term in terms if not of_both & set(needs_of(term))}
     params = run.shardings.params["reverse"]
+    # The lengths of outputs are limited by what training saw, which differs by direction.
     search = with_limits(run.config.search, recorded_limits(run.directory), REVERSE)
     return dataclasses.replace(
         run,
@@ -48,14 +49,14 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
 
 
 def reverse_split_name(name: str) -> str:
-    """Returns what the reverse of a split is called."""
+    """Returns the name of the reverse of a split."""
     return f"{name}.reverse"
 
 
 def reverse_split(split: Split) -> Split:
-    """Returns the pairs of a split from target to source, named `NAME.reverse`.
+    """Reverse direction: swaps the sides of a split, and names it `NAME.reverse`.
 
-    The only reference of each target is its source.
+    Each target then has its source as its only reference.
     """
     return Split(
         sources=split.targets,
@@ -69,7 +70,7 @@ def reverse_split(split: Split) -> Split:
 
 
 def reverse_task(task: TaskData) -> TaskData:
-    """Returns a task whose splits are those of `reverse_split`, by their new names."""
+    """Reverse direction: swaps the sides of all splits of a task, which get new names."""
     splits = map(reverse_split, task.splits.values())
     return dataclasses.replace(
         task,

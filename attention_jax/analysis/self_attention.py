@@ -1,4 +1,4 @@
-"""Self-attention: what the positions of a source, or of a known target, attend to."""
+"""Self-attention weights of a trained Transformer, of each layer and head on both sides."""
 
 from typing import Any, NamedTuple
 
@@ -17,11 +17,12 @@ _END = "/self_attention"
 
 
 class Attended(NamedTuple):
-    """What the positions of one sequence attend to.
+    """Self-attention in one sequence.
 
     Attributes:
-      weights: Of each head, without padding.
-      reach: How many positions each may attend to: those before it, or those in a window.
+      weights: Of each head, `H N N`, without padding.
+      reach: How many positions each position may attend to, `H N`: fewer than N behind a causal
+        mask or in a window.
     """
 
     weights: Heads
@@ -29,19 +30,18 @@ class Attended(NamedTuple):
 
 
 def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Attended]]:
-    """Returns the self-attention of every layer of a Transformer's sides.
+    """Self-attention: computes the weights of every layer, encoder first, for a split.
 
-    Args:
-      run: A trained model.
-      split: Its sources and targets; targets are attended to as they are written by force.
+    On the decoder's side they are those of teacher forcing, with the split's targets.
 
     Returns:
-      By the path of the layer's module, for each pair weights `H N N` and reach `H N`; empty where
-      positions do not attend to one another.
+      By the path of the layer's module, one `Attended` for each pair; empty for a model without
+      self-attention.
     """
     model, params, prefix = _forward(run)
     if not _layers(run, split):
         return {}
+    # Only the weights are kept: whatever else the model computes, the compiler leaves out.
     attend = jax.jit(lambda params, batch: _weights(model, params, batch))
     found: dict[str, dict[int, Attended]] = {}
     for batch in make_eval_batches(split, run.config.data):
@@ -50,6 +50,7 @@ def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Attended]]:
             lengths = batch[f"{side}_mask"].sum(-1)
             pairs = found.setdefault(f"{prefix}{layer}", {})
             pairs |= _cut(*kept, lengths, batch["index"])
+    # Batches are formed by length; the index of each pair restores the split's order.
     return {
         layer: [found[layer][index] for index in sorted(found[layer])]
         for layer in sorted(found, key=_from_source_to_target)
@@ -61,19 +62,21 @@ def _from_source_to_target(layer: str) -> tuple[bool, list[list[tuple[int, str]]
 
 
 def has_self_heads(run: TrainedRun, split: Split) -> bool:
-    """Tells whether positions attend to one another with several heads on some side."""
+    """Says whether any self-attention of a model has several heads."""
+    # weights B N H N
     return any(weights.shape[2] > 1 for weights, _ in _layers(run, split).values())
 
 
 def _forward(run: TrainedRun) -> tuple[Any, Params, str]:
-    """Returns the model whose attention is looked at, its parameters, and the path to them."""
+    """Returns the (forward) model, its parameters on one device, and the prefix of their paths."""
+    # Through the host, for the run's own may be sharded over devices.
     if isinstance(run.model, BidirectionalModel):
         return run.model.forward, jax.device_put(jax.device_get(run.params["forward"])), "forward/"
     return run.model, jax.device_put(jax.device_get(run.params)), ""
 
 
 def _layers(run: TrainedRun, split: Split) -> dict[str, Any]:
-    """Returns shapes of weights `B N H N` and reach, by the paths of the layers."""
+    """Returns the shapes of weights, `B N H N`, and reach by the paths of layers; runs nothing."""
     model, params, _ = _forward(run)
     batch = next(iter(make_eval_batches(split, run.config.data)))
     return jax.eval_shape(lambda params, batch: _weights(model, params, batch), params, batch)
@@ -94,12 +97,12 @@ def _reach(output: Any) -> Array:
 def _cut(
     weights: np.ndarray, reach: np.ndarray, lengths: np.ndarray, indices: np.ndarray
 ) -> dict[int, Attended]:
-    """Takes padding and filler rows away from `B N H N` and `B N H`."""
+    """Removes padding, and the rows that fill up a batch, from `B N H N` and `B N H`."""
     return {
         int(index): Attended(
-            np.moveaxis(weights[row], 1, 0)[:, : lengths[row], : lengths[row]],
-            reach[row, : lengths[row]].T,
+            np.moveaxis(weights[row], 1, 0)[:, : lengths[row], : lengths[row]],  # N H N -> H N N
+            reach[row, : lengths[row]].T,  # N H -> H N
         )
         for row, index in enumerate(indices)
-        if index >= 0
+        if index >= 0  # rows that only fill up the batch have -1
     }

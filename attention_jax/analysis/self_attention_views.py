@@ -1,4 +1,4 @@
-"""The viewer's pages of self-attention: one for each side, with a view of every head."""
+"""Attention viewer of self-attention: a page for encoder and decoder, with a view of every head."""
 
 from collections.abc import Sequence
 
@@ -12,23 +12,23 @@ from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
 from attention_jax.types import SpecialIds
 
-_MOST_PICTURES = 20_000  # of all heads together, some 10 MB of captions
+_MOST_PICTURES = 20_000  # of all heads together; their captions alone are some 10 MB
 
 
 def write_self_attention_viewers(
     name: str, run: TrainedRun, split: Split, heads: Sequence[HeadReport]
 ) -> None:
-    """Writes `viewer.SPLIT.encoder.html` and `viewer.SPLIT.decoder.html`, where there are heads.
+    """Self-attention: writes `viewer.SPLIT.encoder.html` and `viewer.SPLIT.decoder.html`.
 
-    Across are the positions that are attended to, down those that attend. A decoder attends to what
-    it reads, which begins with BOS, and a row is named by the token that is written there.
+    Columns are the positions that are attended to, rows those that attend. A decoder attends to its
+    inputs, which begin with BOS; its rows are named by the tokens that it writes there. Only as
+    many of the first pairs are shown as a page can hold.
 
     Args:
-      name: What the run is called.
-      run: The run; of both directions it is the forward model.
-      split: The pairs; targets are written by force.
-      heads: What was measured of the run's heads over the split. Only those of self-attention are
-        shown, with as many of the first pairs as a page can hold.
+      name: The name of the run.
+      run: The run; if bidirectional, its forward model is shown.
+      split: The pairs, whose targets are decoded by force.
+      heads: Statistics of the run's heads over the split; those of self-attention are shown.
     """
     shown = [head for head in heads if not head.is_cross]
     if not shown or not run.directory.writes:
@@ -53,6 +53,7 @@ def write_self_attention_viewers(
 
 
 def _side(head: HeadReport) -> str:
+    """Returns `encoder` or `decoder`, of a path such as `encoder/layer_0/self_attention`."""
     return head.layer.split("/")[-3]
 
 
@@ -68,6 +69,7 @@ def _sentences(run: TrainedRun, split: Split, side: str) -> list[ViewerSentence]
     sentences = []
     for index, ids in enumerate(split.source_ids if is_encoder else split.target_ids):
         tokens = vocabulary.tokens(ids)
+        # Teacher forcing: a decoder reads its targets one position later than it writes them.
         read = tokens if is_encoder else [begin, *tokens[:-1]]
         text = split.sources[index] if is_encoder else split.targets[index]
         sentences.append(ViewerSentence(read, tokens, key=str(index), text=text))

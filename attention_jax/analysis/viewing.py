@@ -1,8 +1,8 @@
-"""The attention viewer of a run: one HTML file for each split, with a view for all that there is.
+"""Attention viewer of a run: one HTML file for each split, with views of outputs and references.
 
-A run by itself is shown token by token. Beside gold links or another run everything is shown
-between words and without EOS, which is what all of them share; then the references, written by
-force, are views too.
+A run by itself is shown token by token. Together with gold links or with another run, attention is
+shown between words and without EOS, for words are what they have in common; the attention of forced
+decoding of the references is then shown too.
 """
 
 from collections.abc import Sequence
@@ -34,14 +34,16 @@ def write_run_viewer(
     against: Sequence[DecodedRun] = (),
     heads: Sequence[HeadReport] = (),
 ) -> None:
-    """Writes `viewer.SPLIT.html` of a run: the pairs with gold links and the first of the others.
+    """Attention viewer: writes `viewer.SPLIT.html` of a run into its directory.
+
+    At most `MOST_SHOWN` pairs are shown, those with gold links before others.
 
     Args:
-      shown: The run, whose model has attention.
-      gold: Its references and their gold links.
-      reverse_name: What the run of the opposite direction in `gold` is called.
-      against: Other runs for the same sources; those without attention have no views.
-      heads: What was measured of the run's heads over the split, shown beside their views.
+      shown: The run and its outputs; its model has attention.
+      gold: Forced attention of the references and their gold links.
+      reverse_name: Name of the run of the opposite direction in `gold`.
+      against: Other runs on the same sources; those without attention are left out.
+      heads: Statistics of the run's heads over the split, shown beside their views.
     """
     others = [one for one in against if one.run.links_tokens]
     runs = [shown, *others]
@@ -56,6 +58,7 @@ def write_run_viewer(
         views = _between_words(runs, words, chosen, gold, reverse_name)
     sentences = [_sentence(shown, index, words, gold) for index in chosen]
     title = f"{shown.name}, {split.name}"
+    # A head's numbers stand beside its view of outputs and its view of references alike.
     about = {
         f"{name}, {head.name}": head.values
         for head in heads
@@ -67,9 +70,9 @@ def write_run_viewer(
 
 
 def distinct_names(*runs: TrainedRun) -> list[str]:
-    """Returns the shortest ends of the runs' paths that differ, with steps where paths are equal.
+    """Names runs by the shortest ends of their paths that tell them apart.
 
-    What is equal even then is numbered.
+    Equal paths get the step of the checkpoint; if these are equal too, runs are numbered.
     """
     paths = [_parts(run) for run in runs]
     if len(set(paths)) < len(paths):
@@ -85,14 +88,16 @@ def distinct_names(*runs: TrainedRun) -> list[str]:
 
 
 def _parts(run: TrainedRun) -> tuple[str, ...]:
+    """Splits a run's path; the reverse model of a run is told from the forward one."""
     *folders, name = run.directory.path.parts
     return (*folders, f"{name}, reverse" if run.is_reverse else name)
 
 
 def _chosen(runs: Sequence[DecodedRun], gold: GoldComparison | None) -> list[int]:
-    """Returns pairs of which every run has an output, at most `MOST_SHOWN`."""
+    """Chooses the pairs to show, in order: those of which every run has an output, gold first."""
     usable = [i for i in range(len(runs[0].split)) if all(one.found[i] for one in runs)]
     if gold is not None:
+        # A stable sort: pairs with gold links come first, else the order stays.
         usable.sort(key=lambda index: index not in gold.links)
     return sorted(usable[:MOST_SHOWN])
 
@@ -104,18 +109,18 @@ def _between_words(
     gold: GoldComparison | None,
     reverse_name: str,
 ) -> Views:
-    """Returns the outputs of all runs, then their references."""
+    """Returns views between words: the outputs of all runs, then their references."""
     golds = {} if gold is None else gold.links
     outputs, references = {}, {}
     for number, one in enumerate(runs):
-        known = gold is not None and number == 0
+        known = gold is not None and number == 0  # the comparison has computed it already
         if known:
             attention = gold.forward
         else:
             attention = forced_words(one.run, one.split, words, one.run.alignment_shift)
         forced = ForcedView.forward(references_name(one.name), attention, one.run.params)
         outputs[one.name] = [
-            # So that outputs, too, can be sorted by how well the run aligns the pair.
+            # Outputs get the AER of their references, so that they can be sorted by it as well.
             output_words(one, words, index, forced[0].aer(index, golds))
             for index in chosen
         ]
@@ -129,6 +134,7 @@ def _between_words(
 def _sentence(
     shown: DecodedRun, index: int, words: SplitWords | None, gold: GoldComparison | None
 ) -> ViewerSentence:
+    """Returns what all views of a pair share."""
     split = shown.split
     links = None if gold is None else gold.links.get(index)
     if words is None:

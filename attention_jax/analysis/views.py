@@ -1,4 +1,4 @@
-"""Views of the attention viewer: a run's outputs, its heads, references written by force."""
+"""Views of the attention viewer: a run's outputs, its heads, and forced decoding of references."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -35,11 +35,11 @@ class DecodedRun:
     """A run with its outputs for a split.
 
     Attributes:
-      name: What its views are called.
+      name: The name of its views.
       run: The run.
-      split: Its split, with its vocabularies.
-      found: The outputs for each source, best first.
-      texts: The best of each as text.
+      split: The split as this run has it, in its own vocabularies.
+      found: The hypotheses for each source, best first.
+      texts: The best hypothesis for each source, as text.
     """
 
     name: str
@@ -51,12 +51,12 @@ class DecodedRun:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ForcedView:
-    """References as a view, whichever direction they were written in.
+    """A view of forced decoding of the references, in either direction.
 
     Attributes:
-      name: What it is called.
+      name: The name of the view.
       matrices: Weights of every pair between words, `T S`.
-      links: The links that are made of them.
+      links: The alignment that each matrix makes.
       is_forward: Whether rows are distributions over source words.
     """
 
@@ -69,9 +69,9 @@ class ForcedView:
     def forward(
         cls, name: str, attention: Sequence[WordAttention], params: Params
     ) -> "list[ForcedView]":
-        """Makes a view of the attention of a run, and one of each head where there are several.
+        """Makes a view of a run's attention, and one of each head if there are several.
 
-        Each word's row is of the step that links it.
+        A word's row is the attention of the step that links it; see `EvaluationRequest`.
         """
         heads = len(attention[0].heads) if attention else 0
         named = {name: [each.linking.words for each in attention]}
@@ -84,16 +84,16 @@ class ForcedView:
 
     @classmethod
     def reverse(cls, name: str, attention: Sequence[WordAttention]) -> "ForcedView":
-        """Turns the attention of a run of the opposite direction into a view."""
+        """Makes a view of the opposite direction's attention, transposed to `T S`."""
         links = [
             sorted((source, target) for target, source in each.linking.words.links())
             for each in attention
         ]
-        turned = [each.linking.weights.T for each in attention]
+        turned = [each.linking.weights.T for each in attention]  # S T -> T S
         return cls(name, turned, links, is_forward=False)
 
     def aer(self, index: int, golds: Mapping[int, MarkedLinks]) -> dict[str, float]:
-        """Returns the alignment error rate of a pair's reference, if it has gold links."""
+        """Returns a pair's alignment error rate, or nothing if it has no gold links."""
         if index not in golds:
             return {}
         return {"reference AER": count_links([self.links[index]], [golds[index]]).aer}
@@ -101,25 +101,27 @@ class ForcedView:
     def attentions(
         self, chosen: Sequence[int], golds: Mapping[int, MarkedLinks]
     ) -> list[ViewedAttention]:
-        """Returns what is seen of each of these pairs."""
+        """Returns the attention and the scores of the chosen pairs."""
         views = []
         for index in chosen:
             weights = self.matrices[index]
+            # Columns of the reverse direction are distributions: entropy over rows means nothing.
             scores = _scores(weights, weights) if self.is_forward else {}
             views.append(ViewedAttention(weights, scores={**scores, **self.aer(index, golds)}))
         return views
 
 
 def references_name(name: str) -> str:
-    """Returns what the view of a run's references is called."""
+    """Returns the name of the view of a run's references."""
     return f"{name}, references"
 
 
 def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
-    """Shows outputs token by token, and each head where there are several."""
+    """Attention between tokens: views of a run's outputs, and of each head if there are several."""
     best = [one.found[index][0] for index in chosen]
     named = {one.name: [each.weights for each in best]}
     if has_heads(one.run, one.split):
+        # A search keeps one matrix an output; forced decoding of the outputs gives every head's.
         written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
         heads = [forced.heads for forced in forced_attention(one.run, written)]
         for number, head in enumerate(cross_head_names(one.run.params, len(heads[0]))):
@@ -134,6 +136,7 @@ def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
 
 
 def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAttention:
+    """Returns a view of one output between tokens."""
     target = one.run.target_vocabulary.tokens(hypothesis.tokens)
     scores = _scores(hypothesis.weights, _covering(one, index, hypothesis))
     return ViewedAttention(hypothesis.weights, target, one.texts[index], scores)
@@ -142,18 +145,18 @@ def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAtte
 def output_words(
     one: DecodedRun, words: SplitWords, index: int, more: Mapping[str, float]
 ) -> ViewedAttention:
-    """Shows an output between words and without EOS.
+    """Attention between words: a view of a run's output, without EOS.
 
     Args:
       one: The run.
-      words: Those of the sources are used.
-      index: The pair.
-      more: Scores of the pair beside its own.
+      words: The words of the split, of which those of the sources are used.
+      index: The number of the pair.
+      more: Further scores of the pair.
     """
     best, split = one.found[index][0], one.split
     source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
     vocabulary = split.target_vocabulary
-    ids = best.tokens[:-1]
+    ids = best.tokens[:-1]  # without EOS
     target, members = pieces_in_words(vocabulary, vocabulary.tokens(ids), special_places(ids))
     attention = shifted(np.asarray(best.weights, np.float64), one.run.alignment_shift)
     weights = between_words(attention, source, members)
@@ -162,6 +165,7 @@ def output_words(
 
 
 def _covering(one: DecodedRun, index: int, hypothesis: Hypothesis) -> Matrix:
+    """Returns how much each word of an output covers each source word."""
     split = one.split
     return covering_weights(
         hypothesis.weights,

@@ -1,4 +1,4 @@
-"""The commands of `launch.align`: each reads its files, then writes one or prints scores."""
+"""Word alignment commands of `launch.align`: train an aligner, symmetrize links, score them."""
 
 import dataclasses
 import sys
@@ -25,9 +25,9 @@ class LinkFile:
     """A file of links.
 
     Attributes:
-      path: Where it is.
-      links: By the number of the pair.
-      is_numbered: Whether its lines say that number.
+      path: Its path.
+      links: The links by the number of their pair.
+      is_numbered: Whether its lines begin with that number.
     """
 
     path: str
@@ -48,7 +48,7 @@ def define_train_flags() -> None:
 
 
 def train() -> None:
-    """Aligns a parallel corpus."""
+    """Word alignment: trains an aligner on a parallel corpus and writes its links."""
     from attention_jax.data.alignment.aligners import align
     from attention_jax.data.lines import read_pairs
 
@@ -76,7 +76,7 @@ def define_symmetrize_flags() -> None:
 
 
 def symmetrize() -> None:
-    """Combines the alignments of both directions."""
+    """Symmetrization: combines the alignments of both directions and writes the result."""
     output = _output()
     forward = _read_links("forward")
     reverse = _read_links("reverse", transpose=_value("transposed"))
@@ -101,7 +101,7 @@ def define_score_flags() -> None:
 
 
 def score() -> None:
-    """Prints precision, recall and AER."""
+    """Alignment error rate (AER): prints it with precision and recall."""
     from attention_jax.data.lines import read_lines
     from attention_jax.evaluation.aer import count_links
     from attention_jax.evaluation.pharaoh import (
@@ -113,6 +113,7 @@ def score() -> None:
 
     gold, lengths = cli.require("gold"), _lengths()
     lines = read_lines(gold)
+    # The text, if it is given, is what links are checked against; scores do not depend on it.
     golds = parse_gold(lines, gold, base=_value("gold_base"), lengths=lengths)
     hypothesis = _read_links(
         "hypothesis", _value("hypothesis_base"), transpose=_value("transposed"), lengths=lengths
@@ -141,12 +142,7 @@ def score() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A command of the program.
-
-    Attributes:
-      define_flags: Defines its flags.
-      run: Runs it, once they are parsed.
-    """
+    """A command of the program: the function that defines its flags, and the one that runs it."""
 
     define_flags: Callable[[], None]
     run: Callable[[], None]
@@ -174,7 +170,7 @@ def _read_links(
     transpose: bool = False,
     lengths: Sequence[tuple[int, int]] | None = None,
 ) -> LinkFile:
-    """Reads a file of links; `lengths` are (source, target) whether they are transposed or not."""
+    """Reads a file of links; `lengths` are (source, target) even if the links are transposed."""
     from attention_jax.data.lines import read_lines
     from attention_jax.evaluation.pharaoh import is_numbered, parse_gold, transposed
 
@@ -190,7 +186,7 @@ def _read_links(
 
 
 def _check_same_pairs(forward: LinkFile, reverse: LinkFile) -> None:
-    """Makes sure that both directions have links, or none, for the same pairs."""
+    """Raises `DataError` unless both directions have the same pairs."""
     if not (forward.is_numbered or reverse.is_numbered):
         if len(reverse.links) != len(forward.links):
             raise DataError(
@@ -203,7 +199,10 @@ def _check_same_pairs(forward: LinkFile, reverse: LinkFile) -> None:
 
 
 def _check_scored_pairs(golds: Mapping[int, Any], is_numbered: bool, hypothesis: LinkFile) -> None:
-    """Makes sure that a hypothesis has the pairs that are scored, and no others."""
+    """Raises `DataError` unless a hypothesis has every pair of the gold file.
+
+    If the gold file has a line for each pair of the text, the hypothesis may have no others.
+    """
     gold, found = cli.require("gold"), len(hypothesis.links)
     if hypothesis.is_numbered:
         _check_has(hypothesis, golds, gold)
@@ -226,7 +225,7 @@ def _check_has(file: LinkFile, pairs: Iterable[int], where: str) -> None:
 
 
 def _note_other_bases(directions: Mapping[str, Collection[Links]]) -> None:
-    """Says where the words of one direction seem to be counted from 1, those of the other not."""
+    """Prints a notice if only one of the directions seems to count words from 1."""
     from attention_jax.evaluation.pharaoh import marked_links, may_count_from_one
 
     names = [name for name, found in directions.items() if any(found)]
@@ -240,7 +239,7 @@ def _note_other_bases(directions: Mapping[str, Collection[Links]]) -> None:
 
 
 def _lengths() -> list[tuple[int, int]] | None:
-    """Returns the numbers of words of the sentences that links are checked against, if any."""
+    """Returns how many words the sentences of each pair have, if their text is given."""
     from attention_jax.data.lines import read_pairs
 
     if not (_value("source") or _value("target")):
@@ -256,7 +255,7 @@ def _symmetrized(
 
 
 def _output() -> Path:
-    """Returns the path to write to, once it is sure that something can be written there."""
+    """Returns the path of the output, after checking that it can be written."""
     cli.require("output")
     path = cli.output_path("output")
     assert path is not None

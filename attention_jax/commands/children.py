@@ -1,7 +1,7 @@
-"""Child processes that do not outlive their parent, and get its signals once.
+"""Child processes that do not outlive their parent, and receive its signals exactly once.
 
-The standard library is enough: these programs run wherever a Python is, before the environment of
-the command that they start.
+Only the standard library is used: the programs that start children may run in any Python, outside
+of the environment of the command that they start.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ def start(
     environment: Mapping[str, str] | None = None,
     log: pathlib.Path | None = None,
 ) -> subprocess.Popen:
-    """Starts a command in a session of its own, so that Ctrl-C reaches it through us, once.
+    """Starts a command in a session of its own, so that Ctrl-C reaches it only through us.
 
-    Where the system can (Linux), the child is told to stop when this process dies, however it does.
+    On Linux, the child gets SIGTERM when this process dies, however it dies.
 
     Args:
       command: The program and its arguments.
-      environment: Variables beside our own.
-      log: File to which it appends what it writes; else it writes where we do.
+      environment: Environment variables beside our own.
+      log: File to which its output is appended; None for our own output.
 
     Raises:
       OSError: If there is no such program.
@@ -42,7 +42,7 @@ def start(
     def prepare() -> None:
         if sys.platform.startswith("linux"):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != parent:  # it died before we could ask
+            if os.getppid() != parent:  # it died before the request, which would never be answered
                 os._exit(RETRY)
 
     with contextlib.ExitStack() as files:
@@ -60,7 +60,7 @@ def start(
 
 @contextlib.contextmanager
 def signals() -> Iterator[list[int]]:
-    """Collects SIGTERM and SIGINT, in the order of their arrival, while the block runs."""
+    """Signal handling: collects SIGTERM and SIGINT in their order while the block runs."""
     received: list[int] = []
     old = {n: signal.signal(n, lambda number, frame: received.append(number)) for n in _SIGNALS}
     try:
@@ -71,8 +71,9 @@ def signals() -> Iterator[list[int]]:
 
 
 def stop(child: subprocess.Popen, number: int) -> None:
-    """Sends a signal to a child and to what it has started, if it still runs."""
+    """Sends a signal to a child that still runs; SIGKILL to everything in its session."""
     with contextlib.suppress(ProcessLookupError):
+        # A killed child cannot end its own children; other signals it can pass on itself.
         if number == signal.SIGKILL:
             os.killpg(child.pid, number)
         elif child.poll() is None:
@@ -80,12 +81,12 @@ def stop(child: subprocess.Popen, number: int) -> None:
 
 
 def exit_code(child: subprocess.Popen) -> int:
-    """Returns the code of a child that has ended as shells show it: 137 for SIGKILL."""
+    """Exit code: returns that of an ended child as shells show it, such as 137 for SIGKILL."""
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
 def describe(code: int) -> str:
-    """Returns an exit code in words."""
+    """Describes an exit code in words."""
     if code > 128:
         with contextlib.suppress(ValueError):
             return f"killed by {signal.Signals(code - 128).name}"
@@ -93,10 +94,10 @@ def describe(code: int) -> str:
 
 
 def workdir_of(command: Sequence[str]) -> pathlib.Path | None:
-    """Returns what a command gives as `--workdir`, if it does.
+    """Returns the `--workdir` of a command, or None if it has none.
 
     Raises:
-      ValueError: If it begins with the `~name` of nobody.
+      ValueError: If it begins with `~name` and there is no such user.
     """
     found = None
     for argument, following in zip(command, [*command[1:], ""], strict=True):
@@ -115,14 +116,14 @@ def workdir_of(command: Sequence[str]) -> pathlib.Path | None:
 
 
 def split(arguments: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Separates the options in front of a command from the command.
+    """Separates our own options from the command that follows them.
 
     Args:
-      arguments: Those of our own command line.
-      known: Names of the options that there are, each written `--NAME=VALUE`.
+      arguments: The arguments of our command line.
+      known: Names of our options, each written `--NAME=VALUE`.
 
     Raises:
-      ValueError: Naming an option that there is not.
+      ValueError: Naming an unknown option.
     """
     options: dict[str, str] = {}
     rest = list(arguments)

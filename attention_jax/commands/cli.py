@@ -1,4 +1,4 @@
-"""What the programs share: flags, overrides of config fields, one line for every mistake.
+"""Command line: what the programs share, such as flags, overrides and one-line error messages.
 
 Nothing heavy is imported before it is needed, so that `--help` and mistakes are answered at once.
 """
@@ -25,17 +25,17 @@ from attention_jax.errors import ConfigError, UserError, quoted
 
 T = TypeVar("T")
 
-_FAILED, _INTERRUPTED = 2, 130
+_FAILED, _INTERRUPTED = 2, 130  # exit codes; 130 is 128 + SIGINT, as shells have it
 
 
 def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda argv: argv) -> None:
-    """Runs a program: flags first, then `main`, then exit with its code.
+    """Entry point of a program: parses flags, calls `main`, and exits with its code.
 
     Args:
-      main: The program; what it returns is the exit code, None for 0.
-      usage: What `--help` prints, with the names that programs have in the clone.
-      prepare: Gets the command line, defines flags that depend on it, and returns what is left
-        for the flags to parse.
+      main: The program, which returns the exit code, None for 0.
+      usage: The text of `--help`, in which programs have their names in the clone.
+      prepare: Function that takes the command line, defines flags that depend on it, and returns
+        the arguments that are left to be parsed.
     """
     try:
         streams.prepare()
@@ -49,17 +49,17 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
 
 
 def _quieten_libraries() -> None:
-    """Keeps to themselves what libraries that save in the background have to say.
+    """Silences the logs of libraries that save in the background.
 
-    They log what they do, and what went wrong in each of their threads, compiled ones included.
-    We are told of it by an exception, and answer in a line.
+    They log their progress, and every error in each of their threads. An error reaches us as an
+    exception as well, which is answered with one line.
     """
     logging.set_verbosity(logging.FATAL)
     standard_logging.getLogger("asyncio").setLevel(standard_logging.CRITICAL)
     show = sys.unraisablehook
 
     def show_ours(error: Any) -> None:
-        # Callbacks of compiled code have nothing to name, and threads that are not Python's.
+        # An error in a callback of compiled code names no object, and its thread is not Python's.
         if error.object is not None or threading.current_thread() is threading.main_thread():
             show(error)
 
@@ -67,7 +67,7 @@ def _quieten_libraries() -> None:
 
 
 def prepare_experiment(argv: Sequence[str]) -> list[str]:
-    """Defines `--config.FIELD` for the config file that the command line names.
+    """Config overrides: defines `--config.FIELD` for the fields of the config file in `--config`.
 
     Returns:
       The command line without `--config`.
@@ -81,12 +81,13 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     argv, location = _take_out(argv, "config")
     if location is None:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
+    # Overrides such as `.name=` choose which fields there are, so they are looked at before.
     completed = template(load_config(location), Choices(listed(argv, "config")))
     return define_overrides(argv, "config", completed)
 
 
 def prepare_search(argv: Sequence[str]) -> list[str]:
-    """Defines `--search.FIELD`, starting from how the run of `--workdir` searches.
+    """Search overrides: defines `--search.FIELD`, with the search of the run as defaults.
 
     Raises:
       UserError: If there is no such run, or an override does not fit.
@@ -105,7 +106,7 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
 
 
 def prepare_evaluation(argv: Sequence[str]) -> list[str]:
-    """Defines `--search.FIELD`, and `--data.FIELD` for the new places of a run's texts.
+    """Search and data overrides: defines `--search.FIELD`, and `--data.FIELD` for moved texts.
 
     Raises:
       UserError: As `prepare_search`.
@@ -117,7 +118,7 @@ def prepare_evaluation(argv: Sequence[str]) -> list[str]:
 
 
 def moved_texts() -> Any:
-    """Returns which texts the command line says are elsewhere than the run's config does."""
+    """Returns the texts for which the command line gives another place than the run's config."""
     from attention_jax.runs.named_files import Moved
 
     before = _texts(require("workdir"))
@@ -126,6 +127,7 @@ def moved_texts() -> Any:
 
 
 def _texts(workdir: str) -> dict[str, str]:
+    """Returns the paths of a run's text files by the names of their fields in `data`."""
     from attention_jax.runs.config import from_config_dict
     from attention_jax.runs.named_files import texts
     from attention_jax.runs.run_directory import RunDirectory
@@ -135,15 +137,15 @@ def _texts(workdir: str) -> dict[str, str]:
 
 
 def overridden(name: str) -> Any:
-    """Returns the values of a group after the overrides of the command line."""
+    """Returns the values of a group of fields, with the overrides of the command line."""
     return flags.FLAGS[name].value.to_dict()
 
 
 def require(name: str) -> str:
-    """Returns the value of a flag that has to be given.
+    """Returns the value of a required flag.
 
     Raises:
-      UserError: If it is not.
+      UserError: If it has none.
     """
     value = flags.FLAGS[name].value
     if not value:
@@ -157,19 +159,19 @@ def value(name: str) -> Any:
 
 
 def note(line: str) -> None:
-    """Says something that is not part of a program's output."""
+    """Prints a notice to the standard error, which is no part of a program's output."""
     print(line, file=sys.stderr)
 
 
 def output_path(name: str, *suffixes: str) -> pathlib.Path | None:
-    """Returns the file that a flag names, once it is sure that it can be written; None for none.
+    """Returns the path that a flag names, after checking that it can be written; None for no value.
 
     Args:
-      name: Of the flag.
-      suffixes: What the file's name has to end in, one of them.
+      name: Name of the flag.
+      suffixes: Allowed endings of the file's name, any if empty.
 
     Raises:
-      UserError: If it cannot, or its directory does not exist: a mistyped one is not made.
+      UserError: If it cannot be written. Its directory must exist, since it may be mistyped.
     """
     if not value(name):
         return None
@@ -184,6 +186,7 @@ def output_path(name: str, *suffixes: str) -> pathlib.Path | None:
         reason = f"there is no directory {path.parent}"
     else:
         try:
+            # To try is the only sure test; the file itself stays as it is until there is output.
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
         except OSError as error:
@@ -194,9 +197,9 @@ def output_path(name: str, *suffixes: str) -> pathlib.Path | None:
 
 
 def use_compilation_cache() -> None:
-    """Keeps compiled programs between runs, which saves seconds at every start.
+    """Compilation cache: keeps compiled programs between runs, which saves seconds at every start.
 
-    `JAX_COMPILATION_CACHE_DIR` names another place; empty, it turns the cache off.
+    `JAX_COMPILATION_CACHE_DIR` names another folder; if it is empty, there is no cache.
     """
     import jax
 
@@ -205,12 +208,13 @@ def use_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(user_cache() / "xla"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    # An entry cut short by a killed process is compiled again, which is all there is to know.
+    # An entry that a killed process has left incomplete is simply compiled again.
     warnings.filterwarnings("ignore", message="Error reading persistent compilation cache entry")
 
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
     def parse() -> list[str]:
+        # Before `prepare`, so that help needs no config file.
         if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in argv[1:]):
             print(usage, flush=True)
             sys.exit(0)
@@ -241,7 +245,7 @@ def _guarded(main: Callable[[], int | None]) -> int:
 
 
 def _answered(call: Callable[[], T]) -> T:
-    """Calls a part of a program; a mistake, of whatever kind, ends the program with one line."""
+    """Calls a part of a program; a mistake of any kind ends the program with a one-line message."""
     try:
         return call()
     except UserError as error:
@@ -251,12 +255,12 @@ def _answered(call: Callable[[], T]) -> T:
     except streams.OutputError as error:
         streams.discard_output()
         _fail(str(error))
-    except BrokenPipeError:  # the reader of our output has left, as `head` does
+    except BrokenPipeError:  # the reader of our output has finished, as `head` does
         streams.discard_output()
         sys.exit(0)
     except (RuntimeError, ValueError, AssertionError, MemoryError) as error:
         message = mistakes.of_the_machine(error)
-        if message is None:
+        if message is None:  # a bug of ours: its traceback is wanted
             raise
         _fail(message)
     except OSError as error:
@@ -272,7 +276,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _take_out(argv: Sequence[str], name: str) -> tuple[list[str], str | None]:
-    """Removes `--name=value` or `--name value` and returns the last value."""
+    """Removes `--name=value` and `--name value`; returns the other arguments and the last value."""
     left, value, arguments = [], None, iter(argv)
     for argument in arguments:
         if argument in (f"--{name}", f"-{name}"):

@@ -1,4 +1,4 @@
-"""Config files: the user's own code, which may do anything, is run for a plain config."""
+"""Config files: runs the user's code, which may do anything, to get a plain config."""
 
 import contextlib
 import difflib
@@ -17,22 +17,23 @@ from ml_collections import ConfigDict
 
 from attention_jax.errors import ConfigError, UserError, quoted
 
+# Bounds for a config that contains itself.
 _DEEPEST = 32
 _MOST_FIELDS = 100_000
 _SCALARS = (bool, int, float, str)
 
 
 def load_config(location: str) -> ConfigDict:
-    """Calls `get_config` of a config file.
+    """Config file: calls its `get_config`.
 
     Args:
-      location: Path of the file, followed by `:argument` where it takes one.
+      location: Path of the file, followed by `:argument` if it takes one.
 
     Returns:
-      Groups, lists and tuples of plain values, none of which the file still holds.
+      A copy of the config: groups, lists and tuples of plain values.
 
     Raises:
-      ConfigError: If there is no such file, or it fails, however it does.
+      ConfigError: If there is no such file, or it fails in any way.
     """
     path, argument = _file_and_argument(location)
     file = pathlib.Path(path)
@@ -48,13 +49,14 @@ def load_config(location: str) -> ConfigDict:
             return _called(module, argument, location)
         except UserError:
             raise
-        except BaseException as error:  # sys.exit among them: it is the file that fails, not we
-            if received:
+        except BaseException as error:  # even sys.exit: the file fails, and not this program
+            if received:  # the user pressed Ctrl-C, and the file has made another error of it
                 raise KeyboardInterrupt from None
             raise ConfigError(f"{location}: {_reason(error)}") from None
 
 
 def _called(module: ModuleType, argument: str, location: str) -> ConfigDict:
+    """Calls `get_config` of a module and copies the result."""
     values = module.get_config(argument) if argument else module.get_config()
     if not isinstance(values, ConfigDict):
         raise ConfigError(f"{location}: expected a ConfigDict, found {type(values).__name__}")
@@ -62,13 +64,13 @@ def _called(module: ModuleType, argument: str, location: str) -> ConfigDict:
 
 
 def _plain(value: Any, where: str, depth: int, count: Iterator[int]) -> Any:
-    """Copies a config that may hold anything, itself included.
+    """Copies a config that may contain anything, even itself.
 
     Args:
       value: A group, a sequence or a scalar.
-      where: It is, for messages.
-      depth: How many groups may be below.
-      count: Of the values so far.
+      where: Its path, for messages.
+      depth: How many levels of groups may be below it.
+      count: Counter of the values copied so far.
     """
     if depth < 0 or next(count) > _MOST_FIELDS:
         limit = f"at most {_MOST_FIELDS} values" if depth >= 0 else f"groups {_DEEPEST} deep"
@@ -88,9 +90,9 @@ def _plain(value: Any, where: str, depth: int, count: Iterator[int]) -> Any:
         )
     if value is None:
         return None
-    for kind in _SCALARS:
+    for kind in _SCALARS:  # bool comes first, for it is a subclass of int
         if isinstance(value, kind):
-            # A subclass may say of itself what it likes.
+            # A subclass, such as an enum, may override `__int__`: the base's own is called.
             return value if type(value) is kind else _BASES[kind](value)
     found = type(value).__name__
     raise ConfigError(f"{where}: expected a number, a text, a tuple or a group, found {found}")
@@ -100,9 +102,10 @@ _BASES = {int: int.__int__, float: float.__float__, str: str.__str__}
 
 
 def _reason(error: BaseException) -> str:
+    """Returns an error of a config file as one line."""
     try:
         message = " ".join(str(error).split())
-    except BaseException:
+    except BaseException:  # the file's own exceptions may fail to become text
         message = "an error without a text"
     if isinstance(error, ValueError):  # by which a config file refuses its argument
         return message
@@ -111,23 +114,23 @@ def _reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _importing_from_here() -> Iterator[None]:
-    """Lets a config file import what the working directory holds, as under `python -m`."""
+    """Lets a config file import from the working directory, as under `python -m`."""
     here, old = os.getcwd(), sys.dont_write_bytecode
     sys.path.insert(0, here)
     sys.dont_write_bytecode = True
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # the file has taken it out
+        with contextlib.suppress(ValueError):  # the file has removed it
             sys.path.remove(here)
         sys.dont_write_bytecode = old
 
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Tells Ctrl-C, of which there is a list, from a KeyboardInterrupt that code raises."""
+    """Signal handling: lists every Ctrl-C, to tell it from a KeyboardInterrupt that code raises."""
     received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():  # others cannot set handlers
         yield received
         return
 
@@ -143,7 +146,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def _file_and_argument(location: str) -> tuple[str, str]:
-    """Divides `FILE:ARGUMENT` at the first colon that a file's name comes before."""
+    """Divides `FILE:ARGUMENT` at the first colon that follows the path of an existing file."""
     parts = location.split(":")
     for number in range(1, len(parts) + 1):
         path = ":".join(parts[:number])
@@ -153,6 +156,7 @@ def _file_and_argument(location: str) -> tuple[str, str]:
 
 
 def _nearest_file(file: pathlib.Path) -> str:
+    """Returns the end of a message that suggests a file with a similar name, or nothing."""
     folder = file.parent
     names = [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
     near = difflib.get_close_matches(file.name, names, n=1)

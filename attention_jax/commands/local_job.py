@@ -1,4 +1,4 @@
-"""Several processes of this host that train together, as one job with one exit code."""
+"""Multi-process training on one host: several processes as one job with one exit code."""
 
 import contextlib
 import os
@@ -17,23 +17,23 @@ from attention_jax.commands import children
 
 _POLL_SECONDS = 0.1
 _KILL_AFTER_SECONDS = 30.0
-_PORTS = (20000, 32000)  # below those that systems give to connections by themselves
+_PORTS = (20000, 32000)  # below the ephemeral ports, which systems assign to connections
 _TAIL_BYTES = 4096
 
 
 class LocalJob:
-    """Starts the processes, waits until all have ended, and leaves none behind.
+    """Multi-process job: starts processes, waits until all have ended, and leaves none behind.
 
-    Process 0's log is shown while it grows.
+    The log of process 0 is shown while it grows.
     """
 
     def __init__(self, command: Sequence[str], count: int, logs: pathlib.Path | None = None):
-        """Starts nothing yet.
+        """Chooses the folder of logs, without starting anything.
 
         Args:
-          command: Started `count` times, each with the environment that tells it its place.
+          command: The command that each process runs; environment variables tell it its number.
           count: Number of processes.
-          logs: Where they write `process_0.log`, ...; in the run directory if None.
+          logs: Folder of `process_0.log`, ...; None for `logs/` in the run directory.
         """
         self._command = list(command)
         self._count = count
@@ -48,9 +48,9 @@ class LocalJob:
         """Runs the job.
 
         Returns:
-          The exit code. A user's mistake counts most, then a failure, then being interrupted: no
-          other run would help. Else it is 75 if any process says so, such as those that were left
-          by one that was killed; else the highest.
+          The exit code. A user's mistake takes precedence, then a failure, then an interrupt, since
+          another run would not help. Otherwise it is 75 if any process ends with that, as others do
+          when one is killed; else the highest.
 
         Raises:
           OSError: If the command cannot be started.
@@ -63,6 +63,7 @@ class LocalJob:
                 self._watch(received)
             codes = [children.exit_code(child) for child in self._children]
         finally:
+            # Also those that have ended: processes that they started may still run.
             for child in self._children:
                 children.stop(child, signal.SIGKILL)
                 child.wait()
@@ -74,6 +75,7 @@ class LocalJob:
         return self.logs / f"process_{number}.log"
 
     def _start(self) -> None:
+        """Starts every process, with the variables by which they find one another."""
         coordinator = f"127.0.0.1:{free_port()}"
         devices = shares_of_gpus(self._count)
         for number in range(self._count):
@@ -81,7 +83,7 @@ class LocalJob:
                 "ATTENTION_JAX_COORDINATOR": coordinator,
                 "ATTENTION_JAX_NUM_PROCESSES": str(self._count),
                 "ATTENTION_JAX_PROCESS_ID": str(number),
-                "PYTHONUNBUFFERED": "1",
+                "PYTHONUNBUFFERED": "1",  # so that the log of process 0 can be shown as it grows
             }
             if devices:
                 environment["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, devices[number]))
@@ -90,7 +92,7 @@ class LocalJob:
             )
 
     def _watch(self, received: list[int]) -> None:
-        """Waits for the end, passing signals on; nobody waits forever for one that is gone."""
+        """Waits until all have ended, passes signals on, and ends those that hang."""
         first_end = None
         while any(child.poll() is None for child in self._children):
             while received:
@@ -106,14 +108,15 @@ class LocalJob:
         self._show()
 
     def _hurry(self, seconds: float) -> None:
-        """Ends those that are left by another one and have not noticed in time."""
+        """Kills processes that have not ended some time after the first one failed."""
+        # By then the heartbeat of JAX's distributed runtime must have told them.
         noticed = 2 * float(os.environ.get("ATTENTION_JAX_HEARTBEAT_SECONDS") or 30)
         if seconds > noticed + _KILL_AFTER_SECONDS:
             for child in self._children:
                 children.stop(child, signal.SIGKILL)
 
     def _show(self) -> None:
-        """Writes what process 0 has logged since the last time."""
+        """Prints what process 0 has logged since the last call."""
         with self._log(0).open("rb") as file:
             file.seek(self._shown)
             sys.stdout.buffer.write(file.read())
@@ -124,7 +127,7 @@ class LocalJob:
         return self._log(0).stat().st_size if self._log(0).exists() else 0
 
     def _explain(self, codes: Sequence[int]) -> None:
-        """Says how processes ended, unless it was said already: process 0's output was shown."""
+        """Prints how processes ended, except where the output of process 0 has shown the same."""
         last = [_last_line(self._log(number)) for number in range(len(codes))]
         for number, code in enumerate(codes):
             if code == children.INTERRUPTED:  # whoever pressed Ctrl-C knows
@@ -140,7 +143,7 @@ class LocalJob:
                 )
 
     def _forget_mistake(self, codes: Sequence[int]) -> None:
-        """Leaves no directory of a run that did not begin, as a single process would not."""
+        """Removes the directory of a run that never began, as a single process leaves none."""
         workdir = self._workdir
         if workdir is None or self.logs.parent != workdir or (workdir / "config.json").exists():
             return
@@ -151,6 +154,7 @@ class LocalJob:
 
 
 def _last_line(log: pathlib.Path) -> str:
+    """Returns the last line of a log that is not blank, reading only its end."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode("utf-8", errors="replace").split("\n")
@@ -158,7 +162,7 @@ def _last_line(log: pathlib.Path) -> str:
 
 
 def worst(codes: Sequence[int]) -> int:
-    """Returns the exit code of a job whose processes ended with these; see `LocalJob.run`."""
+    """Exit code of a job: chooses among those of its processes; see `LocalJob.run`."""
     for code in (children.MISTAKE, children.FAILURE, children.INTERRUPTED, children.RETRY):
         if code in codes:
             return code
@@ -166,7 +170,8 @@ def worst(codes: Sequence[int]) -> int:
 
 
 def free_port() -> int:
-    """Returns a port of this host that nobody listens on."""
+    """Returns a free port of this host."""
+    # At random, so that jobs which start at the same time seldom choose the same one.
     for port in random.sample(range(*_PORTS), 100):
         with socket.socket() as candidate, contextlib.suppress(OSError):
             candidate.bind(("127.0.0.1", port))
@@ -175,13 +180,14 @@ def free_port() -> int:
 
 
 def shares_of_gpus(count: int) -> list[list[int]]:
-    """Shares the host's GPUs out among processes; nothing is returned where there are none.
+    """GPU assignment: shares the host's GPUs out among processes; empty if there are none.
 
     Raises:
       ValueError: If they cannot be shared evenly.
     """
     if os.environ.get("JAX_PLATFORMS", "").split(",")[0] not in ("", "cuda", "gpu"):
         return []
+    # Counted without JAX, which would start the very devices that the processes are to have.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         gpus = len([name for name in visible.split(",") if name.strip()])

@@ -1,4 +1,4 @@
-"""What a mistyped option is answered with: what was expected, and the nearest that exists."""
+"""Error messages for mistyped options: what was expected, and the nearest option that exists."""
 
 import difflib
 import os
@@ -13,12 +13,13 @@ from ml_collections.config_flags import tuple_parser
 
 from attention_jax.errors import quoted
 
-# What every device's allocator says, and NumPy of arrays that no machine could hold.
+# The words of all devices' allocators, and of NumPy for arrays that no machine could hold.
 _OUT_OF_MEMORY = re.compile("RESOURCE_EXHAUSTED|array is too big|Maximum allowed dimension")
 _NO_BACKEND = re.compile("Unable to initialize backend|Unknown backend")
 _JAX_BACKENDS, _JAX_SETTINGS = "jax/_src/xla_bridge.py", "jax/_src/config.py"
+# Likeness of names is from 0 to 1; these are the least that counts, and what adds to it.
 _CLOSE = 0.6
-_SHARED_WORDS = 0.7  # what `size` is worth for `vocab_size`, however alike other names look
+_SHARED_WORDS = 0.7  # likeness of `size` and `vocab_size`, though other names share more letters
 _SAME_GROUP = 0.05
 _HAS_WHAT_IS_BELOW = 0.15
 _MOST_NAMED = 3
@@ -27,14 +28,14 @@ _MOST_NAMED = 3
 def unknown_field(
     values: ConfigDict, root: str, group: str, name: str, below: str | None = None
 ) -> str:
-    """Returns the message for a field that does not exist, with the nearest of the whole config.
+    """Unknown field: returns the message, with the most similar fields of the whole config.
 
     Args:
       values: The whole config.
-      root: What it is called, such as `config`.
-      group: The path of the group where the field was looked for, such as `config.data`.
-      name: The field.
-      below: What was looked for in it, where it is a group.
+      root: Its name, such as `config`.
+      group: Path of the group in which the field was looked for, such as `config.data`.
+      name: Name of the field.
+      below: If it was meant as a group, the name that was looked for inside of it.
     """
     fields = dict(_fields(values, root))
     scores = {
@@ -58,7 +59,7 @@ def unknown_field(
 
 
 def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
-    """Returns the message for a flag whose value its parser refused, or that of another error."""
+    """Illegal value: returns the message for a value that a flag refuses, or for another error."""
     message = " ".join(str(error).split())
     match = re.match(r"flag --([^=\s]+)=(.*?): ", message)
     if not (isinstance(error, flags.IllegalFlagValueError) and match and match[1] in flag_values):
@@ -68,7 +69,7 @@ def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
 
 
 def of_the_machine(error: Exception) -> str | None:
-    """Returns the message for an error of JAX that the environment or too little memory causes."""
+    """Out of memory or no such device: returns the message, or None for any other error."""
     text = " ".join(str(error).split()).removesuffix(".")
     if _OUT_OF_MEMORY.search(text) or isinstance(error, MemoryError):
         return f"{text or 'out of memory'}; smaller batches, beams or models take less"
@@ -83,13 +84,13 @@ def of_the_machine(error: Exception) -> str | None:
 
 
 def _raised_in(error: BaseException) -> str:
-    """Returns the file of the code that raised an error."""
+    """Returns the file whose code raised an error."""
     frames = traceback.extract_tb(error.__traceback__)
     return frames[-1].filename.replace(os.sep, "/") if frames else ""
 
 
 def _fields(group: ConfigDict, where: str) -> Iterator[tuple[tuple[str, str], Collection[str]]]:
-    """Yields every field and group below a group: (path of its group, name), names inside of it."""
+    """Yields every field below a group as ((path of its group, name), names inside of it)."""
     for name in group.keys():
         is_group = isinstance(group[name], ConfigDict)
         yield (where, name), group[name].keys() if is_group else ()
@@ -98,13 +99,16 @@ def _fields(group: ConfigDict, where: str) -> Iterator[tuple[tuple[str, str], Co
 
 
 def _likeness(name: str, known: str) -> float:
+    """Returns how similar a name is to a known one, from 0 to 1."""
     ratio = difflib.SequenceMatcher(None, name, known).ratio()
     words, known_words = set(name.split("_")), set(known.split("_"))
+    # All words of the known name are in the mistyped one, and are at least half of its words.
     shares = known_words <= words and 2 * len(known_words) >= len(words)
     return max(ratio, _SHARED_WORDS) if shares else ratio
 
 
 def _wanted(parser: Any) -> str:
+    """Describes the values that a parser of flags accepts; empty if it is not known."""
     match parser:
         case flags.EnumParser():
             return f"one of {', '.join(parser.enum_values)}"

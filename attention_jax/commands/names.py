@@ -1,6 +1,6 @@
-"""What a program is called: `python -m launch.train` in the clone, `attention-train` elsewhere.
+"""Names of the programs: `python -m launch.train` in the clone, `attention-train` where installed.
 
-The standard library is enough, as in `children.py`.
+Only the standard library is used, as in `children.py`.
 """
 
 import pathlib
@@ -11,16 +11,16 @@ _OF_THE_CLONE = re.compile(r"(?:python -m )?\blaunch(?:\.([a-z_]+)|/([a-z_]+)\.s
 
 
 def usage(text: str) -> str:
-    """Returns a program's usage with the names by which it and its neighbours were called.
+    """Usage: returns a help text with the names of the programs as the user has called them.
 
-    Args:
-      text: The usage, with the names of the clone.
+    The `text` has the names of the clone.
     """
+    # An installed program is started by a script whose name begins like this.
     if not pathlib.Path(sys.argv[0]).name.startswith("attention-"):
         return text
     return _OF_THE_CLONE.sub(lambda match: installed(match[1] or match[2]), text)
 
 
 def installed(name: str) -> str:
-    """Returns what a program is called where the package is installed."""
+    """Returns the name of a program where the package is installed."""
     return f"attention-{name.replace('_', '-')}"

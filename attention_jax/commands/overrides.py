@@ -1,4 +1,4 @@
-"""Overrides of config fields on the command line: `--config.FIELD=VALUE`, checked one by one."""
+"""Config overrides on the command line: `--config.FIELD=VALUE`, checked one by one."""
 
 import itertools
 import re
@@ -16,17 +16,18 @@ _UNSET = "None"
 
 
 def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
-    """Defines `--NAME.FIELD` for every field of `values` and checks those on the command line.
+    """Config overrides: defines `--NAME.FIELD` for every field, and checks those that are given.
 
-    `flags.FLAGS[name].value` then holds the values as they were overridden. `None` unsets a number
-    or a group, which whoever reads the config refuses where it has to be set.
+    `flags.FLAGS[name].value` then holds the values with their overrides. The value `None` unsets a
+    number or a group; whether it may be unset is checked where the config is read.
 
     Returns:
-      What is left of the command line for the flags to parse.
+      The arguments that are left to be parsed as flags.
 
     Raises:
       ConfigError: If there is no such field, or its value is of the wrong type.
     """
+    # Before absl sees them: it has no flags for whole parts, and no way to write None.
     argv = _without_parts(argv, name, values)
     argv = _without_nones(argv, name, values)
     for path, text in listed(argv, name):
@@ -38,9 +39,9 @@ def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list
 
 
 def listed(argv: Sequence[str], name: str) -> list[Override]:
-    """Lists `--name.path=text`, `--name.path text` and `--noname.path` as (path, text).
+    """Config overrides: lists `--name.path=text`, `--name.path text`, `--noname.path` as pairs.
 
-    Text is None where a path is given alone, and `false` where it is denied.
+    A pair is (path, text). The text is None if there is a path alone, and `false` for `--no`.
     """
     return [override for _, override in _parts(argv[1:], name) if override is not None]
 
@@ -48,7 +49,8 @@ def listed(argv: Sequence[str], name: str) -> list[Override]:
 def _parts(
     arguments: Sequence[str], name: str
 ) -> Iterator[tuple[Sequence[str], Override | None]]:
-    """Divides a command line into single arguments and overrides, which may be two of them."""
+    """Divides a command line into other arguments and overrides, of one argument or two."""
+    # The last argument is followed by something that looks like an option, thus by no value.
     pairs = itertools.zip_longest(arguments, arguments[1:], fillvalue="--")
     for argument, following in pairs:
         if match := re.fullmatch(rf"--?{name}\.([^=]+)(?:=(.*))?", argument, re.DOTALL):
@@ -57,7 +59,7 @@ def _parts(
             elif following.startswith("--"):
                 yield [argument], (match[1], None)
             else:
-                next(pairs)
+                next(pairs)  # the value is no argument of its own
                 yield [argument, following], (match[1], following)
         elif match := re.fullmatch(rf"--?no{name}\.([^=]+)", argument):
             yield [argument], (match[1], "false")
@@ -66,7 +68,7 @@ def _parts(
 
 
 def _without_parts(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
-    """Leaves out what adds or leaves out a whole part, which has been done."""
+    """Removes overrides that add or remove a whole part: `values` has been made by them already."""
     from attention_jax.runs.config import names_part
 
     left = [
@@ -81,7 +83,7 @@ def _without_parts(argv: Sequence[str], name: str, values: ConfigDict) -> list[s
 def _without_nones(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
     """Unsets numbers and groups that are overridden by `None`; returns the other arguments.
 
-    An override of the same field counts if it comes later.
+    As always the last override of a field wins: those before its `None` are removed as well.
     """
     parts = list(_parts(argv[1:], name))
     last: dict[str, int] = {}
@@ -98,11 +100,12 @@ def _without_nones(argv: Sequence[str], name: str, values: ConfigDict) -> list[s
 
 
 def _unset(values: ConfigDict, name: str, path: str) -> bool:
-    """Makes a field a placeholder, if it is one that could be empty; returns whether it is."""
+    """Makes a field an empty placeholder of its type; returns False if `None` is just a text."""
     parent, field = _find(values, name, path)
     kind = parent.get_type(field)
     if issubclass(kind, str | tuple | list):
         return False
+    # A placeholder can still be set by a later override, which is checked against its type.
     with parent.unlocked():
         del parent[field]
         parent[field] = config_dict.placeholder(kind)
@@ -110,7 +113,7 @@ def _unset(values: ConfigDict, name: str, path: str) -> bool:
 
 
 def _find(values: ConfigDict, name: str, path: str) -> tuple[ConfigDict, str]:
-    """Returns the group that a field is in, and the field's name in it.
+    """Finds a field by its path; returns its group and its name in the group.
 
     Raises:
       ConfigError: If there is no such field.
@@ -129,7 +132,7 @@ def _find(values: ConfigDict, name: str, path: str) -> tuple[ConfigDict, str]:
 
 
 def _present(values: ConfigDict, path: str) -> str | None:
-    """Returns the path that a field of a former name has now, if there is such a field."""
+    """Returns the present path of a field that has been renamed, or None."""
     from attention_jax.runs.config import present_path
 
     now, group = present_path(path), values
@@ -141,6 +144,7 @@ def _present(values: ConfigDict, path: str) -> str | None:
 
 
 def _check(values: ConfigDict, name: str, path: str, text: str | None) -> None:
+    """Raises `ConfigError` unless an override names a single field and its text fits the type."""
     parent, field = _find(values, name, path)
     where, kind, found = f"{name}.{path}", parent.get_type(field), parent[field]
     if isinstance(found, ConfigDict):
@@ -158,6 +162,7 @@ def _check(values: ConfigDict, name: str, path: str, text: str | None) -> None:
 
 
 def _fits(kind: type, text: str) -> bool:
+    """Says whether a text can be read as a type; texts and sequences are left to absl."""
     if kind is bool:
         return text.lower() in ("true", "false", "1", "0", "t", "f")
     if kind not in (int, float):

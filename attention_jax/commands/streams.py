@@ -1,8 +1,8 @@
-"""The standard streams of a program, whatever the shell has made of them.
+"""Standard streams: makes them UTF-8, and safe if they are closed, broken or full.
 
-Text is UTF-8 in every locale, as the files that are read and written are. A stream that is closed
-has its number taken at once, for the next file to be opened would get it, and with it all that
-libraries print. The standard library is enough, so that launchers can use it too.
+Text is UTF-8 in every locale, like all files that are read and written. The number of a closed
+stream is taken at once: otherwise the next file to be opened would get it, and with it everything
+that libraries print. Only the standard library is used, so that launchers can use it too.
 """
 
 import io
@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 
-_replaced: list[object] = []  # one that nobody holds any more closes its number
+_replaced: list[object] = []  # the old streams: collected as garbage, they would close the numbers
 
 
 class OutputError(Exception):
@@ -20,14 +20,14 @@ class OutputError(Exception):
 def prepare(*, output_is_courtesy: bool = False) -> None:
     """Makes the standard streams of this process safe to use.
 
-    What is said on standard error is lost where it cannot be written, which nobody could be told.
+    What cannot be written to the standard error is dropped.
 
     Args:
-      output_is_courtesy: Whether the same holds for the standard output, as for a launcher, whose
-        trainings are not to end because nobody listens any more.
+      output_is_courtesy: Whether the same holds for the standard output. It does for a launcher,
+        whose trainings should not end because nobody reads its output any more.
 
     Raises:
-      OutputError: If the standard output is closed, and no courtesy.
+      OutputError: If the standard output is closed and not a courtesy.
     """
     closed = _take_closed_numbers()
     on_error = _lose if output_is_courtesy else _refuse
@@ -39,20 +39,20 @@ def prepare(*, output_is_courtesy: bool = False) -> None:
 
 
 def discard_output() -> None:
-    """Lets what is still to be printed vanish, for the interpreter prints it when it ends."""
+    """Drops buffered output, which the interpreter would otherwise try to write when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 class _Writer(io.FileIO):
-    """A stream that asks what to do where it cannot be written."""
+    """A raw output stream with a handler for errors of writing."""
 
     def __init__(self, number: int, on_error: Callable[[OSError, int], int]):
-        """Writes to a number that is open.
+        """Writes to an open descriptor, which stays open.
 
         Args:
-          number: Of the stream.
-          on_error: Given the error and the number of bytes, raises or returns how many count as
-            written.
+          number: The descriptor.
+          on_error: Handler that takes an error and the number of bytes, and raises or returns how
+            many bytes count as written.
         """
         super().__init__(number, "w", closefd=False)
         self._on_error = on_error
@@ -69,20 +69,20 @@ def _lose(error: OSError, size: int) -> int:
 
 
 def _refuse(error: OSError, size: int) -> int:
-    if isinstance(error, BrokenPipeError):  # its reader has left, which is no mistake
+    if isinstance(error, BrokenPipeError):  # its reader has finished, which is no mistake
         raise error
     raise OutputError(f"standard output: expected it to take text ({error.strerror})") from None
 
 
 def _take_closed_numbers() -> list[int]:
-    """Opens nothing under the numbers of closed streams; returns these."""
+    """Opens the null device under the numbers of closed streams, and returns the numbers."""
     closed = []
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            taken = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this
-            os.set_inheritable(taken, True)
+            taken = os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this
+            os.set_inheritable(taken, True)  # or a child process would find it closed again
             closed.append(number)
     return closed
 

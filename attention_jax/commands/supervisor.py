@@ -1,4 +1,4 @@
-"""Runs a training again when it was cut off, as long as it gets on."""
+"""Supervisor: restarts a training that was preempted or has failed, while it makes progress."""
 
 import contextlib
 import fcntl
@@ -13,20 +13,21 @@ from attention_jax.commands import children
 _POLL_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 300.0
 _UNLOCK_SECONDS = 120.0
-# Another run would end the same way.
+# Exit codes after which another run would end in the same way; 126 and 127 are a shell's for a
+# command that it cannot run or find.
 _FINAL = (0, children.MISTAKE, children.INTERRUPTED, 126, 127)
 
 
 class Supervisor:
-    """Starts a command, and starts it again; its run directory shows whether it gets on."""
+    """Supervisor: restarts a command until it finishes, or saves no new checkpoint any more."""
 
     def __init__(self, command: Sequence[str], *, retries: int, wait: int):
-        """Starts nothing yet.
+        """Checks the command, without starting it.
 
         Args:
           command: A training with a `--workdir`, or a launcher of one.
-          retries: How many times, one after another, it may end without a new checkpoint.
-          wait: Seconds before it is started again; twice as many after every end without progress.
+          retries: How many times in a row it may end without a new checkpoint.
+          wait: Seconds before a restart, doubled after every end without progress.
 
         Raises:
           ValueError: If the command names no run directory.
@@ -41,7 +42,7 @@ class Supervisor:
         self._wait = wait
 
     def run(self) -> int:
-        """Runs the command until it is finished, told to stop, or stuck.
+        """Runs the command until it has finished, is told to stop, or makes no progress.
 
         Returns:
           The exit code of its last run.
@@ -70,31 +71,33 @@ class Supervisor:
                     return code
 
     def newest_step(self) -> int:
-        """Returns the newest step whose saving was completed, -1 for none."""
+        """Returns the step of the newest complete checkpoint, -1 for none."""
+        # The file is the last that is written of a checkpoint.
         paths = self._workdir.glob("checkpoints/*/commit_success.txt")
         return max((int(p.parent.name) for p in paths if p.parent.name.isdigit()), default=-1)
 
     def _run_once(self, received: list[int]) -> tuple[int, bool]:
-        """Returns the exit code, and whether we were told to stop meanwhile."""
+        """Runs the command once; returns its exit code, and whether we were told to stop."""
         child = children.start(self._command)
         stopped = False
         while child.poll() is None:
             while received:
                 stopped = True
                 children.stop(child, received.pop(0))
+            # Python's signal handlers run between short waits, not within a long one.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_POLL_SECONDS)
         return children.exit_code(child), stopped
 
     def _sleep(self, seconds: float, received: list[int]) -> bool:
-        """Waits, and returns whether it was told to stop."""
+        """Waits unless told to stop; returns whether it was."""
         deadline = time.monotonic() + seconds
         while not received and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         return bool(received)
 
     def _locked(self, received: list[int]) -> bool:
-        """Waits for a process that still saves in the directory; returns whether told to stop."""
+        """Waits while a process still saves in the directory; returns whether told to stop."""
         deadline = time.monotonic() + _UNLOCK_SECONDS
         while time.monotonic() < deadline and not _is_free(self._workdir / ".lock"):
             if self._sleep(_POLL_SECONDS, received):
@@ -106,6 +109,7 @@ class Supervisor:
 
 
 def _is_free(lock: pathlib.Path) -> bool:
+    """Says whether no process holds a lock; closing the file releases our own at once."""
     try:
         with lock.open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Batching: which examples make up which batch, a pure function of seed and epoch.
+"""Batching and shuffling: the batches of an epoch as a pure function of seed and epoch.
 
-No process keeps a shuffled buffer. Whoever knows the seed, the epoch and the buckets knows every
-batch of the epoch, so training resumes at any batch and on any number of processes.
+There is no shuffle buffer. Seed, epoch and buckets determine every batch of an epoch, so training
+can resume at any batch and on any number of processes.
 """
 
 import dataclasses
@@ -13,19 +13,18 @@ from jaxtyping import Int
 from attention_jax.data.buckets import Bucket
 
 FILLER = -1
-_EXAMPLES, _BATCHES = 0, 1
-# Lengths to which evaluation sources are padded, alike for all splits so that search is compiled
-# once for each; beyond them, multiples of the last.
+_EXAMPLES, _BATCHES = 0, 1  # tell the keys of the two shuffles apart
+# Lengths to which sources and targets are padded in evaluation, the same for all splits, so that a
+# search is compiled once for each; longer ones are padded to multiples of the last.
 _EVAL_LENGTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlannedBatch:
-    """One batch of all processes together.
+    """A batch of all processes together, before its arrays are made.
 
     Attributes:
-      indices: `rows`, positions in the data; `FILLER` in the rows that are left over at the end
-        of a bucket.
+      indices: `rows`, numbers of examples; `FILLER` in the empty rows of a bucket's last batch.
       source_length: S, to which sources are padded.
       target_length: T, to which targets are padded.
     """
@@ -37,12 +36,12 @@ class PlannedBatch:
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The rows of a batch that one of several processes has: a block of them, as long as others'.
+    """Data parallelism: the block of a batch's rows that one process has, as long as the others'.
 
     Attributes:
-      process_index: The process, from 0.
-      process_count: The processes.
-      rows_multiple: What the length of a block is a multiple of.
+      process_index: Number of the process, from 0.
+      process_count: Number of processes.
+      rows_multiple: The length of a block is a multiple of this.
     """
 
     process_index: int = 0
@@ -50,24 +49,25 @@ class Share:
     rows_multiple: int = 1
 
     def of(self, planned: PlannedBatch) -> PlannedBatch:
-        """Returns the block, where filler rows at the end of the batch have made it long enough."""
+        """Returns the process's block; filler rows behind the batch make all blocks as long."""
         rows = len(planned.indices)
         missing = -rows % (self.process_count * self.rows_multiple)
         filled = np.pad(planned.indices, (0, missing), constant_values=FILLER)
+        # rows -> processes rows
         block = filled.reshape(self.process_count, -1)[self.process_index]
         return dataclasses.replace(planned, indices=block)
 
 
 def plan_epoch(seed: int, epoch: int, buckets: Sequence[Bucket]) -> list[PlannedBatch]:
-    """Plans the batches of an epoch, every example once, in random order.
+    """Shuffling: plans the batches of an epoch, every example once, in random order.
 
     Args:
-      seed: Of the run.
-      epoch: From 0.
-      buckets: Of the training data; their number of batches is the same in every epoch.
+      seed: Seed of the run.
+      epoch: Number of the epoch, from 0.
+      buckets: Buckets of the training data; their number of batches is the same in every epoch.
 
     Returns:
-      The batches in the order in which they are trained on.
+      The batches in the order of training.
     """
     batches = []
     for number, bucket in enumerate(buckets):
@@ -76,7 +76,7 @@ def plan_epoch(seed: int, epoch: int, buckets: Sequence[Bucket]) -> list[Planned
         indices[: len(bucket.members)] = bucket.members[order]
         batches += [
             PlannedBatch(part, bucket.source_length, bucket.target_length)
-            for part in indices.reshape(-1, bucket.rows)
+            for part in indices.reshape(-1, bucket.rows)  # batches rows
         ]
     order = permutation(len(batches), seed, epoch, _BATCHES)
     return [batches[position] for position in order]
@@ -85,14 +85,15 @@ def plan_epoch(seed: int, epoch: int, buckets: Sequence[Bucket]) -> list[Planned
 def plan_evaluation(
     source_lengths: Int[np.ndarray, " N"], target_lengths: Int[np.ndarray, " N"], rows: int
 ) -> list[PlannedBatch]:
-    """Plans batches by increasing source length, in few shapes, every example once.
+    """Batching for evaluation: plans batches by increasing source length, every example once.
 
     Args:
       source_lengths: `N`, in tokens.
       target_lengths: `N`.
-      rows: Examples in a batch; a source length that does not fill one joins the next.
+      rows: Examples in a batch. If too few sources have one padded length to fill a batch, they are
+        batched with those of the next.
     """
-    order = np.lexsort((target_lengths, source_lengths))
+    order = np.lexsort((target_lengths, source_lengths))  # the last key sorts first
     padded_lengths = _rounded_up(source_lengths[order])
     batches = []
     group = order[:0]
@@ -111,17 +112,17 @@ def plan_evaluation(
 
 
 def permutation(size: int, *key: int) -> Int[np.ndarray, " size"]:
-    """Returns a random order of `size` things that depends on the key only.
+    """Random permutation of `size` numbers, determined by the key alone.
 
-    It sorts raw Philox output, which NumPy promises never to change, while the streams of its
-    `Generator` may change between versions.
+    It sorts raw output of Philox, which NumPy promises never to change; the methods of its
+    `Generator` may give other numbers in other versions.
     """
     stream = np.random.Philox(np.random.SeedSequence([part % 2**64 for part in key]))
     return np.argsort(stream.random_raw(size), kind="stable")
 
 
 def _rounded_up(lengths: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
-    """Rounds lengths up to the ladder of evaluation shapes."""
+    """Rounds lengths up to those to which evaluation pads."""
     ladder = np.array(_EVAL_LENGTHS)
     last = ladder[-1]
     places = np.minimum(np.searchsorted(ladder, lengths), len(ladder) - 1)

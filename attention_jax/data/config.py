@@ -1,4 +1,4 @@
-"""What configs of data sets share; each data set's own stands with its builder, found by name."""
+"""Configs of data sets: what all of them share; a data set's own is with its builder, by name."""
 
 import dataclasses
 import importlib
@@ -13,10 +13,10 @@ from attention_jax.errors import ConfigError
 DATA_SETS = Parts("attention_jax.data.builders")
 _WITH_TASKS = Parts("attention_jax.data.tasks")  # tasks that bring a data set of their own
 
-# By split, examples: a source, its accepted outputs, the preferred one first, and where a task has
-# fields that texts do not tell, a mapping from their names to their values.
+# The examples of each split. An example is a source, its accepted outputs, the preferred one first,
+# and, for tasks with fields that texts do not determine, a mapping from their names to values.
 Corpus = Mapping[str, Sequence[tuple[Any, ...]]]
-# Those of `evaluation.symmetrization`, from which nothing of `data` imports.
+# The same as `evaluation.symmetrization.METHODS`, which this module does not import.
 SYMMETRIZATIONS = (
     "intersection",
     "union",
@@ -28,12 +28,12 @@ SYMMETRIZATIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class SubwordsConfig:
-    """How text becomes tokens.
+    """Tokenization: how text becomes tokens.
 
     Attributes:
       kind: `bpe` (sentencepiece), `words` (with punctuation apart), or `characters`.
-      size: Vocabulary size at most, the four special tokens included.
-      joint: One vocabulary of both languages, or one for each.
+      size: Maximum size of the vocabulary, including the four special tokens.
+      joint: Whether both languages share one vocabulary.
     """
 
     kind: str = setting("bpe", choices=("bpe", "words", "characters"))
@@ -43,17 +43,17 @@ class SubwordsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class AlignmentConfig:
-    """Where word alignments of the training text come from, for objectives that need them.
+    """Word alignments of the training text, for objectives that need them.
 
     Attributes:
-      method: `hmm` and `ibm1` train the aligners of this package on the training text, `eflomal`
-        calls the program of that name, all with punctuation apart; `file` reads links; `none` for
-        no alignments. A text is aligned once: what is found is kept beside the prepared data sets,
-        for all runs.
-      symmetrization: How an aligner's two directions are joined.
-      file: Links `0-0 2-1` between words split at spaces and tabs alone, a line for each line
-        of the training text, of which those count whose pairs are trained on; for a data set that
-        is no text of the user's, a line for each training pair.
+      method: `hmm` and `ibm1` train the aligners of this package on the training text, and
+        `eflomal` calls the program of that name, all with punctuation apart; `file` reads links;
+        `none` is for no alignments. A text is aligned once, and the result is kept beside the
+        prepared data sets for all runs.
+      symmetrization: How an aligner's two directions are combined.
+      file: File of links `0-0 2-1` between words, which only spaces and tabs separate. It has a
+        line for each line of the user's training text, also for pairs that are not trained on; for
+        other data sets, a line for each training pair.
       base: Number of a sentence's first word in the file.
     """
 
@@ -76,11 +76,11 @@ class AlignmentConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TextLines:
-    """Where in the text files of the user the training pairs stand.
+    """The lines of the user's text files on which the training pairs are.
 
     Attributes:
-      path: The text; of two files, the one of the sources.
-      numbers: The line of every training pair, from 0; lines without one are left out or held out.
+      path: The text file; of two files, that of the sources.
+      numbers: The line of every training pair, from 0. Other lines are held out or unusable.
       pairs: Source and target of every line.
     """
 
@@ -91,23 +91,23 @@ class TextLines:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """What every data set has: lengths and batches.
+    """Config of any data set: lengths and batches.
 
     Attributes:
       batch_size: Examples, or target positions, in a training batch of all processes together.
       batch_unit: Whether `batch_size` counts `sentences` or target `tokens`, padding included.
       batch_multiple: With `tokens`, the number of rows is a multiple of this, so that devices
         share them evenly.
-      num_buckets: Different shapes of training batches, at most.
+      num_buckets: Maximum number of shapes of training batches.
       max_source_length: Longest training source in tokens, EOS included; longer ones are dropped.
       max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
       max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
       eval_batch_size: Examples in an evaluation batch of all processes together.
 
-    Further, for all configs of a data set, unless they have a field of that name:
-      task: What is to be learnt of it: the name of a file of `data/tasks`.
+    Class attributes are defaults, for data sets whose config has no field of that name:
+      task: What is learnt from the data: the name of a file of `data/tasks`.
       units: Tokens of sources and of targets, as kinds of a `SymbolVocabulary`.
-      subwords: What decides the tokens in place of `units`.
+      subwords: Tokenization, which replaces `units` if it is not None.
     """
 
     task: ClassVar[str] = "translate"
@@ -130,14 +130,12 @@ class DataConfig:
     eval_batch_size: int = setting(64, at_least=1)
 
     def load(self) -> Corpus:
-        """Returns the examples of every split, prepared by the builder of the data set's name.
-
-        It is imported here and not above, so that programs which need no data set do not wait for
-        TFDS.
+        """Returns the examples of every split, prepared by the data set's TFDS builder.
 
         Raises:
-          DataError: If the data cannot be had or is not what it should be.
+          DataError: If the data cannot be obtained or is not as it should be.
         """
+        # Imported here, so that programs which need no data set do not wait for TFDS.
         from attention_jax.data.preparation import load_examples
 
         return load_examples(self.builder.Builder, self.builder_config())
@@ -149,11 +147,11 @@ class DataConfig:
         return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")
 
     def builder_config(self) -> Any:
-        """Returns what the builder is told, its own config or the name of one."""
+        """Returns the TFDS builder's own config, or the name of one."""
         return None
 
     def training_lines(self) -> TextLines | None:
-        """Returns which lines of the user's own text the training pairs are; None for other data.
+        """Returns the lines of the user's own text that are trained on; None for other data.
 
         Raises:
           DataError: If the text cannot be read.
@@ -161,10 +159,10 @@ class DataConfig:
         return None
 
     def count_unusable(self) -> int:
-        """Returns how many pairs of the user's own training text are left out; 0 for other data.
+        """Counts the pairs of the user's own training text that are left out; 0 for other data.
 
-        These have an empty side, or one that no sentence is as long as. They were left out when the
-        text was prepared, which a later run on the same text does not see.
+        These have an empty or an excessively long side. Preparing the text reports them, but later
+        runs on the same text find it prepared.
 
         Raises:
           DataError: If the text cannot be read.
@@ -174,22 +172,22 @@ class DataConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslationConfig(DataConfig):
-    """What every translation data set has.
+    """Config of any translation data set.
 
     Attributes:
       subwords: How text becomes tokens.
-      vocabularies: Folder of saved vocabularies, such as `vocab/` of another run, to be used in
-        place of new ones: those that `training.initial_weights` belong to. They are of the kind
-        that `subwords` says, joint or not, and of the size that they have. None if empty.
+      vocabularies: Folder of saved vocabularies to use instead of new ones, such as `vocab/` of the
+        run that `training.initial_weights` come from. They must be of the kind in `subwords`, and
+        joint or not as it says; their size may differ. Empty for new ones.
       alignment: Where links between the words of the training text come from.
-      lowercase: Sources, targets and references in lower case; what is held out is, too, so that
-        sources which differ in case are in one split.
+      lowercase: Whether sources, targets and references are put in lower case, before splits are
+        made: sources that differ only in case are in one split.
       bleu_tokenizer: How BLEU splits outputs and references into words: sacrebleu's `13a`, as is
         usual for European languages, `intl`, `zh` for Chinese, or `char` for other languages
         without spaces.
-      min_train_source_words: Fewest words, split at spaces, of a training source.
-      max_train_source_words: Most words of a training source; 0 for no limit. Both leave the
-        vocabulary and the evaluation splits as they are.
+      min_train_source_words: Fewest words, separated by spaces, of a training source.
+      max_train_source_words: Most words of a training source; 0 for no limit. Neither changes the
+        vocabulary or the evaluation splits.
     """
 
     subwords: SubwordsConfig = setting(SubwordsConfig())
@@ -209,10 +207,10 @@ class TranslationConfig(DataConfig):
 
 
 def data_config_class(name: str) -> type[DataConfig]:
-    """Returns the config of a data set, which stands with its builder or with its own task.
+    """Returns the config class of a data set, which is with its builder or with its own task.
 
     Raises:
-      KeyError: With the list of names, if there is none such.
+      KeyError: With the list of names, if there is no data set of that name.
       ConfigError: If there are two.
     """
     found = [parts for parts in (DATA_SETS, _WITH_TASKS) if name in parts]
@@ -227,6 +225,6 @@ def data_config_class(name: str) -> type[DataConfig]:
 
 
 def check_languages(source: str, target: str) -> None:
-    """Raises ValueError if a text is to be translated into its own language."""
+    """Raises `ValueError` if source and target language are the same."""
     if source == target:
         raise ValueError(f"target_language: expected another than the source's, found {target!r}")

@@ -1,4 +1,4 @@
-"""Examples: texts with their outputs, or alone, and the values of their fields."""
+"""Examples: texts with or without known outputs, their token ids and the values of their fields."""
 
 import abc
 import dataclasses
@@ -16,15 +16,15 @@ from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
 _SAMPLE_KEY = 20_160_101
-_LENGTH_STEP = 8  # axes of a field's own are rounded up, so that splits share shapes
+_LENGTH_STEP = 8  # lengths of fields' own axes are rounded up to it, so that splits share shapes
 
 
 class Examples(abc.ABC):
-    """What batches are made of: fields, with a value of each for every example.
+    """Examples, from which batches are made: a value of every field for each of them.
 
     Attributes:
-      fields: What a batch holds.
-      extras: Values of the fields that no text tells, by name, one for each example.
+      fields: The fields of a batch.
+      extras: Values of fields that texts do not determine, by name, one for each example.
     """
 
     fields: Sequence[Field]
@@ -32,7 +32,7 @@ class Examples(abc.ABC):
 
     @abc.abstractmethod
     def __len__(self) -> int:
-        """Returns how many examples there are."""
+        """Returns the number of examples."""
 
     @abc.abstractmethod
     def ids(self, name: str) -> Sequence[Int[np.ndarray, " _"]]:
@@ -40,10 +40,10 @@ class Examples(abc.ABC):
 
     @functools.cached_property
     def columns(self) -> dict[str, Sequence[Any]]:
-        """The values of every field by its name.
+        """The values of every field, by its name.
 
         Raises:
-          DataError: If the examples lack those of a field.
+          DataError: If the values of a field are missing.
         """
         found = {}
         for field in self.fields:
@@ -63,7 +63,7 @@ class Examples(abc.ABC):
         return [name for field in self.fields if field.is_input for name in field.names]
 
     def lengths(self, axis: str) -> Int[np.ndarray, " N"]:
-        """Returns how long the examples are along an axis; 1 where no field begins with it."""
+        """Returns the lengths of all examples along an axis; 1 if no field begins with it."""
         for field in self.fields:
             if field.axes[:1] == (axis,):
                 values = self.columns[field.name]
@@ -72,7 +72,8 @@ class Examples(abc.ABC):
 
     @functools.cached_property
     def own_lengths(self) -> dict[str, int]:
-        """How long the axes are that neither sources nor targets have: as their longest value."""
+        """Lengths of the axes other than source and target: those of their longest value."""
+        # One length for all batches, as bucketing knows of sources and targets only.
         return {
             axis: -(-self._longest(field, place) // _LENGTH_STEP) * _LENGTH_STEP
             for field in self.fields
@@ -86,14 +87,14 @@ class Examples(abc.ABC):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Texts:
-    """Parallel lists of texts.
+    """Parallel text: lists of sources, targets and references.
 
     Attributes:
       sources: Source texts.
       targets: Target texts.
-      references: Every accepted output of each source.
-      numbers: Where each stood in the whole data set.
-      extras: What else belongs to each, by the names of fields.
+      references: All accepted outputs of each source.
+      numbers: The place of each example in the whole data set.
+      extras: Further values of each, by the names of fields.
     """
 
     sources: list[str]
@@ -106,12 +107,12 @@ class Texts:
         return len(self.sources)
 
     def content(self) -> bytes:
-        """Returns all texts in order, to tell them from others."""
+        """Returns all texts in order as bytes to be hashed."""
         columns = (self.sources, self.targets, map("\t".join, self.references))
         return f"{len(self)}\0".encode() + "".join(map("\n".join, columns)).encode()
 
     def select(self, indices: Iterable[SupportsIndex]) -> Self:
-        """Returns the same with these examples only."""
+        """Returns a copy with these examples only."""
         indices = list(map(int, indices))
         return dataclasses.replace(
             self,
@@ -125,7 +126,7 @@ class Texts:
         )
 
     def sample(self, size: int) -> Self:
-        """Returns a fixed random sample, in the same order; everything if that is no larger.
+        """Returns a fixed random sample in the original order, or everything if that is no larger.
 
         Smaller samples are contained in larger ones.
         """
@@ -136,16 +137,16 @@ class Texts:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Split(Texts, Examples):
-    """Examples whose outputs are known, as texts and as ids.
+    """A split: examples with known outputs, as texts and as ids.
 
-    In training every accepted output of a source is an example; in the other splits every source
-    is one, whose target is the first of its references.
+    In training, every accepted output of a source makes an example. In other splits every source
+    makes one, and its target is the first of its references.
 
     Attributes:
       name: `train`, `validation` or `test`.
-      source_vocabulary: Turns sources into ids.
-      target_vocabulary: Turns targets into ids.
-      fields: What its batches hold.
+      source_vocabulary: Vocabulary of the sources.
+      target_vocabulary: Vocabulary of the targets.
+      fields: The fields of its batches.
     """
 
     name: str
@@ -164,11 +165,11 @@ class Split(Texts, Examples):
         return encoded(self.target_vocabulary, self.targets)
 
     def ids(self, name: str) -> list[np.ndarray]:
-        """Returns the ids of either side."""
+        """Returns the ids of the field `source` or `target`."""
         return getattr(self, f"{name}_ids")
 
     def content(self) -> bytes:
-        """Returns all texts in order, and what else tells these examples from others."""
+        """Returns all texts and the fingerprints of further fields as bytes to be hashed."""
         further = [
             b"\0".join([field.name.encode(), *map(field.fingerprint, self.columns[field.name])])
             for field in self.fields
@@ -177,11 +178,11 @@ class Split(Texts, Examples):
         return b"\0".join([super().content(), *further])
 
     def with_field(self, field: Field, values: Sequence[Any] | None = None) -> "Split":
-        """Returns the same with one more field, or as it is if it has one of this name.
+        """Returns a copy with one more field; the split itself if it has a field of this name.
 
         Args:
           field: The field.
-          values: One for each example, where the field does not find them itself.
+          values: One for each example, if the field does not compute them itself.
         """
         if field.name in {each.name for each in self.fields}:
             return self
@@ -189,27 +190,28 @@ class Split(Texts, Examples):
         return dataclasses.replace(self, fields=(*self.fields, field), extras=extras)
 
     def with_target_ids(self, ids: Sequence[np.ndarray]) -> "Split":
-        """Returns the same sources with other targets, such as outputs.
+        """Returns a copy with other targets, such as the outputs of a search.
 
         Args:
-          ids: int32, ending in EOS. They are kept as they are, though encoding their texts may
-            give others.
+          ids: int32, ending in EOS. They are kept as they are: to encode their texts again may give
+            other ids, as a text has many segmentations into subwords.
         """
         texts = [self.target_vocabulary.decode(each) for each in ids]
         changed = dataclasses.replace(self, targets=texts)
-        vars(changed)["target_ids"] = list(ids)  # where a cached property keeps its value
+        # A cached property keeps its value here, so this one will never be computed.
+        vars(changed)["target_ids"] = list(ids)
         return changed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs(Examples):
-    """Texts whose outputs nobody knows: what a user wants to be translated, or gone on from.
+    """Inputs of a search: texts that a user wants to be translated or, as prompts, continued.
 
     Attributes:
       sources: The texts.
-      source_vocabulary: Turns them into ids.
-      fields: What their batches hold, all of it known beforehand.
-      extras: Values of fields that the texts do not tell.
+      source_vocabulary: Their vocabulary.
+      fields: The fields of their batches, all of them inputs.
+      extras: Values of fields that the texts do not determine.
     """
 
     sources: Sequence[str]
@@ -226,10 +228,10 @@ class Inputs(Examples):
         return encoded(self.source_vocabulary, self.sources)
 
     def ids(self, name: str) -> list[np.ndarray]:
-        """Returns the ids of the texts, whatever they are to a model."""
+        """Returns the ids of the texts, be the field `source` or `prompt`."""
         return self.source_ids
 
 
 def encoded(vocabulary: Vocabulary, texts: Iterable[str]) -> list[np.ndarray]:
-    """Turns texts into token ids, int32, with EOS behind them."""
+    """Encodes texts as token ids, int32, with EOS at the end."""
     return [np.array([*vocabulary.encode(text), SpecialIds.EOS], np.int32) for text in texts]

@@ -1,4 +1,4 @@
-"""Fields: the arrays of a batch, each with where its values are from and how they are padded."""
+"""Fields: the arrays of a batch, with the origin of their values and their padding."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -14,26 +14,27 @@ SOURCE_AXIS, TARGET_AXIS = "S", "T"
 
 
 def fill(array: np.ndarray, row: int, value: Any) -> None:
-    """Writes a value into the beginning of a row, along every axis."""
+    """Padding: writes a value into the beginning of a row along every axis; the rest stays."""
+    # row, then `:n` for each axis of the value, none for a number
     array[(row, *map(slice, np.shape(value)))] = value
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Field:
-    """One array of a batch: a value for each of its examples, padded to one shape.
+    """Field: one array of a batch, with a value for each example, padded to one shape.
 
     Attributes:
       name: Its key in a batch.
-      axes: Of one value: `S` and `T` are as long as the batch's sources and targets, which are
-        measured by the first field that begins with that axis; another name is as long as the
-        longest value of all; a number is a size. Without axes, a value is a number.
-      values: From examples to a value for each; None where the examples carry them in `extras`.
-      dtype: Of the array.
-      padding: What stands where there is no value.
-      mask: Key of a second array, True where a value goes along its first axis; None for none.
-      write: Writes a value into its row of the array, which holds padding before.
-      fingerprint: What of a value belongs to the hash of the data; None where that is told by the
-        texts, or kept by itself.
+      axes: The axes of one value. `S` and `T` are as long as the batch's sources and targets, which
+        are measured by the first field whose first axis it is; any other name is as long as the
+        longest value in the data; a number is a size. Without axes, a value is a number.
+      values: Function from examples to their values; None if examples have them in `extras`.
+      dtype: Type of the array.
+      padding: Value of the padding.
+      mask: Key of a second array, True where the value's first axis is not padding; or None.
+      write: Function that writes a value into its row of the array, until then all padding.
+      fingerprint: Function from a value to the bytes that the hash of the data includes; None if
+        the texts determine the value, or it is recorded separately.
       is_input: Whether it is known before the output is, so that a search may read it.
       is_text: Whether its values are the token ids of the examples' texts.
     """
@@ -55,7 +56,7 @@ class Field:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The keys of a batch that it fills."""
+        """The keys of a batch under which its arrays are."""
         return (self.name,) if self.mask is None else (self.name, self.mask)
 
     def collate(
@@ -64,12 +65,12 @@ class Field:
         indices: Int[np.ndarray, " B"],
         lengths: Mapping[str, int],
     ) -> dict[str, np.ndarray]:
-        """Pads the values of a batch: the array, and its mask if it has one.
+        """Padding: collates the values of a batch into an array, and its mask if it has one.
 
         Args:
-          values: Of all examples.
-          indices: Which of them the rows are; `FILLER` for rows of padding.
-          lengths: Of the axes that have a name.
+          values: The values of all examples.
+          indices: The examples of the rows; `FILLER` for rows of padding.
+          lengths: Lengths of the named axes.
         """
         sizes = [axis if isinstance(axis, int) else lengths[axis] for axis in self.axes]
         array = np.full((len(indices), *sizes), self.padding, self.dtype)
@@ -90,7 +91,7 @@ def _tokens(name: str, axis: str, *, is_input: bool) -> Field:
     )  # fmt: skip
 
 
-# Token ids of a text, ending in EOS. A prompt is how an output begins.
+# Token ids of a text, ending in EOS. A prompt is the beginning of an output.
 SOURCE = _tokens("source", SOURCE_AXIS, is_input=True)
 TARGET = _tokens("target", TARGET_AXIS, is_input=False)
 PROMPT = _tokens("prompt", SOURCE_AXIS, is_input=True)

@@ -1,4 +1,4 @@
-"""Text files, read line by line, whatever they may be."""
+"""Text files read as lines, be they plain, compressed, pipes or the standard input."""
 
 import gzip
 import os
@@ -16,17 +16,17 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _STANDARD_INPUT = "standard input"
 _DESCRIPTOR = re.compile(r"/dev/(?:stdin|fd/(\d+))|/proc/self/fd/(\d+)")
 
-# What was read of what can be read once only, by device and number.
+# The content of pipes, which can be read only once, by device and inode.
 _read_once: dict[tuple[int, int], bytes] = {}
 
 
 def read_lines(path: str | Path) -> list[str]:
     r"""Reads a UTF-8 text file, one string per line, without the line ends.
 
-    Lines end at `\n` alone, so that characters such as U+2028 do not shift one side of a corpus
-    against the other. A byte order mark and `\r\n` line ends are accepted; a name ending in
-    `.gz` is decompressed. A pipe, such as `<(zcat FILE)` in a shell, may be read again like a
-    file: what came is remembered.
+    Only `\n` ends a line: `str.splitlines` would also break at characters such as U+2028, and
+    shift one side of a corpus against the other. A byte order mark and `\r\n` line ends are
+    accepted; a file whose name ends in `.gz` is decompressed. A pipe, such as `<(zcat FILE)` in a
+    shell, can be read repeatedly like a file, because its content is remembered.
 
     Raises:
       DataError: Naming file and line, if the file is missing or empty, or a line is not UTF-8 or
@@ -37,7 +37,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def read_standard_input() -> list[str]:
-    """Reads what is left of the standard input, as `read_lines` reads a file.
+    """Reads the rest of the standard input, as `read_lines` reads a file.
 
     Raises:
       DataError: As `read_lines`, and if the standard input is closed.
@@ -52,7 +52,7 @@ def read_standard_input() -> list[str]:
 
 
 def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]]:
-    """Reads two text files side by side, without surrounding spaces and tabs.
+    """Parallel text: reads two files line by line, without surrounding spaces and tabs.
 
     Raises:
       DataError: As `read_lines`, and if the files have different numbers of lines.
@@ -70,6 +70,7 @@ def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]
 
 
 def _read_bytes(path: Path) -> bytes:
+    """Reads a file, pipe or descriptor, decompressed if its name says so."""
     try:
         descriptor = _DESCRIPTOR.fullmatch(str(path))
         if descriptor:
@@ -86,6 +87,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _read_file(path: Path) -> bytes:
+    """Reads a file, or a named pipe the first time."""
     status = path.stat()
     if not stat.S_ISFIFO(status.st_mode):
         return path.read_bytes()
@@ -96,24 +98,25 @@ def _read_file(path: Path) -> bytes:
 
 
 def _read_descriptor(number: int) -> bytes:
-    """Reads what is left of an open file.
+    """Reads the rest of an open file.
 
-    Opened anew by a name such as `/dev/stdin`, a file would begin once more of which somebody has
-    read the beginning, and a socket and the file of another user would refuse.
+    Its name, such as `/dev/stdin`, is not opened again: a file whose beginning has been read would
+    start over, and sockets and files of other users would refuse.
     """
     status = os.fstat(number)
     place = status.st_dev, status.st_ino
     if place not in _read_once:
-        # From a socket that does not wait we would read as much as happens to have come.
+        # A non-blocking socket would give only what has arrived so far.
         os.set_blocking(number, True)
         with os.fdopen(os.dup(number), "rb") as file:
+            # `dup`, because the file is closed at the end of the block, and is not ours.
             _read_once[place] = file.read()
     return _read_once[place]
 
 
 def _decoded_lines(name: str, content: bytes) -> list[str]:
     lines = content.removeprefix(_BYTE_ORDER_MARK).split(b"\n")
-    if not lines[-1]:
+    if not lines[-1]:  # behind the last line end
         lines.pop()
     if not lines:
         raise DataError(f"{name}: expected one sentence a line, found an empty file")

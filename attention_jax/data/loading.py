@@ -1,4 +1,4 @@
-"""Loading data: a data set with its texts, its vocabularies and its splits as ids."""
+"""Loading of data: the texts of a data set, its vocabularies, and its splits as token ids."""
 
 import dataclasses
 import functools
@@ -20,15 +20,14 @@ from attention_jax.spaced_words import spaced_words
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaskData:
-    """The data that a task is learnt from.
+    """The data of a task: its splits and vocabularies.
 
     Attributes:
-      task: What examples are, and how outputs are judged.
-      source_vocabulary: Of the source side.
-      target_vocabulary: Of the target side; the same object if the vocabulary is joint.
+      task: Defines the fields of examples, and how outputs are scored.
+      source_vocabulary: Vocabulary of the sources.
+      target_vocabulary: Vocabulary of the targets; the same object if it is joint.
       splits: The splits by name.
-      num_training_pairs: Size of the data set's training split, of which the config may leave
-        pairs out.
+      num_training_pairs: Size of the data set's training split, before the config leaves any out.
     """
 
     task: Task
@@ -41,7 +40,7 @@ class TaskData:
         """Returns a split.
 
         Raises:
-          DataError: If there is none of that name.
+          DataError: If there is none of this name.
         """
         if name not in self.splits:
             names = ", ".join(self.splits)
@@ -51,15 +50,16 @@ class TaskData:
     def with_field(
         self, split: str, field: Field, values: Sequence[Any] | None = None
     ) -> "TaskData":
-        """Returns the same with one more field in a split; see `Split.with_field`."""
+        """Returns a copy with one more field in a split; see `Split.with_field`."""
         changed = self.split(split).with_field(field, values)
         return dataclasses.replace(self, splits={**self.splits, split: changed})
 
     def with_fields(self, names: Iterable[str]) -> "TaskData":
-        """Returns the same with further fields in every split, those that find their values.
+        """Returns a copy with further fields in every split: those that compute their own values.
 
         Args:
-          names: Of arrays of the task, which are there, and of `data/fields`.
+          names: Names of arrays, of the task's own fields (which stay as they are) and of those in
+            `data/fields`.
 
         Raises:
           ConfigError: If there is no such field.
@@ -73,7 +73,7 @@ class TaskData:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of every text of every split, in order."""
+        """Data hash: SHA-256 of every text of every split, in order."""
         digest = hashlib.sha256(self.task.label.encode())
         for name, split in self.splits.items():
             digest.update(f"\0{name}\0".encode() + split.content())
@@ -81,7 +81,7 @@ class TaskData:
 
     @functools.cached_property
     def fingerprints(self) -> dict[str, str]:
-        """A hash of every text of each split, in order."""
+        """Data hash of each split: SHA-256 of its texts, in order."""
         return {
             name: hashlib.sha256(split.content()).hexdigest() for name, split in self.splits.items()
         }
@@ -91,9 +91,9 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
     """Loads a data set, preparing it if need be, and its vocabularies.
 
     Args:
-      data_config: Of the data set.
-      vocab_dir: Folder of the run's vocabularies. If it holds them they are loaded, else they are
-        those that the config names, or trained on the training split, and saved there.
+      data_config: Config of the data set.
+      vocab_dir: Folder of the run's vocabularies, which are loaded if they exist. Else those that
+        the config names are saved there, or new ones that are trained on the training split.
 
     Raises:
       DataError: If data or vocabularies are missing or damaged.
@@ -106,6 +106,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
     num_training_pairs = len(texts["train"])
     if data_config.max_train_examples:
         texts["train"] = texts["train"].sample(data_config.max_train_examples)
+    # Before sources of other lengths are left out: such runs share the vocabulary of the whole.
     source, target = obtain_vocabularies(texts["train"], data_config, vocab_dir)
     texts["train"] = _of_wanted_length(texts["train"], data_config)
     splits = {
@@ -121,9 +122,11 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
 def _texts(
     examples: Iterable[Sequence[Any]], data_config: DataConfig, *, every_reference: bool
 ) -> Texts:
+    """Lists examples as parallel texts, once for the first reference or for every one."""
     texts, extras = Texts([], [], [], []), {}
     for source, references, *further in examples:
         references = [_cased(reference, data_config) for reference in references]
+        # In training each accepted output is a target; a metric compares with all of them anyway.
         for target in references if every_reference else references[:1]:
             texts.sources.append(_cased(source, data_config))
             texts.targets.append(target)
@@ -140,6 +143,7 @@ def _cased(text: str, data_config: DataConfig) -> str:
 
 
 def _of_wanted_length(train: Texts, data_config: DataConfig) -> Texts:
+    """Leaves out training pairs whose source has too few or too many words."""
     fewest = data_config.min_train_source_words
     most = data_config.max_train_source_words or sys.maxsize
     if not fewest and most == sys.maxsize:

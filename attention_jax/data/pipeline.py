@@ -1,9 +1,10 @@
-"""Input pipeline: from examples to batches, endless for training, once through for evaluation.
+"""Input pipeline: from examples to batches, endless for training, one pass for evaluation.
 
-A batch maps names to the arrays of the examples' fields, and `index` (int32 `B`) to their positions
-in the split, -1 for rows that only fill the batch. The fields of texts are `source` and `target`,
-int32 ids (`B S`, `B T`; ending in EOS, PAD to the right), with `source_mask` and `target_mask`,
-which tell where they hold tokens. `S` and `T` come in few shapes; see `buckets` and `batch_plan`.
+A batch maps names to arrays: those of the examples' fields, and `index` (int32 `B`), the numbers of
+the examples in their split, or -1 for rows that only fill the batch. The fields of texts are
+`source` and `target`, int32 ids (`B S`, `B T`; ending in EOS, PAD to the right), with
+`source_mask` and `target_mask`, True where there are tokens. `S` and `T` take few values; see
+`buckets` and `batch_plan`.
 """
 
 import sys
@@ -45,19 +46,19 @@ def make_train_iterator(
     process_count: int = 1,
     rows_multiple: int = 1,
 ) -> "TrainIterator":
-    """Returns the endless iterator over the training batches of one process.
+    """Training batches: makes the endless iterator over those of one process.
 
-    The batches of all processes, one below the other, are the batch of a single process: the same
-    rows in the same order, so that whatever is drawn for a row is the same, too.
+    Concatenated, the batches of all processes are the batch of a single process: the same rows in
+    the same order, so that what is drawn at random for a row is the same too.
 
     Args:
-      task: The task whose `train` split is used.
+      task: The data, of which the `train` split is used.
       data_config: Its config.
-      seed: Decides the order of examples and batches.
-      process_index: This process, from 0.
-      process_count: Processes among which the rows of every batch are shared out.
-      rows_multiple: What the rows of a process are filled up to a multiple of: the processes'
-        batches then stay in line where devices or parts of the batch need their share.
+      seed: Determines the order of examples and batches.
+      process_index: Number of this process, from 0.
+      process_count: Number of processes, which share out the rows of every batch.
+      rows_multiple: The rows of a process are filled up to a multiple of this, so that they divide
+        evenly among its devices and accumulation steps.
 
     Raises:
       DataError: If every example is longer than the config allows.
@@ -76,6 +77,7 @@ def make_train_iterator(
         )
     if dropped:
         logging.info("Dropped %d of %d training pairs as too long", dropped, len(split))
+    # Buckets are fitted to the kept pairs, whose numbers are put back into those of the split.
     buckets = [
         Bucket(bucket.source_length, bucket.target_length, bucket.rows, kept[bucket.members])
         for bucket in fit_buckets(
@@ -97,13 +99,13 @@ def make_train_iterator(
 
 
 class TrainIterator:
-    """Training batches without end; a thread prepares the next ones while one is used.
+    """Endless training batches, prefetched by a thread.
 
     Attributes:
-      buckets: Shapes and their examples.
-      lengths: Tokens of the source and of the target of every pair that is trained on.
-      dropped: Training pairs left out as too long.
-      batches_per_epoch: The same in every epoch.
+      buckets: The shapes of batches and their examples.
+      lengths: Lengths in tokens of the source and of the target of every pair trained on.
+      dropped: Number of training pairs left out as too long.
+      batches_per_epoch: Number of batches, the same in every epoch.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class TrainIterator:
 
     @property
     def epoch(self) -> int:
-        """Epoch, from 0, of the batch that comes next."""
+        """Epoch of the next batch, from 0."""
         return self._next // self.batches_per_epoch
 
     def __iter__(self) -> Iterator[NumpyBatch]:
@@ -137,12 +139,12 @@ class TrainIterator:
         return batch
 
     def state(self) -> dict[str, int]:
-        """Returns the position of the batch that comes next, as JSON can hold it."""
+        """Data position: returns that of the next batch, for a checkpoint."""
         epoch, batch = divmod(self._next, self.batches_per_epoch)
         return {"epoch": epoch, "batch": batch}
 
     def restore(self, state: Mapping[str, int]) -> None:
-        """Goes to a position that `state` returned, in this run or one on other processes.
+        """Data position: continues from one that `state` returned, on any number of processes.
 
         Raises:
           DataError: If there is no such batch.
@@ -156,12 +158,13 @@ class TrainIterator:
         self._start_at(epoch * self.batches_per_epoch + batch)
 
     def _start_at(self, position: int) -> None:
+        # Random access makes resuming cheap: no batch before the position is made.
         self._next = position
         self._batches = iter(self._dataset[position:].to_iter_dataset(_READING))
 
 
 class _BatchSource:
-    """Random access to the batches of all epochs, one after the other."""
+    """Random access to the batches of all epochs, one epoch after the other, for grain."""
 
     def __init__(self, split, buckets, seed, share):
         self._split = split
@@ -169,10 +172,10 @@ class _BatchSource:
         self._seed = seed
         self._share = share
         self._batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
-        self._planned: tuple[int, list[PlannedBatch]] = (-1, [])
+        self._planned: tuple[int, list[PlannedBatch]] = (-1, [])  # of the last epoch asked for
 
     def __len__(self) -> int:
-        return sys.maxsize
+        return sys.maxsize  # grain wants a length; training never gets there
 
     def __getitem__(self, position: int) -> NumpyBatch:
         epoch, number = divmod(position, self._batches_per_epoch)
@@ -189,13 +192,13 @@ class _BatchSource:
 def make_eval_batches(
     examples: Examples, data_config: DataConfig, process_index: int = 0, process_count: int = 1
 ) -> "EvalBatches":
-    """Returns the batches of a split, every example once and whole however long it is.
+    """Evaluation batches: returns those of a split, every example once and never truncated.
 
     Args:
-      examples: A split, or inputs whose outputs nobody knows.
-      data_config: Its `eval_batch_size` counts.
-      process_index: This process, from 0.
-      process_count: Processes among which the rows of every batch are shared out.
+      examples: A split, or inputs of a search.
+      data_config: Its `eval_batch_size` is used.
+      process_index: Number of this process, from 0.
+      process_count: Number of processes, which share out the rows of every batch.
     """
     lengths = examples.lengths(SOURCE_AXIS), examples.lengths(TARGET_AXIS)
     plan = plan_evaluation(*lengths, data_config.eval_batch_size)
@@ -203,7 +206,7 @@ def make_eval_batches(
 
 
 class EvalBatches:
-    """Batches in order of length, in few shapes; can be iterated over again and again."""
+    """Evaluation batches in order of length, in few shapes; can be iterated over repeatedly."""
 
     def __init__(self, examples: Examples, plan: Sequence[PlannedBatch], share: Share):
         self._examples = examples
@@ -218,7 +221,7 @@ class EvalBatches:
 
 
 def collate(examples: Examples, planned: PlannedBatch) -> NumpyBatch:
-    """Makes the arrays of a planned batch."""
+    """Collation: makes the arrays of a planned batch from its examples."""
     lengths = {
         **examples.own_lengths,
         SOURCE_AXIS: planned.source_length,
@@ -231,6 +234,7 @@ def collate(examples: Examples, planned: PlannedBatch) -> NumpyBatch:
 
 
 def _rows_rule(data_config: DataConfig):
+    """Returns the rule for the rows of a batch, by sentences or by tokens."""
     if data_config.batch_unit == "sentences":
         return fixed_rows(data_config.batch_size)
     return rows_by_tokens(data_config.batch_size, data_config.batch_multiple)

@@ -1,4 +1,4 @@
-"""Data files: where they come from, and where prepared data is kept.
+"""Data files: downloads with checksums, and the folders of raw and of prepared data.
 
 Two environment variables decide: `ATTENTION_JAX_DATA` names a folder of files that the user
 already has, and `ATTENTION_JAX_CACHE` (default `~/.cache/attention_jax`, or below
@@ -25,11 +25,11 @@ from attention_jax.paths import expanded, user_cache
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 30.0
-_ALGORITHMS = {32: "md5", 64: "sha256"}
+_ALGORITHMS = {32: "md5", 64: "sha256"}  # by the number of hexadecimal digits
 
 
 def data_root() -> Path | None:
-    """Returns the folder of files that the user already has, or None when none is named.
+    """Returns the folder of files that the user already has, or None if none is named.
 
     Raises:
       DataError: If `ATTENTION_JAX_DATA` names something that is not a folder.
@@ -53,6 +53,7 @@ def cache_root() -> Path:
     root = expanded(named) if named else user_cache()
     try:
         root.mkdir(parents=True, exist_ok=True)
+        # The one sure test: permission bits know nothing of quotas and read-only file systems.
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
@@ -65,13 +66,14 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Holds a lock file while the block runs, so that one process at a time is inside.
+    """File lock: lets one process at a time run the block.
 
-    The operating system lets go of the lock when its holder dies, however it dies.
+    The operating system releases the lock when its holder dies, however it dies.
 
     Raises:
-      DataError: If the file cannot be made.
+      DataError: If the lock file cannot be made.
     """
+    # A stack, so that errors of the block itself are not taken for those of the lock.
     with contextlib.ExitStack() as lock:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,9 +84,9 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def recorded_digests(builder_file: str) -> dict[str, str]:
-    """Reads the `checksums.tsv` beside a builder: file name -> hexadecimal digest.
+    """Checksums: reads the `checksums.tsv` beside a builder, as {file name: hexadecimal digest}.
 
-    The columns are TFDS's: address, size in bytes, SHA-256, file name.
+    The columns are those of TFDS: address, size in bytes, SHA-256, file name.
     """
     path = Path(builder_file).with_name("checksums.tsv")
     with path.open(newline="") as handle:
@@ -92,7 +94,7 @@ def recorded_digests(builder_file: str) -> dict[str, str]:
 
 
 def check_digest(path: Path, digest: str) -> None:
-    """Checks a file against its recorded digest.
+    """Checksum: compares a file with its recorded digest.
 
     Args:
       path: The file.
@@ -109,21 +111,22 @@ def check_digest(path: Path, digest: str) -> None:
 
 
 def obtain(relative: str, url: str, digest: str) -> Path:
-    """Returns a verified data file, from the user's folder if it is there, else downloaded.
+    """Download: returns a verified data file, from the user's folder if it is there.
 
     Args:
       relative: Path below `ATTENTION_JAX_DATA`, and below the cache's `downloads` folder.
       url: Public address of the file.
-      digest: Its SHA-256 or MD5; checked wherever the file comes from.
+      digest: Its SHA-256 or MD5, which is checked wherever the file comes from.
 
     Raises:
-      DataError: If the file cannot be fetched or is not what its digest says.
+      DataError: If the file cannot be downloaded or does not have the digest.
     """
     root = data_root()
     if root is not None and (root / relative).is_file():
         check_digest(root / relative, digest)
         return root / relative
     path = cache_root() / "downloads" / relative
+    # Whoever had to wait for the lock finds the file that another process has downloaded.
     with exclusive(path.with_name(path.name + ".lock")):
         if not path.is_file():
             logging.info("Downloading %s", url)
@@ -133,6 +136,7 @@ def obtain(relative: str, url: str, digest: str) -> Path:
 
 
 def _download(url: str, path: Path, digest: str) -> None:
+    """Downloads a file; it appears under its name only when it is complete and verified."""
     place = path.relative_to(cache_root() / "downloads")
     try:
         with replacing(path) as partial:
@@ -141,13 +145,14 @@ def _download(url: str, path: Path, digest: str) -> None:
             try:
                 check_digest(partial, digest)
             except DataError as error:
+                # The temporary file's name would say nothing; the address does.
                 raise DataError(f"{url}: {str(error).split(': ', 1)[1]}") from None
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _received(url: str, place: Path) -> Iterator[bytes]:
-    """Yields a file from an address; `place` is where it may be placed by hand instead."""
+    """Yields the content of an address; messages suggest to put the file at `place` by hand."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
             while chunk := response.read(_CHUNK_BYTES):

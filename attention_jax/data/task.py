@@ -1,7 +1,8 @@
-"""Tasks: what there is to learn, which fields its batches have, and how outputs are judged.
+"""Tasks: what is learnt from a data set, the fields of its batches, and the metrics of outputs.
 
-A task is a file of `data/tasks` that defines a `TASK`, and is found by its name. A data set says in
-its config which task it is; a model that can do only one, such as a language model, says so itself.
+A task is a file of `data/tasks` that defines a `TASK`, and is found by its name. The config of a
+data set names its task, unless the model can do only one, such as a language model; then the
+model's config names it.
 """
 
 import dataclasses
@@ -22,20 +23,20 @@ FIELDS = Parts("attention_jax.data.fields", defines="FIELD")
 
 Scores = dict[str, float | str]
 Scorer = Callable[[Split, Sequence[str], DataConfig], Scores]
-# What a metric needs of each sentence, and how sums of that are scored.
+# By metric: sufficient statistics of each sentence, and the function from their sums to the score.
 Statistics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """A number that outputs are judged by while a model trains.
+    """Metric: a number by which outputs are judged during training.
 
     Attributes:
-      name: As in `metrics.jsonl` and `results.json`.
-      label: What pictures call it.
-      panel: The axis that it is drawn on, beside others of its kind.
-      better: Whether a good one is low (`min`) or high (`max`).
-      decided_by: Fields of the config that decide what it measures, beside the search's.
+      name: Its name in `metrics.jsonl` and `results.json`.
+      label: Its name in plots.
+      panel: Label of the axis on which it is drawn, with other metrics of its kind.
+      better: `min` if lower values are better, else `max`.
+      decided_by: Fields of the config, other than those of the search, on which it depends.
     """
 
     name: str
@@ -46,34 +47,34 @@ class Metric:
 
 
 def prepare(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
-    """Brings a text of the user into the form of the data set's sources, or of its targets."""
+    """Normalisation: brings a user's text into the form of the data set's sources or targets."""
     text = strip_spaces(text.strip("\r\n"))
     return text.lower() if data_config.lowercase else text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is done with the examples of a data set.
+    """Task: the fields of a data set's examples, and how outputs are scored.
 
     Attributes:
-      label: What examples are examples of, in messages and in the hash of the data.
-      fields: What batches hold of each example.
-      inputs: What they hold of a text whose output is to be found; None for those fields that are
+      label: The kind of examples, for messages and for the hash of the data.
+      fields: The fields of a batch.
+      inputs: The fields of a text whose output is searched for; None for those of `fields` that are
         known before the output is.
-      input_side: Whose vocabulary such a text is in, `source` or `target`.
-      continues: Whether an output goes on from its input, which may be empty, and in which every
-        word must be one of the vocabulary. Such outputs are not judged: losses are measured alone.
-      prepare: Brings a text of the user into the form of the data.
-      scores: Compares outputs with references: the metrics by name, of which those whose name ends
-        in `_signature` are text; None for no comparison.
-      details: What else outputs are asked once training is over.
-      attention_scores: What their attention is asked; takes the hypotheses of each example, best
-        first, in place of the outputs.
-      statistics: What two runs are compared by.
-      metrics: Those of `scores` that a training may watch, in the order in which they are drawn.
-      printed: Names of those that are printed at every validation.
-      shown: Names of results that are shown at the end.
-      finds_dropped_words: Whether words that an aligner finds no counterpart of are missing ones.
+      input_side: The vocabulary of such a text, `source` or `target`.
+      continues: Whether an output continues its input, as with a language model. The input may then
+        be empty but have no unknown words, and outputs are not scored: only losses are measured.
+      prepare: Function that brings a user's text into the form of the data.
+      scores: Function that compares outputs with references and returns metrics by name (those
+        whose name ends in `_signature` are text); None for no comparison.
+      details: The same for further scores, computed only after training.
+      attention_scores: The same for scores of attention; instead of outputs it takes the hypotheses
+        of each example, best first.
+      statistics: Function that returns the sufficient statistics by which two runs are compared.
+      metrics: The metrics of `scores` that a training may watch, in the order of drawing.
+      printed: Names of the metrics that are printed at every validation.
+      shown: Names of the results that are shown at the end.
+      finds_dropped_words: Whether source words without a counterpart in outputs are an error.
     """
 
     label: str
@@ -93,20 +94,20 @@ class Task:
 
     @property
     def input_fields(self) -> tuple[Field, ...]:
-        """What batches hold of a text whose output is to be found."""
+        """The fields of a text whose output is searched for."""
         known = tuple(field for field in self.fields if field.is_input)
         return known if self.inputs is None else self.inputs
 
 
 def find_task(data_config: DataConfig, model_config: Any = None) -> Task:
-    """Returns the task that a model is trained for on a data set.
+    """Returns the task for which a model is trained on a data set.
 
     Args:
-      data_config: Of the data set; its `task` is the name of one.
-      model_config: Of the model; its `task`, if it has one, is the only one that it can do.
+      data_config: Config of the data set, whose `task` is the name of one.
+      model_config: Config of the model. If it has a `task`, it is the only one the model can do.
 
     Raises:
-      ConfigError: If there is none such.
+      ConfigError: If there is no task of that name.
     """
     name = getattr(model_config, "task", data_config.task)
     if name not in TASKS:
@@ -118,18 +119,19 @@ def find_task(data_config: DataConfig, model_config: Any = None) -> Task:
 
 
 def further_fields(task: Task, names: Iterable[str]) -> list[Field]:
-    """Returns the fields of `data/fields` that somebody needs and a task lacks.
+    """Returns the fields of `data/fields` that are needed beside those of a task.
 
     Args:
-      task: Whose batches they are for.
-      names: Of all arrays that are needed, those of the task and masks among them.
+      task: The task of the batches.
+      names: Names of all arrays that a model and its objectives read, also of masks and of the
+        task's own fields.
 
     Raises:
       ConfigError: If there is no such field.
     """
     found: list[Field] = []
     own = {name for field in (*task.fields, *task.input_fields) for name in field.names}
-    for name in sorted(set(names)):  # an array before its mask
+    for name in sorted(set(names)):  # an array before its mask, which it brings along
         if name in own:
             continue
         if name not in FIELDS:

@@ -1,4 +1,4 @@
-"""The vocabularies of a run: trained on its training split, or those that its config names."""
+"""Vocabularies of a run: trained on its training split, or taken from where its config says."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,23 +18,25 @@ Pair = tuple[Vocabulary, Vocabulary]
 
 
 def obtain_vocabularies(train: Texts, data_config: DataConfig, directory: str | Path) -> Pair:
-    """Returns the source and target vocabularies of a run, the same object where they are joint.
+    """Vocabularies: returns those of source and target; a joint one is the same object twice.
 
     Args:
       train: The training texts.
-      data_config: What tokens are.
-      directory: The run's: if it holds vocabularies they are loaded, else saved there.
+      data_config: Config of the data, with the tokenization.
+      directory: The run's folder of vocabularies, which are loaded if they exist and else saved.
 
     Raises:
-      DataError: If vocabularies are missing or damaged, or others than the config says.
+      DataError: If vocabularies are missing or damaged, or do not fit the config.
     """
     if not has_vocabularies(directory):
         make = _given if data_config.vocabularies else _trained
         save_vocabularies(directory, *make(train, data_config))
+    # Read back even if new: a run that resumes then has the very same ones.
     return load_vocabularies(directory)
 
 
 def _trained(train: Texts, data_config: DataConfig) -> Pair:
+    """Makes vocabularies from the training texts."""
     subwords = data_config.subwords
     if subwords is None:
         of_sources, of_targets = data_config.units
@@ -55,7 +57,7 @@ def _of_kind(subwords: SubwordsConfig, texts: Sequence[str]) -> Vocabulary:
 
 
 def _given(train: Texts, data_config: DataConfig) -> Pair:
-    """Loads the vocabularies that the config names, if they are such as it describes."""
+    """Loads the vocabularies that the config names, and checks that they are as it describes."""
     source, target = load_vocabularies(data_config.vocabularies)
     kind, is_joint = data_config.subwords.kind, data_config.subwords.joint
     wrong = next((each.kind for each in (source, target) if each.kind != kind), None)

@@ -1,4 +1,4 @@
-"""Word alignments from the attention of a hypothesis."""
+"""Word alignment of outputs: links in Pharaoh format from the attention of a hypothesis."""
 
 from typing import Any
 
@@ -19,19 +19,19 @@ def pharaoh_line(
     target_vocabulary: Any,
     shift: int = 0,
 ) -> str:
-    """Links every output word with the source word that it attends to most, as `0-0 1-2`.
+    """Word alignment: links every output word with its most attended source word, as `0-0 1-2`.
 
-    Words are those of `words_of_pieces`: what spaces separate in source and output, but clusters of
-    a script that writes no spaces, unless the vocabulary's texts were given in words. Where a
-    vocabulary has no words but symbols, such as characters and phonemes, those are linked.
+    Words are those of `words_of_pieces`: usually what spaces separate; in scripts without spaces
+    between words, clusters of letters. Symbols such as characters or phonemes, which make no words,
+    are linked themselves.
 
     Args:
       hypothesis: An output with its attention.
-      source_ids: Its source, ending in EOS.
-      source: The text of that.
-      source_vocabulary: Its pieces tell where words begin.
-      target_vocabulary: Likewise for the output.
-      shift: The step after the one that writes a token whose attention links it.
+      source_ids: Ids of its source, ending in EOS.
+      source: Text of its source.
+      source_vocabulary: Its pieces show where words begin.
+      target_vocabulary: The same for the output.
+      shift: The step whose attention links a token, counted from the one that writes it.
     """
     weights = shifted(np.asarray(hypothesis.weights, np.float64), shift)
     if min(weights.shape) < 2:  # nothing but EOS on a side

@@ -1,4 +1,4 @@
-"""Forced decoding: attention while a known target is written."""
+"""Forced decoding: computes the attention of a trained model to known targets."""
 
 import dataclasses
 import functools
@@ -17,13 +17,13 @@ from attention_jax.types import Batch, Model, ModelOutput, Params
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ForcedAttention:
-    """The attention with which a target is predicted, EOS last on either side.
+    """Attention of forced decoding to one target, EOS last on both sides.
 
-    Row t is the attention of the step that predicts target token t, whatever the order of the
-    decoder.
+    Row t is the attention of the step that predicts target token t, whatever the decoder's order of
+    attending and updating.
 
     Attributes:
-      weights: `T S`, without padding: between tokens, also where an encoder merges some.
+      weights: `T S` between tokens, without padding, even if the encoder merges positions.
       heads: `H T S`, or None where the mechanism has one head.
     """
 
@@ -32,13 +32,11 @@ class ForcedAttention:
 
 
 def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
-    """Returns the attention with which the target of each source is predicted.
+    """Forced decoding: computes the attention with which a model predicts the targets of a split.
 
-    Args:
-      run: A trained model with attention.
-      split: Its sources and targets.
+    The run's model must have attention.
     """
-    # A copy of this process's own: of several processes, it may be the only one that is here.
+    # Copied to this process's own devices: shared arrays would wait for processes not taking part.
     params = jax.device_put(jax.device_get(run.params))
     found: dict[int, ForcedAttention] = {}
     attend = jax.jit(functools.partial(_attend, run.model))
@@ -50,6 +48,7 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
                 sizes = (slice(lengths[0][row]), slice(lengths[1][row]))
                 found[int(index)] = ForcedAttention(
                     arrays["weights"][row][sizes],
+                    # T H S -> H T S, then without padding
                     np.moveaxis(arrays["head_weights"][row], 1, 0)[(slice(None), *sizes)]
                     if "head_weights" in arrays
                     else None,
@@ -58,7 +57,7 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
 
 
 def has_heads(run: TrainedRun, split: Split) -> bool:
-    """Tells whether the attention of a run has several heads; computes nothing."""
+    """Multi-head attention: says whether a run's has several heads, by tracing alone."""
     if not len(split):
         return False
     batch = next(iter(make_eval_batches(split.select([0]), run.config.data)))
@@ -71,7 +70,7 @@ def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
 
 
 def _kept(output: ModelOutput, size: int) -> dict[str, Any]:
-    """Returns the weights, `B T N`, and those of the heads, `B T H N`, if there are several."""
+    """Returns the weights, `B T S`, and those of the heads, `B T H S`, if there are several."""
     kept = {"weights": output.attention.weights}
     heads = output.attention.aux.get("head_weights")
     if heads is not None and heads.shape[-2] > 1:
@@ -79,4 +78,5 @@ def _kept(output: ModelOutput, size: int) -> dict[str, Any]:
     spans = output.outputs["slots"].spans if "slots" in output.outputs else None
     if spans is None:
         return kept
+    # From the slots of an encoder that merges positions back to positions: ... slots -> ... S
     return {name: to_positions(weights, spans, size) for name, weights in kept.items()}

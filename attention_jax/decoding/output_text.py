@@ -1,15 +1,16 @@
-"""Detokenization of outputs, with unknown words replaced by what they were written for."""
+"""Detokenization of outputs, with replacement of unknown words (UNK) by aligned source words."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from attention_jax.data.text.dictionary import read_dictionary
+from attention_jax.data.lines import read_lines
 from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.decoding.searcher import Hypothesis
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, DataError
 from attention_jax.evaluation.alignment import drop_ends, links_from_weights
 from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.unknown import UNKNOWN
@@ -18,12 +19,11 @@ from attention_jax.types import SpecialIds
 
 
 class OutputWriter:
-    """Writes outputs as text.
+    """Unknown word replacement: writes outputs as text.
 
-    With `replace_unknown`, an unknown word is written as the source token that was attended to
-    most when it was chosen, or when it was read if that is the step that was taught to align, the
-    source's EOS left aside: as its translation, if the dictionary has
-    one, else as it is. It stays unknown where all attention lay on EOS.
+    With `replace_unknown`, an unknown word is replaced by the source token with the most attention
+    in the step that links it (EOS excepted): by its translation, if the dictionary has one, else by
+    the token itself. It stays unknown if all attention was on EOS.
 
     Source:
       Luong, Pham and Manning 2015, Effective Approaches to Attention-based Neural Machine
@@ -42,14 +42,15 @@ class OutputWriter:
         """Reads the dictionary, if there is one.
 
         Args:
-          config: Its `replace_unknown` and `unknown_dictionary` count.
-          source_vocabulary: Of the sources.
-          target_vocabulary: Of the outputs.
-          alignment_shift: The step after the one that writes a token whose attention links it.
-          lowercase: Whether the texts are in lower case, so that the dictionary has to be, too.
+          config: Its `replace_unknown` and `unknown_dictionary` are used.
+          source_vocabulary: Vocabulary of the sources.
+          target_vocabulary: Vocabulary of the outputs.
+          alignment_shift: The step whose attention links a token, counted from the one that writes
+            it.
+          lowercase: Whether texts are in lower case; the dictionary is then lowercased as well.
 
         Raises:
-          ConfigError: If unknown words are to be replaced and the vocabulary has none.
+          ConfigError: If unknown words are to be replaced in a vocabulary that has none.
           DataError: If the dictionary cannot be read.
         """
         kinds = {vocabulary.kind for vocabulary in (source_vocabulary, target_vocabulary)}
@@ -69,8 +70,8 @@ class OutputWriter:
 
         Args:
           hypothesis: The output with its attention.
-          source: The text that it was searched for.
-          unknown: How words are written that stay unknown; None for `<unk>`.
+          source: The text of its source.
+          unknown: The text for words that stay unknown; None for `<unk>`.
         """
         ids = hypothesis.tokens
         places = np.flatnonzero(np.asarray(ids) == SpecialIds.UNK)
@@ -84,9 +85,9 @@ class OutputWriter:
     def best(
         self, found: Sequence[Sequence[Hypothesis]], sources: Sequence[str]
     ) -> list[str]:
-        """Returns the best output of every source as it is scored, empty where there is none.
+        """Returns the text of the best output for every source, empty where there is none.
 
-        Words that stay unknown are written as `evaluation.unknown.UNKNOWN`.
+        Words that stay unknown are written as `evaluation.unknown.UNKNOWN`, for scoring.
         """
         return [
             self(hypotheses[0], source, UNKNOWN) if hypotheses else ""
@@ -96,7 +97,7 @@ class OutputWriter:
     def _replacements(
         self, hypothesis: Hypothesis, source: str, places: Int[np.ndarray, " N"]
     ) -> list[str | None]:
-        """Returns what to write for each unknown word of the output, None to leave it."""
+        """Returns the replacement of each unknown word of the output, None to leave it."""
         weights = drop_ends(shifted(np.asarray(hypothesis.weights), self._shift))
         attended = {target: position for position, target in links_from_weights(weights)}
         symbols, surfaces = self._source.split(source), self._source.surfaces(source)
@@ -107,7 +108,32 @@ class OutputWriter:
                 replacements.append(None)
                 continue
             word = surfaces[position]
-            # Within the symbol, so that punctuation keeps its joiners.
+            # Replaced inside of the symbol, so that punctuation keeps its joiners.
             written = symbols[position].replace(word, self._translations.get(word, word))
             replacements.append(written)
         return replacements
+
+
+def read_dictionary(path: str | Path, lowercase: bool = False) -> dict[str, str]:
+    """Bilingual dictionary: reads translations of words from lines of `source<TAB>target`.
+
+    Empty lines are skipped. If a word has several lines, the first one is used.
+
+    Args:
+      path: UTF-8 text; a name ending in `.gz` is decompressed.
+      lowercase: Whether words of both languages are put in lower case.
+
+    Raises:
+      DataError: Naming file and line, if it cannot be read or a line is not two such columns.
+    """
+    translations: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        columns = [column.strip() for column in line.split("\t")]
+        if len(columns) != 2 or not all(columns):
+            raise DataError(f"{path}:{number}: expected SOURCE<TAB>TARGET, found {line!r:.80}")
+        if lowercase:
+            columns = [column.lower() for column in columns]
+        translations.setdefault(*columns)
+    return translations

@@ -1,4 +1,4 @@
-"""Decoding a split by search, batch by batch, in few shapes that are compiled once each."""
+"""Decoding: searches the outputs of a split batch by batch, in few shapes, each compiled once."""
 
 import dataclasses
 import functools
@@ -25,20 +25,20 @@ from attention_jax.runs.divergence import check_outputs
 from attention_jax.search import Hypotheses, SearchConfig, Stage, search_stage
 from attention_jax.types import Batch, Model, Params, Slots
 
-# Weights of attention that are held for all hypotheses of a batch: a quarter of a GiB. Batches of
-# sentences are far below; a paragraph in a batch of 64 is not.
+# The most attention weights that are held for all hypotheses of a batch: a quarter of a GiB.
+# Batches of sentences need far fewer; a batch of 64 with a paragraph in it may need more.
 _MOST_WEIGHTS = 2**26
 
 
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:
-    """One output of one source.
+    """Hypothesis: one output of a search for one source.
 
     Attributes:
       tokens: Ids with the final EOS.
-      log_prob: log p(tokens | source).
-      score: What the search ranked it by.
-      weights: `[target tokens, source tokens]`, EOS included in both: the attention.
+      log_prob: log p(tokens | source), natural logarithm.
+      score: The score by which the search ranked it, such as the length-normalised log_prob.
+      weights: Attention `T S` between tokens, EOS included on both sides.
     """
 
     tokens: np.ndarray
@@ -48,15 +48,15 @@ class Hypothesis:
 
 
 class Searcher:
-    """Searches with a model on this process's devices."""
+    """Decoding by greedy or beam search or by sampling, on the devices of this process."""
 
     def __init__(self, model: Model, config: SearchConfig, *, seed: int = 0):
-        """Compiles nothing yet; every shape of batch is compiled when it is first met.
+        """Checks the config; every shape of batch is compiled when it first occurs.
 
         Args:
           model: The network.
           config: How to search.
-          seed: Root of the randomness of sampling.
+          seed: Of the randomness of sampling.
 
         Raises:
           ConfigError: If the search needs attention to source positions and the model has none.
@@ -82,18 +82,19 @@ class Searcher:
         *,
         progress: Callable[[int], None] = lambda done: None,
     ) -> list[list[Hypothesis]]:
-        """Searches the best outputs of every source of a split.
+        """Decodes all sources of a split.
 
-        Of several processes each searches every so many batches; all must call it, and get all.
+        Several processes share out the batches: all of them must call this, and each gets all
+        outputs.
 
         Args:
           params: The model's parameters.
-          examples: Their sources, or prompts, are searched for; targets are not looked at.
-          data_config: Its `eval_batch_size` counts.
-          progress: Called with the number of sources that are done.
+          examples: The sources, or prompts; targets are not used.
+          data_config: Its `eval_batch_size` is used.
+          progress: Called with the number of sources decoded so far.
 
         Returns:
-          For each source its hypotheses, best first.
+          The hypotheses for each source, best first.
 
         Raises:
           DivergenceError: If the model gives numbers that are not finite.
@@ -105,8 +106,9 @@ class Searcher:
         for number, batch in enumerate(in_parts(batches, self._config, begins_from)):
             if number % jax.process_count() != jax.process_index():
                 continue
-            batch = pad_rows(batch, self._mesh.size)
+            batch = pad_rows(batch, self._mesh.size)  # rows must divide among the devices
             inputs = {name: batch[name] for name in names}
+            # By the batch's number, so that samples do not depend on the number of processes.
             rng = jax.random.fold_in(self._rng, number)
             hypotheses = self.search(params, shard_batch(inputs, self._mesh), rng)
             arrays = jax.device_get(vars(hypotheses))
@@ -116,18 +118,20 @@ class Searcher:
                     found[int(index)] = _hypotheses(arrays, row, int(lengths[row]))
             progress(len(found))
         everything = {k: v for part in processes.gather(found) for k, v in part.items()}
+        # Batches are in the order of length; the results go back into that of the split.
         outputs = [everything[index] for index in range(len(examples))]
         check_outputs(outputs)
         return outputs
 
     def search(self, params: Params, batch: Batch, rng: jax.Array) -> Hypotheses:
-        """Searches the outputs of one batch, with room for those of a usual length first.
+        """Decodes one batch, first with room for outputs of usual lengths, then with more.
 
-        Each room is compiled when a batch first needs it, which the later ones seldom do.
+        A search that runs out of room is continued with twice as much. Few batches need that, and
+        each amount of room is compiled when a batch first needs it.
 
         Args:
           params: The model's parameters.
-          batch: What the model begins from, such as `source` and `source_mask`, on the devices.
+          batch: The model's inputs, such as `source` and `source_mask`, on the devices.
           rng: Key of the randomness of sampling.
         """
         longest = batch[self._model.begins_from].shape[1]
@@ -140,9 +144,10 @@ class Searcher:
         return stage.hypotheses
 
     def _rooms(self, params: Params, batch: Batch, max_length: int) -> Iterator[int]:
-        """Yields the numbers of positions to search in, that of the longest output at last.
+        """Yields growing numbers of positions to search in; the last one fits the longest output.
 
-        That one alone where nothing is larger for it, or nothing is known of usual lengths.
+        It is the only one if the state of the search does not grow with it, or for prompts, which
+        say nothing of how long an output usually is.
         """
         begins_from = self._model.begins_from
         room = usual_length(batch[begins_from].shape[1])
@@ -153,11 +158,12 @@ class Searcher:
         yield max_length
 
     def _grows(self, params: Params, batch: Batch) -> bool:
-        """Whether the state of a search is larger for longer outputs."""
+        """Says whether the state of a search has room for each position, as a KV cache has."""
         if self._is_growing is None:
             sizes = []
             for room in (1, 2):
                 start = functools.partial(self._model.start, max_length=room)
+                # Traced for its shapes only; nothing is computed.
                 _, state = jax.eval_shape(start, params, batch)
                 sizes.append([leaf.size for leaf in jax.tree.leaves(state)])
             self._is_growing = sizes[0] != sizes[1]
@@ -166,6 +172,7 @@ class Searcher:
     def _search_batch(
         self, params: Params, batch: Batch, rng: jax.Array, carry: Any, max_length: int, room: int
     ) -> Stage:
+        """Begins or continues a search in `room` positions; `jit` compiles it for every shape."""
         memory, state = self._model.start(params, batch, room)
         step = functools.partial(self._model.step, params, memory)
         mask = batch[f"{self._model.begins_from}_mask"]
@@ -179,42 +186,44 @@ class Searcher:
 
 
 def _of_positions(hypotheses: Hypotheses, slots: Slots | None, size: int) -> Hypotheses:
-    """Returns hypotheses whose attention is to positions of the source, whatever its slots are."""
+    """Returns hypotheses whose attention is to source positions, where an encoder merged them."""
     if slots is None or slots.spans is None:
         return hypotheses
-    weights = to_positions(hypotheses.weights, slots.spans, size)
+    weights = to_positions(hypotheses.weights, slots.spans, size)  # B K T slots -> B K T S
     return dataclasses.replace(hypotheses, weights=weights)
 
 
 def usual_length(source_length: int) -> int:
-    """Returns a number of tokens that few outputs of sources of this length exceed."""
+    """Returns a number of tokens that few outputs for sources of this length exceed."""
     return source_length + max(8, source_length // 4)
 
 
 def in_parts(
     batches: Iterable[NumpyBatch], config: SearchConfig, begins_from: str = SOURCE.name
 ) -> Iterator[NumpyBatch]:
-    """Yields batches, those of long sources in parts of equal shapes that fit into memory.
+    """Splits batches whose attention weights would not fit into memory into parts of one shape.
 
     Args:
-      batches: Of sources, with fillers at their ends.
-      config: How long outputs may be, and how many are followed at a time.
-      begins_from: The field that a search begins from.
+      batches: Batches of sources, with rows that only fill them up at their ends.
+      config: Bounds the length of outputs and the number of hypotheses.
+      begins_from: Name of the field from which a search begins.
     """
     for batch in batches:
         rows, length = batch[begins_from].shape[:2]
         weights = rows * config.width * config.longest(length) * length
+        # -(-a // b) rounds up: first the number of parts, at most one a row, then rows of a part.
         size = -(-rows // min(rows, -(-weights // _MOST_WEIGHTS)))
         for first in range(0, rows, size):
             part = {name: array[first : first + size] for name, array in batch.items()}
-            if (part["index"] >= 0).any():
+            if (part["index"] >= 0).any():  # not of fillers alone
                 yield pad_rows(part, size)
 
 
 def _hypotheses(
     arrays: Mapping[str, np.ndarray], row: int, source_length: int
 ) -> list[Hypothesis]:
-    # A copy of what is its own: a view would keep the arrays of the whole batch.
+    """Returns the hypotheses of a row, without padding and without those of length 0."""
+    # Copies, because a view would keep the arrays of the whole batch alive.
     return [
         Hypothesis(
             tokens=arrays["tokens"][row, rank, :length].copy(),

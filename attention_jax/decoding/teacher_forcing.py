@@ -1,4 +1,4 @@
-"""Teacher forcing of a whole split: the losses of a model on examples whose targets are known."""
+"""Teacher forcing of a whole split: measures a model's losses on examples with known targets."""
 
 from collections.abc import Iterable
 
@@ -29,14 +29,14 @@ class TeacherForcing:
         shardings: TrainState,
         call: Call = Call(),
     ):
-        """Compiles nothing yet.
+        """Prepares the step, which is compiled for every shape of batch when it first occurs.
 
         Args:
           model: The network.
-          objective: The loss.
-          strategy: How it is computed.
-          shardings: Placement of the training state.
-          call: How the network is called, such as with masks.
+          objective: The training objective, whose terms are measured.
+          strategy: How the step is compiled for the devices.
+          shardings: Placement of the training state on them.
+          call: How the network is called, such as with masks that ablate heads.
         """
         self._model = model
         self._objective = objective
@@ -54,14 +54,15 @@ class TeacherForcing:
         metrics = []
         for number, batch in enumerate(batches):
             metrics.append(self._eval_step(params, self._strategy.place(batch)))
-            if number >= _BATCHES_IN_FLIGHT:  # or the host runs ahead and memory fills up
+            # Dispatch is asynchronous: unchecked, the host would place all batches at once.
+            if number >= _BATCHES_IN_FLIGHT:
                 jax.block_until_ready(metrics[number - _BATCHES_IN_FLIGHT])
         values = self._objective.summary(add_pairs(metrics))
         check_losses(values)
         return values
 
     def names(self, params: Params, batches: Iterable[NumpyBatch]) -> list[str]:
-        """Returns the names of the metrics without computing them."""
+        """Returns the names of the metrics by tracing, without computing them."""
         eval_step = make_eval_step(self._model, self._objective)
         pairs = jax.eval_shape(eval_step, params, next(iter(batches)))
         return ["loss", *means({name: (1.0, 1.0) for name in pairs})]
@@ -70,5 +71,5 @@ class TeacherForcing:
 def batches_of_process(
     split: Split, config: ExperimentConfig, strategy: Strategy
 ) -> EvalBatches:
-    """Returns the batches of a split, of which this process has its share of rows."""
+    """Data parallelism: returns the batches of a split with this process's share of their rows."""
     return make_eval_batches(split, config.data, *process_share(strategy.mesh))

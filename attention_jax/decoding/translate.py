@@ -1,4 +1,4 @@
-"""Translation of lines of text by a trained model."""
+"""Translation: decodes lines of text with a trained model, and formats n-best lists."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ _SEPARATOR = " ||| "
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-    """A line and what was found for it.
+    """A line of text and its outputs.
 
     Attributes:
-      source: The line as it was searched for.
+      source: The line as the model was given it.
       source_ids: Its ids, ending in EOS.
       hypotheses: The outputs, best first; none for an empty line.
     """
@@ -36,14 +36,14 @@ class Translation:
 
 
 class Translator:
-    """Translates with a run."""
+    """Translation of lines of text by a trained run."""
 
     def __init__(self, run: TrainedRun, *, nbest: int = 0):
-        """Compiles nothing yet.
+        """Checks the search; nothing is compiled before the first line.
 
         Args:
           run: A trained run; its config says how to search.
-          nbest: Outputs of each line; 0 for the best alone, without its scores.
+          nbest: Length of the n-best lists; 0 for the best output alone, without its scores.
 
         Raises:
           ConfigError: If the search cannot return as many outputs, or does not fit the model or
@@ -69,12 +69,13 @@ class Translator:
         )  # fmt: skip
 
     def translate(self, lines: Sequence[str]) -> list[Translation]:
-        """Translates lines, in their order; a blank line gives no output.
+        """Translates lines in order; a blank line has no output.
 
-        With a language model, each line is the beginning of an output, also a blank one.
+        A language model continues each line instead, also a blank one.
 
         Raises:
-          DataError: If a line is too long, or is no beginning, before any is translated.
+          DataError: If a line is too long, or no output can begin with it; all lines are checked
+            before any is translated.
           DivergenceError: If the model's numbers are not finite.
         """
         for number, line in enumerate(lines, start=1):
@@ -87,6 +88,7 @@ class Translator:
         texts = [
             task.prepare(line, run.config.data, is_source=not run.is_reverse) for line in lines
         ]
+        # Blank lines are left out of the search, and put back in their places after it.
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
         fields = (*task.input_fields, *further_fields(task, run.model.fields))
@@ -102,7 +104,7 @@ class Translator:
         return translations
 
     def _check_prompts(self, prompts: Inputs) -> None:
-        """Raises `DataError` if an output cannot begin like a line, all of which are here."""
+        """Raises `DataError` at the first line with which no output of the search can begin."""
         for number, ids in enumerate(prompts.source_ids, start=1):
             room = self._run.config.search.longest(len(ids))
             if room < len(ids):
@@ -120,20 +122,20 @@ class Translator:
     def format(
         self, translations: Sequence[Translation], *, alignments: bool = False
     ) -> Iterator[str]:
-        """Yields the lines to print.
+        """Yields the lines to print, fields separated by ` ||| ` as Moses writes n-best lists.
 
         Args:
-          translations: What `translate` returned.
-          alignments: Whether each line ends in its alignment.
+          translations: The results of `translate`.
+          alignments: Whether a line ends with its word alignment.
 
         Raises:
-          UserError: If alignments are asked of a model without attention to the source.
+          UserError: If alignments are requested of a model without attention to the source.
         """
         check_aligning(self._run, *(["alignments"] if alignments else []))
         for number, translation in enumerate(translations):
             hypotheses = translation.hypotheses[: max(self._nbest, 1)]
             if not hypotheses and not self._nbest:
-                yield ""
+                yield ""  # one line of output for one of input; an n-best list is numbered instead
             for hypothesis in hypotheses:
                 fields = [self._text_of(hypothesis, translation.source)]
                 if self._nbest:

@@ -1,4 +1,4 @@
-"""Word-level attention: where the words of texts and of outputs are among their tokens."""
+"""Word-level attention: finds words among the tokens of texts, and attention between words."""
 
 import dataclasses
 import html
@@ -25,18 +25,13 @@ Matrix = Float[np.ndarray, "_T _S"]
 
 @dataclasses.dataclass(frozen=True)
 class SplitWords:
-    """The words of both sides of every pair of a split.
-
-    Attributes:
-      sources: Of each source.
-      targets: Of each target.
-    """
+    """The words of every source and every target of a split."""
 
     sources: Sequence[Words]
     targets: Sequence[Words]
 
     def swapped(self) -> "SplitWords":
-        """Returns the words for the opposite direction."""
+        """Swaps the sides, for the opposite direction."""
         return SplitWords(self.targets, self.sources)
 
 
@@ -45,9 +40,9 @@ class WordAttention:
     """Forced attention between the words of a pair.
 
     Attributes:
-      words: A row for each target word, a column for each source word.
-      heads: The same of each head; empty where the mechanism has one.
-      shifted: The same of the step after each token or before it; None where none is asked for.
+      words: Weights with a row for each target word and a column for each source word.
+      heads: The same of each head; empty where the mechanism has only one.
+      shifted: The same of the step after each token, or before it; None without a shift.
     """
 
     words: WordWeights
@@ -56,12 +51,12 @@ class WordAttention:
 
     @property
     def weights(self) -> Matrix:
-        """As `between_words` makes them."""
+        """Attention between words, as `between_words` makes it."""
         return self.words.weights
 
     @property
     def linking(self) -> "WordAttention":
-        """The attention that links the words: that of the steps that are asked for."""
+        """The attention that links words: the shifted one if there is a shift."""
         return self if self.shifted is None else self.shifted
 
 
@@ -72,18 +67,18 @@ def split_words(
     *,
     required: Collection[int] = (),
 ) -> SplitWords:
-    """Cuts the pairs of a split into words.
+    """Word segmentation: divides the pairs of a split into words.
 
     Args:
       split: Sources and targets.
-      sources: The words to be used for each source; None for what spaces separate in the pairs
-        that are required, and the words of the vocabulary in others.
-      targets: Likewise for the targets.
-      required: Pairs whose words must be those of their texts; in others words that are not give
-        way to those of the vocabulary.
+      sources: The words of each source, if given. By default, texts of required pairs are divided
+        at spaces, and others as their vocabulary does.
+      targets: The same for the targets.
+      required: Numbers of the pairs whose given words must spell their texts. In other pairs, words
+        that do not are replaced by those of the vocabulary.
 
     Raises:
-      UserError: If the words of a required pair are not those of its texts.
+      UserError: If the words of a required pair do not spell its texts.
     """
     sides = (
         (split.source_vocabulary, split.sources, sources),
@@ -93,15 +88,18 @@ def split_words(
 
 
 def tokens_of_words(vocabulary: Vocabulary, text: str, words: Words) -> list[list[int]]:
-    """Finds the tokens of each word; case and entities such as `&apos;` may differ from the text.
+    """Subword-to-word map: finds the tokens of each word of a text.
+
+    Words may differ from the text in case, and in entities such as `&apos;`.
 
     Raises:
-      ValueError: If the words are not those of the text.
+      ValueError: If the words do not spell the text.
     """
     surfaces = [token.casefold() for token in vocabulary.surfaces(text)]
-    try:  # a text that is written with entities has them in its tokens too
+    try:  # as they are first: a text that itself contains entities has them in its tokens too
         return overlaps([word.casefold() for word in words], surfaces)
     except ValueError:
+        # As Moses' tokenizer escapes: entities, and hyphens between its words as `@-@`.
         plain = [html.unescape(word.replace("@-@", "-")).casefold() for word in words]
         return overlaps(plain, surfaces)
 
@@ -109,17 +107,17 @@ def tokens_of_words(vocabulary: Vocabulary, text: str, words: Words) -> list[lis
 def forced_words(
     run: TrainedRun, split: Split, words: SplitWords, shift: int = 0
 ) -> list[WordAttention]:
-    """Returns the attention with which the targets of a split are written, between words.
+    """Forced decoding: computes attention to the targets of a split, between words.
 
     Args:
       run: A trained model with attention.
       split: Its sources and targets.
-      words: Those of `split_words`, of this direction.
-      shift: Also asks for the attention of the step after each token (1) or before it (-1).
+      words: The words of `split_words`, in this direction.
+      shift: If not 0, also merges the attention of the step after each token (1) or before it (-1).
 
     Source:
       Chen et al. (2020), "Accurate word alignment induction from neural machine translation", for
-      the step after, whose decoder is fed with the token.
+      the step after, in which the decoder reads the token.
     """
     found = []
     for index, forced in enumerate(forced_attention(run, split)):
@@ -129,7 +127,7 @@ def forced_words(
         )
         merged = _merged(forced, *tokens)
         if shift:
-            # Of tokens, EOS among them: the row of its step is that of the last word's last token.
+            # Tokens are shifted, not words: the last word's last token gets the row of EOS.
             heads = forced.heads
             if heads is not None:
                 heads = np.stack([shifted(head, shift) for head in heads])
@@ -145,6 +143,7 @@ def _side_words(
     given: Sequence[Words] | None,
     required: Collection[int],
 ) -> list[Words]:
+    """Returns the words of every text of one side; see `split_words`."""
     found: list[Words] = []
     for index, text in enumerate(texts):
         own, _ = pieces_in_words(vocabulary, _pieces(vocabulary, text))
@@ -163,7 +162,10 @@ def _side_words(
 
 
 def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
-    """Returns the parts of a text, each with the sign of a beginning word where it begins one."""
+    """Returns the parts of a text that its tokens stand for, word-initial ones marked by `SPACE`.
+
+    Unlike tokens, parts are never unknown.
+    """
     pieces = vocabulary.tokens(vocabulary.encode(text))
     surfaces = vocabulary.surfaces(text)
     return [
@@ -173,6 +175,7 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
 
 
 def _merged(forced: ForcedAttention, *tokens: list[list[int]]) -> WordAttention:
+    """Merges attention between tokens, and that of every head, into attention between words."""
     heads = () if forced.heads is None else forced.heads
     return WordAttention(
         WordWeights.of_tokens(forced.weights, *tokens),

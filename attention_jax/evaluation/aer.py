@@ -1,4 +1,4 @@
-"""Alignment error rate, of links and of soft alignments."""
+"""Alignment error rate (AER) of word alignments, and SAER of soft ones."""
 
 import dataclasses
 from collections.abc import Collection, Sequence
@@ -10,20 +10,23 @@ from attention_jax.evaluation.pharaoh import Link, MarkedLinks
 
 
 def error_rate(counts: Float[np.ndarray, "*R F"]) -> Float[np.ndarray, "*R"]:
-    """Computes 100 (1 - (|A & S| + |A & P|) / (|A| + |S|)); 0 if there is nothing to find or wrong.
+    """Alignment error rate in percent: computes it from numbers of links.
 
-    Args:
-      counts: |A|, |S|, |A & S| and |A & P|, in this order, or sums of them.
+    AER = 100 (1 - (|A & S| + |A & P|) / (|A| + |S|))
+
+    `counts` are |A|, |S|, |A & S| and |A & P|, in this order, or sums of them over sentence pairs.
+    Where there are neither links nor sure gold links, nothing is wrong and the rate is 0.
     """
-    links, sure, sure_hits, possible_hits = np.moveaxis(counts, -1, 0)
+    links, sure, sure_hits, possible_hits = np.moveaxis(counts, -1, 0)  # each *R
     total = links + sure
+    # `np.where` evaluates both branches: the inner one keeps 0 / 0 from warning.
     rate = 100 * (1 - (sure_hits + possible_hits) / np.where(total, total, 1))
     return np.where(total, rate, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class LinkCounts:
-    """What precision, recall and AER are made of; counts of sentence pairs add up.
+    """Link counts, from which precision, recall and AER follow; add them up to pool sentence pairs.
 
     Attributes:
       links: |A|, links of the hypothesis.
@@ -32,6 +35,7 @@ class LinkCounts:
       possible_hits: |A & P|, where P contains S.
     """
 
+    # Floats, because SAER puts sums of weights where AER has numbers of links.
     links: float = 0
     sure: float = 0
     sure_hits: float = 0
@@ -47,34 +51,27 @@ class LinkCounts:
 
     @property
     def precision(self) -> float:
-        """100 |A & P| / |A|; 0 without links."""
+        """Precision in percent, 100 |A & P| / |A|; 0 without links."""
         return 100 * self.possible_hits / self.links if self.links else 0.0
 
     @property
     def recall(self) -> float:
-        """100 |A & S| / |S|; 0 without sure links."""
+        """Recall in percent, 100 |A & S| / |S|; 0 without sure links."""
         return 100 * self.sure_hits / self.sure if self.sure else 0.0
 
     @property
     def aer(self) -> float:
-        """Alignment error rate, see `error_rate`."""
+        """Alignment error rate in percent, see `error_rate`."""
         return float(error_rate(np.array(dataclasses.astuple(self), float)))
 
 
 def count_links(
     hypotheses: Sequence[Collection[Link]], golds: Sequence[MarkedLinks]
 ) -> LinkCounts:
-    """Compares alignments with gold alignments, pooled over the corpus.
-
-    Args:
-      hypotheses: Links of each sentence pair.
-      golds: The gold links of each.
-
-    Returns:
-      Counts with precision, recall and AER in percent.
+    """Alignment error rate: counts what alignments share with the gold ones, over a whole corpus.
 
     Raises:
-      ValueError: If there are not as many of one as of the other, or none.
+      ValueError: If the numbers of sentence pairs differ, or are zero.
 
     Source:
       Och and Ney 2003, sec. 5.
@@ -82,7 +79,7 @@ def count_links(
     _check_parallel(len(hypotheses), len(golds))
     counts = LinkCounts()
     for hypothesis, gold in zip(hypotheses, golds, strict=True):
-        links = frozenset(hypothesis)
+        links = frozenset(hypothesis)  # a link that is listed twice counts once
         counts += LinkCounts(
             len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible)
         )
@@ -90,20 +87,20 @@ def count_links(
 
 
 def saer(matrices: Sequence[Float[np.ndarray, "_T _S"]], golds: Sequence[MarkedLinks]) -> float:
-    """Computes the alignment error rate of attention weights, without making links of them.
+    """Soft alignment error rate (SAER): compares attention weights themselves with gold links.
 
     SAER = 100 (1 - (|M_A * M_S| + |M_A * M_P|) / (|M_A| + |M_S|)), |.| the sum of all elements
 
     Args:
-      matrices: Weights of each sentence pair, `T S`, between words and without EOS.
-      golds: The gold links of each; M_S and M_P are 1 where there is one, P contains S.
+      matrices: M_A of each sentence pair, `T S`, between words and without EOS.
+      golds: The gold links of each; M_S and M_P are 1 where there is one, and P contains S.
 
     Returns:
-      Percent, pooled over the corpus as AER is.
+      Percent; like AER, sums over the corpus are divided, not averaged over sentences.
 
     Raises:
-      ValueError: If there are not as many of one as of the other, or none, or a gold link lies
-        outside of its weights.
+      ValueError: If the numbers of sentence pairs differ, or are zero, or a gold link lies outside
+        of its matrix.
 
     Source:
       Tu, Lu, Liu, Liu and Li 2016, on alignment quality.
@@ -113,7 +110,7 @@ def saer(matrices: Sequence[Float[np.ndarray, "_T _S"]], golds: Sequence[MarkedL
 
 
 def count_weights(weights: Float[np.ndarray, "_T _S"], gold: MarkedLinks) -> LinkCounts:
-    """Counts what `saer` is made of for one sentence pair: weights in the place of links.
+    """Soft alignment error rate: counts one sentence pair, with weights in the place of links.
 
     Raises:
       ValueError: If a gold link lies outside of the weights.
@@ -123,7 +120,8 @@ def count_weights(weights: Float[np.ndarray, "_T _S"], gold: MarkedLinks) -> Lin
 
 
 def _mass(weights: Float[np.ndarray, "T S"], links: Collection[Link]) -> float:
-    """Sums the weights of links."""
+    """Sums the attention weights that fall on links."""
+    # A link is (source, target), but a row of the weights is a target word.
     outside = [(s, t) for s, t in links if s >= weights.shape[1] or t >= weights.shape[0]]
     if outside:
         raise ValueError(

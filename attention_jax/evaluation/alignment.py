@@ -17,7 +17,7 @@ Members = Sequence[Sequence[int]]
 def drop_ends(
     weights: Weights, *, source: bool = True, target: bool = True
 ) -> Float[np.ndarray, "kept_T kept_S"]:
-    """Removes the column of the source's EOS and the row of the target's, then renormalises.
+    """EOS removal: drops the column of the source's EOS and the row of the target's, renormalises.
 
     Args:
       weights: `T S`, EOS last on either side.
@@ -25,8 +25,8 @@ def drop_ends(
       target: Whether the target does.
 
     Returns:
-      The rest. Its rows sum to what they did before, usually 1; a row that lay wholly on EOS
-      becomes zero.
+      The other rows and columns. Rows sum to what they did before, usually 1, except that a row
+      that lay wholly on EOS becomes zero.
 
     Source:
       Koehn and Knowles 2017, sec. 3.5.
@@ -44,11 +44,11 @@ def drop_ends(
 def merge_pieces(
     weights: Weights, source_words: Members, target_words: Members
 ) -> Float[np.ndarray, "words_T words_S"]:
-    """Turns attention between pieces into attention between words.
+    """Subword-to-word attention: merges the pieces of each word.
 
-    The weights of the pieces of one source word are summed, the rows of the pieces of one target
-    word averaged, so that rows remain distributions. The weight of a source piece of several words
-    is shared equally among them, and the row of a target piece is that of each of its words.
+    The weights of a source word's pieces are summed, the rows of a target word's pieces averaged,
+    so that rows remain distributions. A source piece of several words is shared equally among
+    them; a target piece of several words counts for each of them.
 
     Args:
       weights: `T S` between pieces, each of which belongs to a word.
@@ -56,7 +56,7 @@ def merge_pieces(
       target_words: The pieces of each target word.
 
     Raises:
-      ValueError: If a piece has no word.
+      ValueError: If a piece belongs to no word.
     """
     sizes = tuple(len(set().union(*words)) for words in (target_words, source_words))
     if np.shape(weights) != sizes:
@@ -67,18 +67,19 @@ def merge_pieces(
     weights = np.asarray(weights, np.float64)
     to_source = membership(source_words, weights.shape[1])
     to_target = membership(target_words, weights.shape[0])
+    # words_T T @ T S @ S words_S
     return (to_target / to_target.sum(axis=0)).T @ weights @ to_source
 
 
 def membership(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
-    """Returns how much of each piece is of each word: equal shares of those that it belongs to."""
+    """Returns the share that each word has of each piece; a piece is split equally among words."""
     member = indicators(words, num_pieces)
     shares = member.sum(axis=1, keepdims=True)
     return np.divide(member, shares, out=np.zeros_like(member), where=shares > 0)
 
 
 def indicators(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces words"]:
-    """Returns 1 where a piece is of a word, and 0 elsewhere."""
+    """Returns 1 where a piece belongs to a word, and 0 elsewhere."""
     member = np.zeros((num_pieces, len(words)))
     for word, pieces in enumerate(words):
         member[list(pieces), word] = 1.0
@@ -86,12 +87,12 @@ def indicators(words: Members, num_pieces: int) -> Float[np.ndarray, "pieces wor
 
 
 def links_from_weights(weights: Weights) -> Links:
-    """Links every target position with the source position that it attends to most.
+    """Word alignment: links every target position with the source position it attends to most.
 
-    A row without any weight, as of a token that lay wholly on EOS, gets no link.
+    A row without any weight gets no link; `drop_ends` leaves one where all of it was on EOS.
     """
     weights = np.asarray(weights)
-    if weights.shape[1] == 0:
+    if weights.shape[1] == 0:  # `argmax` of nothing raises
         return []
     best = weights.argmax(axis=1)
     return sorted(
@@ -100,11 +101,11 @@ def links_from_weights(weights: Weights) -> Links:
 
 
 def links_above(weights: Weights, threshold: float) -> Links:
-    """Links every target position with all source positions of at least so much weight."""
-    chosen = np.argwhere(np.asarray(weights) >= threshold)
+    """Word alignment: links all pairs of positions of at least the threshold's weight."""
+    chosen = np.argwhere(np.asarray(weights) >= threshold)  # T S -> links 2
     return sorted((int(source), int(target)) for target, source in chosen)
 
 
 def to_pharaoh(links: Iterable[tuple[int, int]]) -> str:
-    """Writes links as `0-0 1-2`, source first."""
+    """Pharaoh format: writes links as `0-0 1-2`, source first."""
     return " ".join(f"{source}-{target}" for source, target in links)

@@ -1,9 +1,9 @@
-"""Attention against alignment: how much of the attention falls on the words that are aligned.
+"""Attention as alignment: scores attention weights against gold links, by AER, SAER and match.
 
 A weight matrix here is `T S` between words, without EOS on either side; links are (source, target)
-pairs from 0. Weights may be asked for a row earlier or later (`shift`), since a decoder's state
-may look at a word while the one before it, or after it, is written; or for a column, since an
-encoder's state may tell of the word beside its own.
+pairs from 0. The weights may be shifted by a row, for attention is often off by one: a decoder may
+look at the source of a word one step before or after it writes the word. They may be shifted by a
+column too, since an encoder's state may stand for the word beside its own.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from attention_jax.evaluation.word_weights import WordWeights
 
 Weights = Float[np.ndarray, "_T _S"]
 SHIFTS = (-1, 0, 1)
-# What is moved, and how far, by the endings of the names of what is measured then.
+# Which side is shifted and how far, by the suffix that the names of such measurements have.
 SHIFTED = {
     "_before": ("target", -1),
     "": ("target", 0),
@@ -25,14 +25,14 @@ SHIFTED = {
     "_source_before": ("source", -1),
     "_source_after": ("source", 1),
 }
-_SIDES = ("source", "target")  # of a link
+_SIDES = ("source", "target")  # in the order of a link
 
 
 def shifted(weights: Weights, shift: int, side: str = "target") -> Weights:
-    """Returns the matrix whose row t is row t + shift; zeros where there is none.
+    """Shifted attention: returns the matrix whose row t is row t + shift, zeros past the ends.
 
-    With shift 1 a word is judged by the attention of the step after the one that wrote it; or, with
-    side `source` and for columns likewise, by the attention to the word after it.
+    With shift 1 a word is judged by the attention of the step after the one that wrote it. With
+    side `source`, columns are shifted: a source word is judged by the attention to the word after.
     """
     if side == "source":
         return shifted(weights.T, shift).T
@@ -40,18 +40,18 @@ def shifted(weights: Weights, shift: int, side: str = "target") -> Weights:
     size = len(weights)
     for row in range(max(0, -shift), min(size, size - shift)):
         moved[row] = weights[row + shift]
-    return moved
+    return moved  # no `np.roll`: rows must not come round at the other end
 
 
 def links_with_rows(
     links: Collection[Link], shift: int, num_rows: int, side: str = "target"
 ) -> list[Link]:
-    """Returns the links of the words of a side that `shifted` has a row, or column, for."""
+    """Shifted attention: keeps the links of words for which `shifted` has a row (or column)."""
     return [link for link in links if 0 <= link[_SIDES.index(side)] + shift < num_rows]
 
 
 def probability_mass(weights: Weights, links: Collection[Link]) -> float:
-    """Computes the share of the attention of aligned target words that falls on aligned words.
+    """Probability mass: computes how much of aligned target words' attention is on their links.
 
     score = sum over links (s, t) of weights[t, s] / number of target words with links
 
@@ -63,7 +63,7 @@ def probability_mass(weights: Weights, links: Collection[Link]) -> float:
 
 
 def match(weights: Weights, links: Collection[Link]) -> float:
-    """Computes how often aligned source words are those with the highest attention.
+    """Match: computes how often aligned source words are those with the highest attention.
 
     score = mean over target words with k > 0 links of 1/k #{linked s: weights[t, s] >= the k-th
     largest of row t}
@@ -72,8 +72,8 @@ def match(weights: Weights, links: Collection[Link]) -> float:
       Koehn and Knowles (2017), section 3.5, in the form of their program.
 
     Deviations:
-      A weight of zero is no match, which theirs, of a softmax, never is: here a row may be sparse,
-      or have no weight on words at all.
+      A weight of zero is no match. Theirs come from a softmax and are never zero; here a row may be
+      sparse, or have no weight on words at all.
     """
     by_target: dict[int, list[int]] = {}
     for source, target in links:
@@ -81,7 +81,7 @@ def match(weights: Weights, links: Collection[Link]) -> float:
     scores = []
     for target, sources in by_target.items():
         row = weights[target]
-        least = np.sort(row)[-len(sources)]
+        least = np.sort(row)[-len(sources)]  # as many may match as there are links
         scores.append(np.mean([row[source] >= least and row[source] > 0 for source in sources]))
     return float(np.mean(scores))
 
@@ -89,20 +89,19 @@ def match(weights: Weights, links: Collection[Link]) -> float:
 def score_attention(
     attention: Sequence[WordWeights | Weights], golds: Sequence[MarkedLinks]
 ) -> dict[str, float]:
-    """Compares attention with gold alignments.
+    """Alignment error rate of attention: scores it against gold links, as it is and shifted.
 
     Args:
-      attention: That of each sentence pair; a matrix is of words that share no token.
-      golds: Its gold links.
+      attention: Of each sentence pair; a plain matrix is taken to be of words that share no token.
+      golds: The gold links of each pair.
 
     Returns:
-      In percent: `aer`, `alignment_precision` and `alignment_recall` of each target word's most
-      attended source word and of those of the same tokens, `saer`, and for each shift `match`,
-      `match_before` (-1) and `match_after` (+1), and `probability_mass` likewise: means over the
-      sentence pairs with links, without the target words that have no row before or after them.
-      With `_source_before` and `_source_after` columns are shifted: attention to the source word
-      before or after the linked one. Where `match` of a shift is larger than `match`, the attention
-      is off by one.
+      In percent, `aer`, `alignment_precision` and `alignment_recall`, for which each target word is
+      linked to its most attended source word (see `WordWeights.links`), and `saer`. Then `match`
+      and `probability_mass`, also with the suffixes `_before` (shift -1), `_after` (+1), and for
+      shifted columns `_source_before` and `_source_after`. These are means over the sentence pairs
+      with links; words that have no row (or column) beside them are left out. If a shifted `match`
+      is larger than `match`, attention is off by one.
 
     Source:
       Koehn and Knowles (2017), section 3.5, where attention is off by one for German-English.
@@ -127,6 +126,7 @@ def score_attention(
             values = [
                 measure(shifted(weights, shift, side), there)
                 for weights, links in linked
+                # A short sentence may keep no link when shifted; both measures divide by them.
                 if (there := links_with_rows(links, shift, _size(weights, side), side))
             ]
             if values:
@@ -135,4 +135,4 @@ def score_attention(
 
 
 def _size(weights: Weights, side: str) -> int:
-    return weights.shape[side == "source"]
+    return weights.shape[side == "source"]  # axis 0 is the target, axis 1 the source

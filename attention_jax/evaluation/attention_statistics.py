@@ -1,4 +1,4 @@
-"""What attention looks like, in numbers: how sharp, how monotone, how much of it on EOS."""
+"""Attention entropy, monotonicity and EOS mass: what attention looks like, in numbers."""
 
 from collections.abc import Iterable
 
@@ -11,10 +11,12 @@ Weights = Float[np.ndarray, "T S"]
 def normalized_entropy(
     weights: Weights, reach: Int[np.ndarray, "T"] | None = None
 ) -> Float[np.ndarray, "T"]:
-    """Computes -sum_s p_ts log p_ts / log R_t for each step: 0 is hard, 1 uniform.
+    """Attention entropy: computes each step's entropy, from 0 (hard) to 1 (uniform).
 
-    p_ts = a_ts / sum_s a_ts, of weights that need not add up to one: beside an attention sink, or
-    under the Gaussian of local attention.
+    -sum_s p_ts log p_ts / log R_t,  p_ts = a_ts / sum_s a_ts
+
+    The weights need not add up to one: beside an attention sink or under the Gaussian of local
+    attention they do not.
 
     Args:
       weights: a, what each step attends to.
@@ -25,7 +27,8 @@ def normalized_entropy(
     """
     weights = np.asarray(weights, np.float64)
     reach = np.full(len(weights), weights.shape[1]) if reach is None else reach
-    total = weights.sum(axis=1, keepdims=True)
+    total = weights.sum(axis=1, keepdims=True)  # T S -> T 1
+    # Zeros are replaced before a division or logarithm, as 0 log 0 counts as 0.
     shares = weights / np.where(total > 0, total, 1.0)
     logarithms = np.log(np.where(shares > 0, shares, 1.0))
     # Adding 0 turns the -0.0 of a hard row into 0.0.
@@ -33,7 +36,7 @@ def normalized_entropy(
 
 
 def monotonicity(weights: Weights, tolerance: float = 1e-6) -> float:
-    """Computes the share of steps whose mean source position is not below the one before.
+    """Monotonicity: computes the share of steps whose mean source position does not move back.
 
     m_t = sum_s s a_ts / sum_s a_ts;  share = |{t > 0: m_t >= m_{t-1}}| / (T - 1)
 
@@ -44,22 +47,22 @@ def monotonicity(weights: Weights, tolerance: float = 1e-6) -> float:
     weights, total = weights[total > 0], total[total > 0]
     if len(weights) < 2:
         return 1.0
-    means = weights @ np.arange(weights.shape[1]) / total
+    means = weights @ np.arange(weights.shape[1]) / total  # T S -> T
+    # Rounding must not turn attention that stays where it is into a step back.
     return float(np.mean(np.diff(means) >= -tolerance))
 
 
 def attention_statistics(matrices: Iterable[np.ndarray]) -> dict[str, float]:
-    """Averages the statistics of attention over a set of sentences.
+    """Attention statistics: averages entropy, monotonicity and EOS mass over sentences.
 
     Args:
       matrices: `T S` for each sentence without padding, EOS last on both sides.
 
     Returns:
-      `attention_entropy`, the mean over target tokens that attend to something of the entropy
-      normalised by log S;
-      `attention_monotonicity`, over all pairs of consecutive tokens; `attention_eos_mass`, the
-      mean weight on the source's EOS while a token other than EOS is produced. Monotonicity is
-      of the positions without EOS. Empty without sentences.
+      `attention_entropy`, normalised by log S, the mean over target tokens that attend to
+      something; `attention_monotonicity`, over all pairs of consecutive tokens, both EOS left out;
+      `attention_eos_mass`, the mean weight on the source's EOS while a token other than EOS is
+      produced. Empty without sentences.
     """
     entropies: list[float] = []
     masses: list[float] = []
@@ -70,7 +73,7 @@ def attention_statistics(matrices: Iterable[np.ndarray]) -> dict[str, float]:
         masses.extend(weights[:-1, -1])
         words = weights[:-1, :-1]
         steps = int((words.sum(axis=1) > 0).sum()) - 1
-        if steps > 0:
+        if steps > 0:  # weighted by its steps, so that every pair of tokens counts alike
             rising, pairs = rising + steps * monotonicity(words), pairs + steps
     statistics = {}
     if entropies:

@@ -1,4 +1,4 @@
-"""BLEU's sufficient statistics, which resampling needs over and over."""
+"""BLEU from sufficient statistics of each sentence, which bootstrap resampling sums many times."""
 
 import functools
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from attention_jax.evaluation.unknown import scorable
 
 ORDER = 4
 FIELDS = 2 + 2 * ORDER
-_BLOCK = 2**22  # numbers that are multiplied at a time
+_BLOCK = 2**22  # draws that are converted to float64 at a time: 32 MiB
 
 
 def bleu_statistics(
@@ -21,7 +21,7 @@ def bleu_statistics(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> Float[np.ndarray, "N F"]:
-    """Counts what BLEU needs of each sentence; sums of rows give corpus scores.
+    """Sufficient statistics of BLEU: counts n-grams of each sentence; rows may be summed.
 
     Args:
       hypotheses: N detokenised outputs; for unknown words see `unknown`.
@@ -30,9 +30,10 @@ def bleu_statistics(
       lowercase: Whether case is ignored.
 
     Returns:
-      Hypothesis length, length of the reference nearest in length, then the matching n-grams of
-      order 1 to 4 and all of the hypothesis's.
+      Hypothesis length, length of the reference nearest in length, matching n-grams of order 1 to
+      4, and all n-grams of the hypothesis of order 1 to 4.
     """
+    # `effective_order` only silences a warning about scores of single sentences, which are unused.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)
     hypotheses = scorable(hypotheses, references)
     rows = np.zeros((len(hypotheses), FIELDS))
@@ -45,7 +46,7 @@ def bleu_statistics(
 def bleu_from_statistics(
     statistics: Float[np.ndarray, "*R F"],
 ) -> Float[np.ndarray, "*R"]:
-    """Computes corpus BLEU (0 to 100) from summed statistics, as sacrebleu does by default.
+    """BLEU: computes the corpus score (0 to 100) from summed statistics, as sacrebleu does.
 
     BLEU = 100 * min(1, exp(1 - r/c)) * (p_1 p_2 p_3 p_4)^(1/4)
 
@@ -57,7 +58,9 @@ def bleu_from_statistics(
     length, reference_length = statistics[..., 0], statistics[..., 1]
     matches, totals = statistics[..., 2 : 2 + ORDER], statistics[..., 2 + ORDER :]
     missing = (matches == 0) & (totals > 0)
+    # The running count over orders makes the first zero 1/2, the second 1/4, ...
     smoothed = np.where(missing, 0.5 ** np.cumsum(missing, axis=-1), matches)
+    # Rows that divide by zero here are those that the last line sets to 0.
     with np.errstate(divide="ignore", invalid="ignore"):
         log_precisions = np.log(smoothed / totals).mean(axis=-1)
         brevity = np.minimum(0.0, 1 - reference_length / length)
@@ -69,13 +72,15 @@ def bleu_from_statistics(
 def bleu_resamples(
     statistics: Float[np.ndarray, "N F"], resamples: int, seed: int
 ) -> Float[np.ndarray, "R F"]:
-    """Sums the statistics of `resamples` draws of N sentences with replacement.
+    """Bootstrap resampling: sums the statistics of N sentences drawn with replacement, R times.
 
-    The draws depend on N and `seed` only, so that two systems meet the same sentences.
+    The draws depend on N and `seed` only, so two systems are scored on the same sentences.
 
     Source:
       Koehn 2004, Statistical Significance Tests for Machine Translation Evaluation, sec. 3.
     """
+    # A resample is how often each sentence was drawn; its sums are then a matrix product, R N times
+    # N F -> R F, in blocks because the counts are small integers and the product is in float64.
     times = _times_drawn(len(statistics), resamples, seed)
     blocks = np.array_split(times, max(1, times.size // _BLOCK))
     return np.concatenate([block.astype(np.float64) @ statistics for block in blocks])
@@ -83,7 +88,7 @@ def bleu_resamples(
 
 @functools.lru_cache(maxsize=1)  # many systems are compared on the same sentences
 def _times_drawn(number: int, resamples: int, seed: int) -> np.ndarray:
-    """Returns `R N`, how often every sentence is drawn."""
+    """Returns how often every sentence is in every resample, `R N`."""
     rng, times = np.random.default_rng(seed), np.empty((resamples, number), np.uint16)
     for row in times:
         row[:] = np.bincount(rng.integers(number, size=number), minlength=number)

@@ -1,4 +1,4 @@
-"""Bootstrap resampling: how far a score could be chance, and whether two systems differ."""
+"""Paired bootstrap resampling: confidence intervals of scores, and whether two systems differ."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,13 +13,14 @@ Score = Callable[[Float[np.ndarray, "*R F"]], Float[np.ndarray, "*R"]]
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """How much higher one score is than another.
+    """Significance of the difference of two scores.
 
     Attributes:
-      difference: Of the scores, or of their means.
-      low: Lower end of the 95 % interval of the difference.
+      difference: Score B minus score A, or the same of their means over seeds.
+      low: Lower end of the 95 % confidence interval of the difference.
       high: Its upper end.
-      p_value: Probability of a difference at least this large, either way, if there were none.
+      p_value: Two-sided: the probability of a difference at least this large in either direction
+        if the systems were equally good.
     """
 
     difference: float
@@ -31,7 +32,7 @@ class Difference:
 def bleu_interval(
     statistics: Float[np.ndarray, "N F"], resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
-    """Returns the 95 % percentile interval of corpus BLEU from `bleu_statistics`."""
+    """Bootstrap confidence interval: computes the 95 % percentile interval of corpus BLEU."""
     scores = bleu_from_statistics(bleu_resamples(statistics, resamples, seed))
     low, high = np.percentile(scores, [2.5, 97.5])
     return float(low), float(high)
@@ -45,40 +46,38 @@ def paired_difference(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Difference:
-    """Tests whether two systems' scores differ, on the same resampled sentences.
+    """Paired bootstrap: tests whether B scores differently from A on the same resampled sentences.
 
     Args:
-      statistics_a: What the score needs of each sentence of system A, such as `bleu_statistics`.
-      statistics_b: The same of system B.
-      score: Computes the score of sums of rows.
-      resamples: Draws of the bootstrap.
-      seed: Its seed.
-
-    Returns:
-      Score of B minus score of A.
+      statistics_a: Sufficient statistics of each sentence of system A, as `bleu_statistics` makes.
+      statistics_b: The same of system B, sentence by sentence.
+      score: Computes the corpus score from sums of rows.
+      resamples: How many test sets are drawn.
+      seed: Of the draws, which are the same for both systems.
 
     Source:
       Koehn 2004, sec. 4; the p-value is that of `resampled_difference`.
     """
     both = (statistics_a, statistics_b)
+    # One seed and one number of sentences: the two calls draw the same sentences.
     score_a, score_b = (float(score(rows.sum(axis=0))) for rows in both)
     drawn_a, drawn_b = (score(bleu_resamples(rows, resamples, seed)) for rows in both)
     return resampled_difference(score_b - score_a, drawn_b - drawn_a)
 
 
 def resampled_difference(difference: float, drawn: Float[np.ndarray, " R"]) -> Difference:
-    """Tests a difference against what it is in resamples.
+    """Bootstrap test: judges a difference by how much it varies among resamples.
 
     p = (1 + number of resamples with |d* - mean(d*)| >= |d|) / (1 + resamples)
 
-    Args:
-      difference: d, of the whole sample.
-      drawn: d*, of each resample.
+    Here d is the `difference` on the whole test set, and d* are those of the resamples, `drawn`.
 
     Source:
       Riezler and Maxwell 2005, as in sacrebleu; two-sided.
     """
     low, high = np.percentile(drawn, [2.5, 97.5])
+    # Centred, the resamples show what chance does without a difference. The margin counts equals
+    # that rounding has moved apart.
     extreme = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
     return Difference(
         difference=difference,

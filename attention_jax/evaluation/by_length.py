@@ -1,4 +1,4 @@
-"""BLEU by the length of the source, with the uncertainty of each number."""
+"""BLEU by source length: scores sentences in buckets, each with a bootstrap interval."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from attention_jax.spaced_words import spaced_words
 
 @dataclasses.dataclass(frozen=True)
 class LengthBucket:
-    """The corpus BLEU of the sentences whose sources have `first` to `last` words.
+    """A length bucket: corpus BLEU of the sentences whose sources have `first` to `last` words.
 
     Attributes:
       first: Fewest source words.
       last: Most source words, or None where there is no upper end.
-      sentences: How many sentences there are.
+      sentences: How many sentences the bucket holds.
       bleu: Their corpus BLEU.
       low: Lower end of its bootstrap 95 % interval.
-      high: Upper end of that.
+      high: Upper end of that interval.
     """
 
     first: int
@@ -33,7 +33,7 @@ class LengthBucket:
 
     @property
     def label(self) -> str:
-        """The range of lengths, as tables and axes show it."""
+        """The range of lengths in words, such as `11-20` or `>60`, for tables and axes."""
         return f">{self.first - 1}" if self.last is None else f"{self.first}-{self.last}"
 
 
@@ -49,7 +49,7 @@ def bleu_by_length(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[LengthBucket]:
-    """Computes corpus BLEU for sources of 1 to 10 words, 11 to 20, and so on.
+    """BLEU by source length: scores sources of 1 to 10 words, 11 to 20, and so on.
 
     Args:
       sources: The source sentences; words are what spaces separate.
@@ -59,17 +59,21 @@ def bleu_by_length(
       buckets: How many buckets there are before the last, which takes all longer sources.
       tokenize: sacrebleu's tokenizer.
       lowercase: Whether case is ignored.
-      resamples: Draws of the bootstrap.
-      seed: Its seed.
+      resamples: How many test sets the bootstrap draws.
+      seed: Of the bootstrap.
 
     Returns:
-      The buckets that hold sentences, by length.
+      The buckets that hold sentences, shortest first.
+
+    Raises:
+      ValueError: If the lists are empty or of unequal length, or an example has no reference.
     """
     check_parallel(hypotheses, references)
     if len(sources) != len(hypotheses):
         raise ValueError(f"expected {len(hypotheses)} sources, found {len(sources)}")
     statistics = bleu_statistics(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
     words = np.array([len(spaced_words(source)) for source in sources])
+    # Clipped below too: an empty source would come out as bucket -1.
     bucket_of = np.clip((words - 1) // width, 0, buckets)
     found = []
     for bucket in np.unique(bucket_of):

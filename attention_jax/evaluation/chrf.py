@@ -1,4 +1,4 @@
-"""chrF's sufficient statistics, which resampling needs over and over."""
+"""chrF from sufficient statistics of each sentence, which bootstrap resampling sums many times."""
 
 import collections
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ Counts = list[collections.Counter]
 def chrf_statistics(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> Float[np.ndarray, "N F"]:
-    """Counts what chrF needs of each sentence; sums of rows give corpus scores.
+    """Sufficient statistics of chrF: counts n-grams of each sentence; rows may be summed.
 
     Args:
       hypotheses: N detokenised outputs; for unknown words see `unknown`.
-      references: The references of each of them, in any number; the one with the highest chrF of
-        its own counts, as in sacrebleu.
+      references: The references of each of them, in any number. As in sacrebleu, the one with the
+        highest chrF of its own is counted.
 
     Returns:
-      For the character n-grams of order 1 to 6, white space left out: those of the hypothesis,
-      those of the reference, and those that match.
+      For each order of character n-grams from 1 to 6, without white space: how many the hypothesis
+      has, how many the reference has, and how many match.
     """
     hypotheses = scorable(hypotheses, references)
     rows = np.zeros((len(hypotheses), FIELDS))
@@ -41,7 +41,7 @@ def chrf_statistics(
 
 
 def chrf_from_statistics(statistics: Float[np.ndarray, "*R F"]) -> Float[np.ndarray, "*R"]:
-    """Computes corpus chrF (0 to 100) from summed statistics, as sacrebleu does by default.
+    """ChrF: computes the corpus score (0 to 100) from summed statistics, as sacrebleu does.
 
     chrF = 100 (1 + b^2) P R / (b^2 P + R),  b = 2
 
@@ -50,10 +50,11 @@ def chrf_from_statistics(statistics: Float[np.ndarray, "*R F"]) -> Float[np.ndar
     Source:
       Popovic 2015, sec. 2; orders without n-grams are left out as in sacrebleu.
     """
-    counts = statistics.reshape(*statistics.shape[:-1], ORDER, 3)
-    written, wanted, matches = np.moveaxis(counts, -1, 0)
+    counts = statistics.reshape(*statistics.shape[:-1], ORDER, 3)  # *R F -> *R order 3
+    written, wanted, matches = np.moveaxis(counts, -1, 0)  # each *R order
     counted = (written > 0) & (wanted > 0)
     orders = np.maximum(counted.sum(axis=-1), 1)
+    # `np.where` discards what is divided by zero here, but computes it first.
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = np.where(counted, matches / written, 0.0).sum(axis=-1) / orders
         recall = np.where(counted, matches / wanted, 0.0).sum(axis=-1) / orders
@@ -62,6 +63,7 @@ def chrf_from_statistics(statistics: Float[np.ndarray, "*R F"]) -> Float[np.ndar
 
 
 def _statistics(written: Counts, wanted: Counts) -> list[int]:
+    """Counts the n-grams of a sentence and one reference, order by order."""
     found: list[int] = []
     for one, other in zip(written, wanted, strict=True):
         # As in sacrebleu, n-grams longer than the reference are not held against the hypothesis.
@@ -70,6 +72,7 @@ def _statistics(written: Counts, wanted: Counts) -> list[int]:
 
 
 def _ngrams(text: str) -> Counts:
+    """Counts the character n-grams of every order."""
     text = "".join(text.split())
     return [
         collections.Counter(text[start : start + order] for start in range(len(text) - order + 1))

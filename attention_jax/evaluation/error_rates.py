@@ -1,4 +1,4 @@
-"""Edit distance, and the phoneme and word error rates of pronunciations."""
+"""Phoneme and word error rate (PER, WER) of pronunciations, and the edit distance below them."""
 
 from collections.abc import Hashable, Sequence
 
@@ -9,15 +9,17 @@ from attention_jax.spaced_words import spaced_words
 
 
 def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """Counts the fewest insertions, deletions and substitutions that turn one into the other."""
+    """Edit distance (Levenshtein): counts the fewest insertions, deletions and substitutions."""
+    # The dynamic program needs two rows of its table: previous[j] is the distance between the items
+    # read so far and the first j of `other`.
     previous = list(range(len(other) + 1))
     for row, item in enumerate(one, start=1):
         current = [row]
         for column, rival in enumerate(other, start=1):
             current.append(
                 min(
-                    previous[column] + 1,
-                    current[-1] + 1,
+                    previous[column] + 1,  # deletion of the item
+                    current[-1] + 1,  # insertion of its rival
                     previous[column - 1] + (item != rival),
                 )
             )
@@ -29,16 +31,12 @@ def error_rates(
     predictions: Sequence[Sequence[Hashable]],
     references: Sequence[Sequence[Sequence[Hashable]]],
 ) -> tuple[float, float]:
-    """Computes the error rates of sequences of which several variants may be right.
+    """Phoneme and word error rate: scores sequences, each against several accepted variants.
 
     per = 100 * sum_n d(prediction_n, nearest_n) / sum_n |nearest_n|
     wer = 100 * (share of predictions that equal none of their variants)
 
-    The nearest variant is the one with the fewest edits, of equals the one listed first.
-
-    Args:
-      predictions: A sequence of symbols for each example.
-      references: All accepted sequences for each example.
+    The nearest variant is the one with the fewest edits; among equals, the one listed first.
 
     Returns:
       (per, wer) in percent.
@@ -54,17 +52,17 @@ def error_counts(
     predictions: Sequence[Sequence[Hashable]],
     references: Sequence[Sequence[Sequence[Hashable]]],
 ) -> Float[np.ndarray, "N 4"]:
-    """Counts what `error_rates` needs of each example; sums of rows give its rates.
+    """Sufficient statistics of error rates: counts edits of each example; rows may be summed.
 
     Returns:
-      Edits to the nearest variant, symbols of that, whether there are edits, and 1.
+      Edits to the nearest variant, its number of symbols, 1 if there are edits, and 1.
     """
     check_parallel(predictions, references)
     rows = []
     for prediction, variants in zip(predictions, references, strict=True):
         distance, length = min(
             ((edit_distance(prediction, variant), len(variant)) for variant in variants),
-            key=lambda pair: pair[0],
+            key=lambda pair: pair[0],  # edits alone: `min` then keeps the first of equals
         )
         rows.append((distance, length, distance > 0, 1))
     return np.array(rows, np.float64)
@@ -73,11 +71,11 @@ def error_counts(
 def pronunciation_scores(
     predictions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Scores pronunciations with and without their stress marks.
+    """Phoneme and word error rate: scores pronunciations with and without their stress marks.
 
     Args:
       predictions: One pronunciation for each word, phonemes separated by spaces.
-      references: All accepted pronunciations of each word, written likewise.
+      references: All accepted pronunciations of each word.
 
     Returns:
       `per`, `wer`, `per_no_stress`, `wer_no_stress` in percent.
@@ -93,7 +91,7 @@ def pronunciation_scores(
 
 
 def check_parallel(predictions: Sequence, references: Sequence[Sequence]) -> None:
-    """Raises ValueError unless there is at least one reference for each of the predictions."""
+    """Raises ValueError unless there are predictions and each has at least one reference."""
     if len(predictions) != len(references):
         raise ValueError(
             f"expected as many references as predictions, "
@@ -102,6 +100,7 @@ def check_parallel(predictions: Sequence, references: Sequence[Sequence]) -> Non
     if not predictions:
         raise ValueError("expected at least one prediction, found none")
     for index, variants in enumerate(references):
+        # A bare text would pass for a list of references of one character each.
         if isinstance(variants, str) or not variants:
             raise ValueError(f"references[{index}]: expected a list of texts, found {variants!r}")
 

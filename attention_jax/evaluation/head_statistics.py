@@ -1,4 +1,4 @@
-"""Head statistics: how sharp and how diagonal each head of an attention is, at which distance."""
+"""Attention head statistics: entropy, monotonicity, diagonality and positional heads."""
 
 from collections.abc import Sequence
 
@@ -13,26 +13,27 @@ OFFSETS = (-1, 0, 1)
 
 
 def diagonality(weights: Float[np.ndarray, "T S"]) -> float:
-    """Computes how close attention stays to the diagonal: 1 is on it, 0 as far off as can be.
+    """Diagonality: computes how close attention is to the diagonal, from 1 (on it) to 0 (farthest).
 
     1 - mean_t sum_s a_ts |s / (S - 1) - t / (T - 1)|, over rows that have weight
 
-    With one row or column it is 1.
+    Each row is normalised. With a single row or column the result is 1.
     """
     weights = np.asarray(weights, np.float64)
     rows, columns = weights.shape
     total = weights.sum(axis=1)
     if min(rows, columns) < 2 or not total.any():
         return 1.0
+    # Positions as fractions of their sequence: S beside T 1 -> T S.
     distance = np.abs(np.arange(columns) / (columns - 1) - np.arange(rows)[:, None] / (rows - 1))
     far = (weights * distance).sum(axis=1)[total > 0] / total[total > 0]
     return float(1.0 - far.mean())
 
 
 def offset_mass(weights: Float[np.ndarray, "T S"], offset: int) -> float:
-    """Computes the mean weight on the source position t + offset, over steps that have one.
+    """Positional heads: averages the weight on the position t + offset, over steps that have one.
 
-    It is nan where no step has.
+    The result is nan where no step has one.
     """
     diagonal = np.diagonal(np.asarray(weights, np.float64), offset)
     return float(diagonal.mean()) if diagonal.size else float("nan")
@@ -41,17 +42,16 @@ def offset_mass(weights: Float[np.ndarray, "T S"], offset: int) -> float:
 def head_statistics(
     sentences: Sequence[Heads], reaches: Sequence[Reach] | None = None
 ) -> list[dict[str, float]]:
-    """Averages statistics of each head over sentences.
+    """Attention head statistics: averages each head's over sentences.
 
     Args:
-      sentences: Weights without padding.
-      reaches: Where not every row may attend to all positions, to how many it may.
+      sentences: Weights `H T S` of each sentence, without padding.
+      reaches: How many positions each row may attend to; all if None.
 
     Returns:
-      For each head `entropy` (normalised, see `mean_entropy`), `monotonicity`,
-      `diagonality`, and `positional`: the largest mean weight at one distance (-1, 0, +1), which is
-      `offset`, over the sentences that have steps at that distance.
-      Empty without sentences.
+      For each head `entropy` (normalised, see `mean_entropy`), `monotonicity`, `diagonality`, and
+      `positional`: the largest mean weight at one distance (-1, 0 or +1), and that distance as
+      `offset`. Sentences without steps at a distance do not count for it. Empty without sentences.
     """
     if not sentences:
         return []
@@ -77,7 +77,10 @@ def head_statistics(
 def mean_entropy(
     matrices: Sequence[np.ndarray], reaches: Sequence[np.ndarray] | None
 ) -> float:
-    """Averages normalised entropies over rows that have a choice and weight; 0 where none has.
+    """Attention entropy: averages the normalised entropies of a head's rows over all sentences.
+
+    Rows without a choice, behind a causal mask the first, or without weight are left out; the
+    result is 0 where no row is left.
 
     Args:
       matrices: Weights `T S` of one head, without padding.
@@ -94,6 +97,7 @@ def mean_entropy(
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Averages what is known; 0 where nothing is."""
+    """Averages the values that are not nan; 0 where all are."""
+    # `np.nanmean` would warn of a list of nothing but nan, and return nan.
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else 0.0

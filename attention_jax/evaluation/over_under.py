@@ -1,4 +1,4 @@
-"""Over- and under-translation, as far as words tell: repeated, too many, missing, dropped.
+"""Over- and under-translation as seen in words: repeated n-grams, excess, missing, dropped words.
 
 Counts are pooled over all sentences before they are divided, and shares are in percent.
 """
@@ -21,30 +21,22 @@ FUNCTION_WORDS = 100
 
 
 def count_repeated(words: Words, order: int) -> tuple[int, int]:
-    """Counts the n-grams of a sentence that have occurred before in it, and all of them.
-
-    Args:
-      words: The sentence.
-      order: n.
+    """Repeated n-grams: counts those that have occurred before in the sentence.
 
     Returns:
-      (repeated, all); the repeated ones are total - distinct.
+      (repeated, all) n-grams of the order n; the repeated ones are all minus distinct ones.
     """
     ngrams = [tuple(words[start : start + order]) for start in range(len(words) - order + 1)]
     return len(ngrams) - len(set(ngrams)), len(ngrams)
 
 
 def repeated_ngrams(sentences: Iterable[Words], order: int) -> float:
-    """Computes which share of the n-grams has occurred before in the same sentence.
+    """Repeated n-grams: computes the share that has occurred before in the same sentence.
 
     rate = 100 (1 - sum_i distinct_i / sum_i total_i)
 
-    Args:
-      sentences: Sentences as words.
-      order: n.
-
     Returns:
-      Percent; 0 where no sentence is as long as n.
+      Percent of the n-grams of the order n; 0 where no sentence has n words.
 
     Source:
       The share of distinct n-grams of Li et al. (2016), turned around and taken within sentences.
@@ -55,19 +47,15 @@ def repeated_ngrams(sentences: Iterable[Words], order: int) -> float:
 def count_excess_and_missing(
     hypothesis: Words, references: Sequence[Words]
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Counts the words of an output that its reference has not, and the other way round.
+    """Excess and missing words: counts what only the output has, and what only the reference has.
 
-    Order does not count. Of several references the one with the fewest words of either kind is
-    taken, of equals the first.
-
-    Args:
-      hypothesis: The output as words.
-      references: Its references as words.
+    Word order is ignored. Of several references, the one with the smallest sum of both counts is
+    used; among equals, the first.
 
     Returns:
       (excess, words of the output) and (missing, words of the reference).
     """
-    written = collections.Counter(hypothesis)
+    written = collections.Counter(hypothesis)  # subtracting counters drops what would be negative
     excess, missing, length = min(
         (
             ((written - wanted).total(), (wanted - written).total(), wanted.total())
@@ -81,14 +69,12 @@ def count_excess_and_missing(
 def excess_and_missing(
     hypotheses: Sequence[Words], references: Sequence[Sequence[Words]]
 ) -> tuple[float, float]:
-    """Computes the shares of words that a reference has not, and that only the reference has.
+    """Excess and missing words: computes their shares of the outputs and of the references.
 
     excess  = 100 sum_w max(count_hyp(w) - count_ref(w), 0) / |hyp|
     missing = 100 sum_w max(count_ref(w) - count_hyp(w), 0) / |ref|
 
-    Args:
-      hypotheses: Outputs as words.
-      references: The references of each, as words; see `count_excess_and_missing`.
+    For several references of an output see `count_excess_and_missing`.
 
     Returns:
       (excess, missing) in percent.
@@ -102,7 +88,8 @@ def excess_and_missing(
 
 
 def _share(counts: Iterable[tuple[int, int]]) -> float:
-    """Returns 100 times the first count of all sentences over the second; 0 where that is 0."""
+    """Pools (part, whole) counts over sentences and returns the percentage; 0 where whole is 0."""
+    # The leading (0, 0) makes the sum of no sentences two zeros.
     part, whole = np.sum([(0, 0), *counts], axis=0)
     return 100 * float(part) / float(whole) if whole else 0.0
 
@@ -110,7 +97,7 @@ def _share(counts: Iterable[tuple[int, int]]) -> float:
 def over_under_scores(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, tokenize: str = "13a"
 ) -> dict[str, float]:
-    """Computes what texts tell of over- and under-translation.
+    """Over- and under-translation: computes repetitions, excess and missing words of outputs.
 
     Args:
       hypotheses: One detokenised translation for each source; for unknown words see `unknown`.
@@ -119,9 +106,9 @@ def over_under_scores(
 
     Returns:
       In percent, of words as BLEU counts them (case kept): `repeated_1gram` to
-      `repeated_4gram`, `excess_words` and `missing_words`. Text repeats words by nature, so rates
-      of different systems are compared, or with `reference_repeated_1gram` to `_4gram`, those of
-      the first references.
+      `repeated_4gram`, `excess_words` and `missing_words`. All text repeats words, so compare the
+      rates of several systems, or with `reference_repeated_1gram` to `_4gram`, those of the first
+      references.
 
     Raises:
       ValueError: As `excess_and_missing`.
@@ -138,7 +125,7 @@ def over_under_scores(
 
 
 def function_words(sentences: Iterable[Sequence[str]], number: int = FUNCTION_WORDS) -> set[str]:
-    """Returns the most frequent words of a text in lower case; of equals those met first."""
+    """Function words: returns the most frequent in lower case; among equals, those met first."""
     counts = collections.Counter(word.lower() for words in sentences for word in words)
     return {word for word, _ in counts.most_common(number)}
 
@@ -146,13 +133,13 @@ def function_words(sentences: Iterable[Sequence[str]], number: int = FUNCTION_WO
 def count_dropped(
     words: Sequence[str], links: Collection[Link], ignored: Collection[str] = frozenset()
 ) -> tuple[int, int]:
-    """Counts the content words of a source that an aligner links to nothing.
+    """Dropped words: counts the content words of a source that have no link to the output.
 
     Args:
-      words: A source as words.
+      words: The source as words.
       links: (source, target) links between its words and those of its output.
-      ignored: Words in lower case that are not counted, such as `function_words`; nor are words
-        without a letter or digit.
+      ignored: Words in lower case that are not counted, such as `function_words`. Words without a
+        letter or digit are never counted.
 
     Returns:
       (words without a link, content words).
@@ -174,24 +161,21 @@ def dropped_words(
     links: Sequence[Collection[Link]],
     ignored: Collection[str] = frozenset(),
 ) -> float:
-    """Computes which share of the sources' content words an aligner links to nothing.
+    """Dropped words: computes the share of the sources' content words that have no link.
 
-    Args:
-      sources: Sources as words.
-      links: The links of each; see `count_dropped`.
-      ignored: Likewise.
+    For the arguments see `count_dropped`.
 
     Returns:
       Percent; 0 where no word counts.
 
     Raises:
-      ValueError: If there are not as many of one as of the other.
+      ValueError: If the numbers of sources and of sets of links differ.
     """
     pairs = zip(sources, links, strict=True)
     return _share(count_dropped(words, its_links, ignored) for words, its_links in pairs)
 
 
 def tokenized(texts: Iterable[str], tokenize: str = "13a") -> list[list[str]]:
-    """Splits texts into words as BLEU counts them with a tokenizer of sacrebleu, case kept."""
+    """Tokenization: splits texts into words as BLEU counts them with sacrebleu, case kept."""
     split = BLEU(tokenize=tokenize).tokenizer
     return [split(text).split() for text in texts]

@@ -1,9 +1,9 @@
-"""Files of word alignments in Pharaoh format, one line a sentence pair, and their marked variants.
+"""Pharaoh format: reads files of word alignments, one line a sentence pair, and their variants.
 
 A link is `source-target`. In gold alignments that is a sure link, and `source?target` or
 `sourceptarget` a possible one. Some tools write `source-target-S` and `source-target-P`, others
-`source-target-score`, or fast_align ` ||| score` after the links; scores are not looked at. Files
-count words from 0 or from 1; in memory it is always from 0.
+`source-target-score`; fast_align can write ` ||| score` after the links. Scores are ignored. Files
+count words from 0 or from 1, links in memory always from 0.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ Link = tuple[int, int]
 _Parsed = TypeVar("_Parsed")
 
 _SCORE = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?inf|[-+]?nan"
+# Nine digits are more than any sentence needs, and keep a broken file from making huge integers.
 _LINK = re.compile(rf"([0-9]{{1,9}})([-?p])([0-9]{{1,9}})(?:-(?:([SP])|{_SCORE}))?")
 _LINE_SCORE = re.compile(rf"\|\|\|\s*(?:{_SCORE})\s*")
 _NUMBERED = re.compile(r"[0-9]+\t")
@@ -24,11 +25,11 @@ _NUMBERED = re.compile(r"[0-9]+\t")
 
 @dataclasses.dataclass(frozen=True)
 class MarkedLinks:
-    """The links of a sentence pair.
+    """Sure and possible links of a sentence pair, as annotators mark them.
 
     Attributes:
-      sure: Links that an alignment must have.
-      possible: Links that it may have, the sure ones among them.
+      sure: S, links that an alignment must have.
+      possible: P, links that it may have; contains S.
     """
 
     sure: frozenset[Link]
@@ -36,7 +37,7 @@ class MarkedLinks:
 
 
 def marked_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> MarkedLinks:
-    """Makes `MarkedLinks`; sure links need not be among the possible ones."""
+    """Sure and possible links: makes `MarkedLinks`, adding the sure ones to the possible ones."""
     sure = frozenset(sure)
     return MarkedLinks(sure, sure.union(possible))
 
@@ -48,19 +49,18 @@ def parse_lines(
     base: int = 0,
     lengths: Sequence[tuple[int, int]] | None = None,
 ) -> list[MarkedLinks]:
-    """Reads the links of a file.
+    """Pharaoh format: parses a file with one line for every sentence pair.
 
     Args:
-      lines: Its lines. Links may come in any order and more than once, with any white space, in
-        the forms above.
+      lines: Links in any of the forms above, in any order, with repetitions and any white space.
       name: What messages call the file.
       base: The number of a sentence's first word, 0 or 1.
       lengths: How many words the sentences of each pair have, (source, target), if known.
 
     Raises:
-      DataError: Naming file and line: of what is no link, counts from less than `base`, or lies
-        outside of its sentences; or if there are not as many lines as lengths. Where the whole file
-        would fit its sentences if counted from 1, that is asked.
+      DataError: Naming file and line, if something is no link, a word's number is below `base` or
+        beyond its sentence, or the numbers of lines and lengths differ. If the whole file would
+        fit its sentences when counted from 1, the message asks whether it is.
     """
     if lengths is not None and len(lines) != len(lengths):
         raise DataError(f"{name}: expected {len(lengths)} lines, found {len(lines)}")
@@ -86,11 +86,11 @@ def parse_gold(
     base: int = 0,
     lengths: Sequence[tuple[int, int]] | None = None,
 ) -> dict[int, MarkedLinks]:
-    """Reads the links, gold or others, of all sentence pairs of a test set, or of some.
+    """Gold alignments: parses the links of all sentence pairs of a test set, or of some.
 
     Args:
-      lines: As for `parse_lines`; or `NUMBER<TAB>LINKS` for some sentence pairs, numbered from 0,
-        and comments, which start with #.
+      lines: As for `parse_lines`; or, for some of the sentence pairs, `NUMBER<TAB>LINKS` with pairs
+        numbered from 0, and comment lines that start with #.
       name: What messages call the file.
       base: The number of a sentence's first word, 0 or 1.
       lengths: How many words the sentences of each pair of the test set have, if known.
@@ -99,7 +99,7 @@ def parse_gold(
       Links by the number of their pair.
 
     Raises:
-      DataError: As `parse_lines`, and where a pair's number is missing, too large, or repeated.
+      DataError: As `parse_lines`; also where a pair's number is missing, too large, or repeated.
     """
     if not is_numbered(lines):
         return dict(enumerate(parse_lines(lines, name, base=base, lengths=lengths)))
@@ -126,20 +126,20 @@ def _parse_numbered(
 
 
 def may_count_from_one(links: Iterable[MarkedLinks]) -> bool:
-    """Says whether no link names the first word of either side, though there are links."""
+    """Word numbering: says whether links could be counted from 1, for none names a word 0."""
     found = [link for each in links for link in each.possible]
     return bool(found) and min(map(min, found)) > 0
 
 
 def is_numbered(lines: Iterable[str]) -> bool:
-    """Says which of the forms of `parse_gold` a file has: a number before a tab tells."""
+    """Says whether a file has the numbered form of `parse_gold`, a number before a tab."""
     return any(map(_NUMBERED.match, lines))
 
 
 def parse_line(
     line: str, where: str, *, base: int = 0, lengths: tuple[int, int] | None = None
 ) -> MarkedLinks:
-    """Reads the links of a line; see `parse_lines`."""
+    """Pharaoh format: parses one line; see `parse_lines`. `where` begins its messages."""
     sure: set[Link] = set()
     possible: set[Link] = set()
     for word in _without_score(line).split():
@@ -163,13 +163,14 @@ def parse_line(
 
 
 def _without_score(line: str) -> str:
-    """Removes what fast_align writes after the links of a line when asked for scores."""
+    """Removes the ` ||| score` that fast_align writes after the links when asked for scores."""
     links, bars, _ = line.partition("|||")
+    # Bars followed by anything else stay, so that parsing complains of them.
     return links if bars and _LINE_SCORE.fullmatch(line[len(links) :]) else line
 
 
 def transposed(links: MarkedLinks) -> MarkedLinks:
-    """Swaps the sides of all links, as of an aligner that was run the other way round."""
+    """Transposition: swaps the two sides of all links, to read an aligner's opposite direction."""
     return MarkedLinks(
         frozenset((source, target) for target, source in links.sure),
         frozenset((source, target) for target, source in links.possible),
@@ -181,11 +182,11 @@ class _OutsideError(DataError):
 
 
 def _or_ask_for_base_one(parse: Callable[[int], _Parsed], base: int) -> _Parsed:
-    """Calls `parse(base)`; where a link is outside, asks if the base is 1, should all fit then."""
+    """Calls `parse(base)`; where only counting from 1 makes all links fit, the error says so."""
     try:
         return parse(base)
     except _OutsideError as error:
-        if base == 1:
+        if base == 1:  # no lower numbering is left to suggest
             raise
         try:
             parse(1)

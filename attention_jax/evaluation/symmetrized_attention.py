@@ -1,8 +1,8 @@
-"""Alignments from the attention of a model and of one of the opposite direction.
+"""Symmetrized attention: word alignments from a model's attention and its opposite direction's.
 
-Attention here is between words and without EOS; a matrix is of words that share no token. Forward
-ones are `T S`; reverse ones are `S T`, a row for each word of the source, which the opposite model
-writes.
+Attention here is between words, without EOS; a plain matrix is taken to be of words that share no
+token. That of the forward model is `T S`. The opposite model writes the source, so its attention is
+`S T`, with a row for each source word.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,11 +20,9 @@ Links = list[Collection[Link]]
 
 
 def extract_links(attention: Attention, threshold: float | None = None) -> Links:
-    """Makes links (source, target) of the attention of each sentence pair.
+    """Word alignment: makes (source, target) links of each sentence pair's attention `T S`.
 
-    Args:
-      attention: Weights, `T S`.
-      threshold: See `WordWeights.links`.
+    For `threshold` see `WordWeights.links`.
     """
     return [WordWeights.of(each).links(threshold) for each in attention]
 
@@ -32,7 +30,7 @@ def extract_links(attention: Attention, threshold: float | None = None) -> Links
 def score_threshold(
     attention: Attention, golds: Sequence[MarkedLinks], threshold: float
 ) -> dict[str, float]:
-    """Compares the links of at least so much weight with gold alignments.
+    """Alignment error rate: scores all links with at least the threshold's weight.
 
     Returns:
       `aer_threshold`, `alignment_precision_threshold`, `alignment_recall_threshold` in percent.
@@ -46,24 +44,25 @@ def score_both_directions(
     golds: Sequence[MarkedLinks],
     threshold: float | None = None,
 ) -> dict[str, float]:
-    """Compares the opposite model's attention, and both together, with gold alignments.
+    """Symmetrization: scores the opposite model's alignments, and both models' combined.
 
     Args:
       forward: Weights of each sentence pair, `T S`.
       reverse: Those of the opposite direction, `S T`.
-      golds: The gold links of each, (source, target).
+      golds: The gold links of each pair, (source, target).
       threshold: See `extract_links`; used for both directions.
 
     Returns:
-      In percent `aer_reverse` and, for each way of symmetrising, `aer_intersection`, `aer_union`,
-      `aer_grow_diag`, ...; with a threshold `aer_threshold_reverse` and so on. Precision and recall
-      of each likewise, as `alignment_precision_reverse` and `alignment_recall_reverse`.
+      In percent, `aer_reverse` and an AER for each way of symmetrising: `aer_intersection`,
+      `aer_union`, `aer_grow_diag`, ...; with a threshold, `aer_threshold_reverse` and so on.
+      Precision and recall of each as `alignment_precision_reverse`, `alignment_recall_reverse`, ...
 
     Source:
       Koehn, Och and Marcu 2003, for attention in place of an aligner's links.
     """
     kind = "" if threshold is None else "_threshold"
     one = extract_links(forward, threshold)
+    # The opposite model's target is the source here: its links come out as (target, source).
     other = [
         [(source, target) for target, source in links]
         for links in extract_links(reverse, threshold)

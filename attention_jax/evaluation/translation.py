@@ -15,10 +15,10 @@ def translation_scores(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, float | str]:
-    """Scores detokenised translations.
+    """BLEU and chrF: scores detokenised translations against one or more references each.
 
     Args:
-      hypotheses: One translation for each source, detokenised; for unknown words see `unknown`.
+      hypotheses: One detokenised translation for each source; for unknown words see `unknown`.
       references: The references of each source, in any number.
       tokenize: sacrebleu's tokenizer for BLEU: `13a`, `intl`, `char`, `zh`, ...
       lowercase: Whether case is ignored.
@@ -50,7 +50,10 @@ def translation_scores(
 
 
 def reference_streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """Turns references by sentence into sacrebleu's by rank, None where a sentence has fewer."""
+    """Reference streams: transposes references to sacrebleu's layout, by rank before sentence.
+
+    Sentences with fewer references than the most have None in the last streams.
+    """
     most = max(len(variants) for variants in references)
     return [
         [variants[rank] if rank < len(variants) else None for variants in references]

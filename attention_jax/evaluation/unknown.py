@@ -1,27 +1,23 @@
-"""Unknown words in outputs, as scorers see them: one token each, which no reference has.
+"""Unknown words (UNK) in outputs: what scorers count as one token that no reference has.
 
-A vocabulary writes `<unk>`, which a tokenizer takes for three words and chrF for five characters.
-To a scorer it is one character that no text has, where a word or a part of one would stand, and
-the same one every time: an output that says it twice repeats itself.
+A vocabulary writes `<unk>`, which tokenizers split into three words and chrF into five characters.
+Scorers are given a single character instead that occurs in no text. It is the same one for every
+unknown word, so an output that writes it twice counts as repeating itself.
 """
 
 from collections.abc import Iterable, Sequence
 
 MARK = "<unk>"  # what people read
-# Of a block that sacrebleu's `zh` takes for Chinese, so that each is a token there too; the other
-# tokenizers take it for a letter. Unicode has assigned no character to it.
+# Unassigned in Unicode, so no text has it. Its block is one that sacrebleu's `zh` tokenizer splits
+# into characters, so that each is a token there too; the other tokenizers take it for a letter.
 UNKNOWN = "\u2fdf"
 
 
 def scorable(outputs: Iterable[str], references: Iterable[Iterable[str]]) -> list[str]:
-    """Returns outputs as they are scored, unknown words as `UNKNOWN`.
+    """Unknown words: replaces each `MARK` by `UNKNOWN`, the form in which outputs are scored.
 
-    Outputs that were written with `UNKNOWN` have it already; those that are read from a file have
-    `MARK` there. Where references spell that, it is a word of the text, and scored as it is.
-
-    Args:
-      outputs: Texts of a system.
-      references: All references that they are compared with.
+    Fresh outputs of a model contain `UNKNOWN` already, those that are read from a file `MARK`. If a
+    reference contains `MARK` it is a word of the text, and outputs are scored as they are.
     """
     if any(MARK in reference for variants in references for reference in variants):
         return list(outputs)
@@ -29,5 +25,5 @@ def scorable(outputs: Iterable[str], references: Iterable[Iterable[str]]) -> lis
 
 
 def readable(outputs: Sequence[str]) -> list[str]:
-    """Returns outputs as people read them, unknown words as `MARK`."""
+    """Unknown words: replaces each `UNKNOWN` by `MARK`, the form that people read."""
     return [output.replace(UNKNOWN, MARK) for output in outputs]

@@ -1,4 +1,4 @@
-"""Scores by the length of the source, with their uncertainty."""
+"""BLEU by source length: curves of several systems with their confidence bands."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,15 +12,15 @@ MARKERS = "osD^vPX"
 
 
 def bleu_by_length_curves(systems: Mapping[str, Sequence[LengthBucket]], title: str = "") -> Figure:
-    """Draws the BLEU of several systems over the length of the source.
+    """BLEU by source length: draws a curve for each system, with 95 % intervals as bands.
 
     Args:
-      systems: The buckets of each system by its name. Below each length stands how many sentences
-        it has; a system without them has a gap in its curve.
-      title: What stands above.
+      systems: The buckets of each system by its name. A system that lacks a bucket has a gap in
+        its curve. The axis gives the number of sentences below each range of lengths.
+      title: Title of the figure.
 
-    Returns:
-      A figure of curves with their 95 % intervals as bands.
+    Raises:
+      ValueError: If there are no buckets.
     """
     if not any(systems.values()):
         raise ValueError("expected at least one system with a bucket, found none")
@@ -29,13 +29,14 @@ def bleu_by_length_curves(systems: Mapping[str, Sequence[LengthBucket]], title: 
         for buckets in systems.values()
         for bucket in buckets
     }
-    ranges = dict(sorted(ranges.items()))
+    ranges = dict(sorted(ranges.items()))  # by `first`, for as text `>60` sorts before `1-10`
     figure = new_figure(max(5.0, 1.6 + 0.75 * len(ranges)), 3.6)
     figure.set_layout_engine("constrained", h_pad=0.08, w_pad=0.08)
     axes = figure.subplots()
     for index, (name, buckets) in enumerate(systems.items()):
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         found = {(bucket.first, bucket.label): bucket for bucket in buckets}
+        # lengths, (BLEU, low, high); Matplotlib breaks a line at nan
         table = np.array(
             [
                 [found[at].bleu, found[at].low, found[at].high] if at in found else [np.nan] * 3

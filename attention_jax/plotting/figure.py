@@ -1,4 +1,4 @@
-"""The look that all figures share, and how they reach a file."""
+"""Figures: the style that all of them share, and how they are written to a file."""
 
 import os
 import re
@@ -21,9 +21,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 DOTS_PER_INCH = 150
 MOST_PIXELS = 4000  # of a side; a larger figure is drawn with fewer dots per inch
 
+# Matplotlib reports a character that no font has by a warning, and in no other way.
 _MISSING = re.compile(r"Glyph (\d+) .*missing from", re.DOTALL)
-# Unicode's Default_Ignorable_Code_Point, and what is blank beside it; viewer_page/model.js has the
-# same.
+# Invisible characters: Unicode's Default_Ignorable_Code_Point, and others that are drawn blank.
+# viewer_page/model.js has the same list.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -32,25 +33,25 @@ _UNSEEN = re.compile(
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Returns an empty white figure of this size in inches."""
+    """Creates an empty white figure of the given size in inches."""
+    # Without pyplot, which keeps every figure alive and wants to choose a window system.
     figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
 
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes a figure, making its directory if need be.
+    """Writes a figure as PNG or SVG, making its directory if need be.
 
-    Where a font lacks a character, fonts that were installed meanwhile are found; those that no
-    installed font has are drawn as boxes, and the standard error says which font would help.
+    If the figure's fonts lack a character, all installed fonts are searched for it. Characters that
+    no installed font has are drawn as boxes, and a notice says which font would help.
 
     Args:
-      figure: The figure.
-      path: Of a PNG, of at most `MOST_PIXELS` a side, or of an SVG if it ends in `.svg`; the same
-        figure gives the same bytes.
+      figure: The figure; the same figure gives the same bytes.
+      path: An SVG if it ends in `.svg`, else a PNG of at most `MOST_PIXELS` a side.
     """
     path = Path(path)
-    # An SVG would hold the time of day, and names made from random numbers.
+    # By default an SVG holds the date, and identifiers made from random numbers (see `_draw`).
     is_svg = path.suffix == ".svg"
     details = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,19 +62,20 @@ def save_figure(figure: Figure, path: str | os.PathLike) -> None:
 
 
 def _draw(figure: Figure, path: Path, details: dict) -> set[str]:
-    """Writes a figure; returns the characters that its fonts lack."""
+    """Writes a figure and returns the characters that its fonts lack."""
     dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
     with (
         warnings.catch_warnings(record=True) as caught,
         rc_context({"svg.hashsalt": "attention_jax"}),
     ):
-        warnings.simplefilter("always")
+        warnings.simplefilter("always")  # else a second figure would not warn again
         figure.savefig(path, dpi=dots, facecolor="white", **details)
     missing = set()
     for warning in caught:
         if glyph := _MISSING.match(str(warning.message)):
             missing.add(chr(int(glyph[1])))
         elif "Matplotlib currently does not support" not in str(warning.message):
+            # Not one about fonts or scripts: it goes on to whoever called.
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
@@ -81,7 +83,7 @@ def _draw(figure: Figure, path: Path, details: dict) -> set[str]:
 
 
 def text_style(size: float, **more) -> dict:
-    """Returns the properties of a text that shows its characters as they are.
+    """Returns Matplotlib properties of a text whose characters are shown as they are.
 
     Without `parse_math=False` a token such as `$` would start a formula.
     """
@@ -89,9 +91,10 @@ def text_style(size: float, **more) -> dict:
 
 
 def printable(token: str) -> str:
-    """Returns a token without what would break a label: control characters and new lines.
+    """Returns a token as a label can show it, with spaces for control characters and line ends.
 
-    One that nobody could see is a list of code points, such as `U+200B`.
+    A token of invisible characters becomes a list of code points, such as `U+200B`, and a blank one
+    the sign for a space.
     """
     bare = "".join(char for char in token if not char.isspace())
     if _UNSEEN.fullmatch(bare):
@@ -101,16 +104,16 @@ def printable(token: str) -> str:
 
 
 def text_width(texts: Sequence[str], size: float) -> float:
-    """Estimates the width in inches of the widest text, wide characters counting twice."""
+    """Estimates the width in inches of the widest text at a font size in points."""
 
-    def units(text):
+    def units(text):  # in em: East Asian wide characters take one, others about 0.62
         return sum(1.0 if unicodedata.east_asian_width(char) in "WF" else 0.62 for char in text)
 
     return max((units(text) for text in texts), default=0.0) * size / 72
 
 
 def tidy(axes: Axes, *, grid: bool = True) -> None:
-    """Takes the box off a plot of curves and makes its ticks and grid recede."""
+    """Declutters a plot of curves: no box, and ticks and grid in grey."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):

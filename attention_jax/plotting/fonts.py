@@ -1,4 +1,4 @@
-"""Fonts: which of those that are installed have the characters of a figure."""
+"""Font fallback: finds installed fonts that have the characters of a figure."""
 
 import contextlib
 import functools
@@ -27,7 +27,8 @@ _PREFERRED = (
     "Noto Sans Thai",
     "Noto Color Emoji",
 )
-_BOXES = "Last Resort"  # has a box for every character
+_BOXES = "Last Resort"  # has a box for every character, so it would seem to lack none
+# First words of Unicode's names of characters that one East Asian font covers.
 _EAST_ASIAN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH"}
 
 _said: set[str] = set()
@@ -35,18 +36,18 @@ _said: set[str] = set()
 
 @functools.cache
 def fonts() -> list[str]:
-    """Lists the installed fonts to look for a character in, in this order."""
+    """Font fallback: lists the preferred fonts that are installed, in order of preference."""
     installed = {entry.name for entry in font_manager.fontManager.ttflist}
     return [name for name in _PREFERRED if name in installed] or ["sans-serif"]
 
 
 def use_other_fonts(figure: Figure, missing: Collection[str]) -> bool:
-    """Lets a figure use every installed font that has one of the characters it misses.
+    """Font fallback: lets a figure use all installed fonts that have a character it misses.
 
-    Matplotlib remembers which fonts there were when it was first used, so we look again.
+    Matplotlib lists the fonts once and caches the list, so the system is searched again.
 
     Returns:
-      Whether there are any.
+      Whether there are any such fonts.
     """
     _look_again()
     found = list(_families_with(missing))
@@ -58,7 +59,7 @@ def use_other_fonts(figure: Figure, missing: Collection[str]) -> bool:
 
 
 def say_missing(missing: Collection[str]) -> None:
-    """Says once for every character that no installed font has it, and which font would."""
+    """Warns, once for every character, that no installed font has it, and names one that has."""
     new = sorted(set(missing) - _said)
     if not new:
         return
@@ -73,16 +74,18 @@ def say_missing(missing: Collection[str]) -> None:
 
 
 def _look_again() -> None:
+    """Adds fonts that were installed since Matplotlib made its list."""
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
     for path in font_manager.findSystemFonts():
         if path not in known:
-            with contextlib.suppress(Exception):  # whatever a file is that is no font
+            # A file that is no font raises errors of several kinds.
+            with contextlib.suppress(Exception):
                 font_manager.fontManager.addfont(path)
     fonts.cache_clear()
 
 
 def _families_with(characters: Collection[str]) -> Iterator[str]:
-    """Yields families, those that we prefer first, until they have all that any has."""
+    """Yields font families, preferred ones first, until no other font has a missing character."""
     wanted = {ord(character) for character in characters}
     ranks = {name: rank for rank, name in enumerate(_PREFERRED)}
     regular = [
@@ -98,12 +101,12 @@ def _families_with(characters: Collection[str]) -> Iterator[str]:
         except (OSError, RuntimeError):  # no longer there, or damaged
             continue
         if has:
-            wanted -= has
+            wanted -= has  # a later font is of use only for what is still missing
             yield entry.name
 
 
 def _font_for(character: str) -> str:
-    """Returns a font that has a character, as far as its name tells."""
+    """Names a font that should have a character, judging by the script in its Unicode name."""
     script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
     if script in _EAST_ASIAN:
         return "Noto Sans CJK"

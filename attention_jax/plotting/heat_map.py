@@ -1,4 +1,4 @@
-"""Attention as pictures: source across, target down, so that what is monotone falls diagonally."""
+"""Attention heat maps: source across, target down, so that monotonic attention is a diagonal."""
 
 import bisect
 import dataclasses
@@ -20,16 +20,17 @@ from attention_jax.plotting.figure import (
     text_width,
 )
 
-CELL = 0.27  # inches
-SMALLEST_CELL = 0.15  # of the rows' labels, no part is hidden yet
-PAGE = (16.0, 20.0)  # inches: what a large screen shows
+# Lengths are in inches, sizes of type in points.
+CELL = 0.27
+SMALLEST_CELL = 0.15  # below this, the labels of rows would overlap
+PAGE = (16.0, 20.0)  # what a large screen shows
 LABEL_SIZE = 8.5
 TITLE_SIZE = 10.5
 TITLE_ROOM = 0.34
 AXIS_SIZE = 6.5
-SHORTEST_TITLE = 6.0
+SHORTEST_TITLE = 6.0  # a title may always be this wide, even over few cells
 GAP = 0.22
-BAR = 0.62
+BAR = 0.62  # the scale of greys at the right, with its numbers
 COLOUR_MAP = "Greys"
 _UNIT = Normalize(0.0, 1.0)
 _ACROSS, _DOWN = "source →", "target ↓"
@@ -37,13 +38,13 @@ _ACROSS, _DOWN = "source →", "target ↓"
 
 @dataclasses.dataclass(frozen=True)
 class HeatMap:
-    """One picture of attention.
+    """One attention heat map.
 
     Attributes:
       weights: `T S`, without padding.
       source: S tokens, the columns.
       target: T tokens, the rows.
-      title: What stands above it, such as the words themselves.
+      title: Shown above, such as the sentence itself.
     """
 
     weights: Float[np.ndarray, "T S"]
@@ -61,7 +62,7 @@ class HeatMap:
 
 @dataclasses.dataclass(frozen=True)
 class _Extent:
-    """What a picture takes up in inches: its cells, and the room that its texts need."""
+    """The size of a heat map in inches: its cells, and the room around them for texts."""
 
     cell: float
     cells_width: float
@@ -77,19 +78,21 @@ def heat_map(
     target: Sequence[str],
     title: str = "",
 ) -> Figure:
-    """Draws one attention matrix; see `HeatMap` for the arguments."""
+    """Attention heat map: draws one matrix; see `HeatMap` for the arguments."""
     return heat_map_grid([HeatMap(weights, source, target, title)], columns=1)
 
 
 def heat_map_grid(maps: Sequence[HeatMap], columns: int = 3) -> Figure:
-    """Draws several attention matrices with cells of one size and one scale of grey, 0 to 1.
+    """Attention heat maps: draws several with the same size of cells and scale of grey, 0 to 1.
+
+    The figure is as large as its contents need; if that is more than a page, cells are smaller.
 
     Args:
-      maps: The pictures, filling row after row.
+      maps: The heat maps, which fill row after row.
       columns: How many stand side by side.
 
-    Returns:
-      The figure, as large as its contents; where these are large their cells are smaller.
+    Raises:
+      ValueError: If there are none.
     """
     if not maps:
         raise ValueError("expected at least one heat map, found none")
@@ -105,7 +108,7 @@ def heat_map_grid(maps: Sequence[HeatMap], columns: int = 3) -> Figure:
 
 
 def that_fit_a_page(maps: Sequence[HeatMap], columns: int = 3) -> Sequence[HeatMap]:
-    """Returns as many of the first maps as a page holds, at least one."""
+    """Returns as many of the first heat maps as fit a page, at least one."""
     for number in range(len(maps), 1, -1):
         if _arrange(maps[:number], columns, SMALLEST_CELL).fits:
             return maps[:number]
@@ -114,14 +117,14 @@ def that_fit_a_page(maps: Sequence[HeatMap], columns: int = 3) -> Sequence[HeatM
 
 @dataclasses.dataclass(frozen=True)
 class _Layout:
-    """Where every picture of a grid is, in inches.
+    """The places of all heat maps of a grid, in inches.
 
     Attributes:
-      extents: Of every picture.
-      lefts: Of every column, the room for the labels of the rows.
-      widths: Of every column, the cells or the title.
-      tops: Of every row of pictures, the room for title and labels.
-      heights: Of every row of pictures, the cells.
+      extents: The size of every heat map.
+      lefts: For every column, the room for labels left of its cells.
+      widths: For every column, the width of its cells or titles, whichever is larger.
+      tops: For every row of heat maps, the room for titles and labels above its cells.
+      heights: For every row of heat maps, the height of its cells.
     """
 
     extents: Sequence[_Extent]
@@ -132,21 +135,21 @@ class _Layout:
 
     @property
     def width(self) -> float:
-        """Of the whole figure."""
+        """Width of the whole figure."""
         return sum(self.lefts) + sum(self.widths) + GAP * (len(self.widths) + 1) + BAR
 
     @property
     def height(self) -> float:
-        """Of the whole figure."""
+        """Height of the whole figure."""
         return sum(self.tops) + sum(self.heights) + GAP * (len(self.tops) + 1)
 
     @property
     def fits(self) -> bool:
-        """Whether a page holds it."""
+        """Whether the figure is at most as large as a page."""
         return self.width <= PAGE[0] and self.height <= PAGE[1]
 
     def place(self, index: int) -> tuple[float, float, float]:
-        """Returns where the cells of a picture begin, x and y, and the room left of them."""
+        """Returns the x and y at which a heat map's cells begin, and the room left of them."""
         row, column = divmod(index, len(self.widths))
         x = sum(self.lefts[: column + 1]) + sum(self.widths[:column]) + GAP * (column + 1)
         y = sum(self.tops[: row + 1]) + sum(self.heights[:row]) + GAP * (row + 1)
@@ -154,13 +157,14 @@ class _Layout:
 
 
 def _arrange(maps: Sequence[HeatMap], columns: int, cell: float) -> _Layout:
+    """Lays out a grid of heat maps with cells of the given size."""
     columns = min(columns, len(maps))
     extents = [_extent(one, cell) for one in maps]
     by_column = [extents[column::columns] for column in range(columns)]
     by_row = [extents[start : start + columns] for start in range(0, len(maps), columns)]
     return _Layout(
         extents,
-        # Of a column the cells begin, of a row they end their labels, in one line.
+        # The most room that any member needs, so that cells line up in columns and in rows.
         lefts=[max(extent.left for extent in column) for column in by_column],
         widths=[max(extent.right for extent in column) for column in by_column],
         tops=[max(extent.top for extent in row) for row in by_row],
@@ -169,7 +173,7 @@ def _arrange(maps: Sequence[HeatMap], columns: int, cell: float) -> _Layout:
 
 
 def _cell(maps: Sequence[HeatMap], columns: int) -> float:
-    """Returns the largest cells with which a page holds the maps, or the smallest there are."""
+    """Returns the largest size of cells with which the maps fit a page, or the smallest allowed."""
     for cell in np.linspace(CELL, SMALLEST_CELL, 9):
         if _arrange(maps, columns, float(cell)).fits:
             return float(cell)
@@ -177,6 +181,7 @@ def _cell(maps: Sequence[HeatMap], columns: int) -> float:
 
 
 def _extent(one: HeatMap, cell: float) -> _Extent:
+    """Estimates the size of a heat map."""
     source, target = _labels(one.source), _labels(one.target)
     axes_names = text_width([_ACROSS, _DOWN], AXIS_SIZE)
     left = max(text_width(target, LABEL_SIZE), axes_names) + 0.1
@@ -188,16 +193,17 @@ def _extent(one: HeatMap, cell: float) -> _Extent:
         cells_height=max(len(target), 1) * cell,
         left=left,
         top=_labels_height(source, cell) + (TITLE_ROOM if one.title else 0.0),
-        right=max(cells_width, title - left),
+        right=max(cells_width, title - left),  # a title begins above the labels at the left
     )
 
 
 def _title(one: HeatMap, width: float) -> str:
-    """Returns the title, shortened to the width of the picture: the words are its labels too."""
+    """Returns the title, cut off at the picture's width: usually the labels repeat its words."""
     title = printable(one.title)
     width = max(width, SHORTEST_TITLE)
     if text_width([title], TITLE_SIZE) <= width:
         return title
+    # The width grows with the number of characters kept, so the longest fit can be bisected.
     too_long = bisect.bisect_right(
         range(len(title)), width, key=lambda kept: text_width([title[:kept] + "…"], TITLE_SIZE)
     )
@@ -207,10 +213,12 @@ def _title(one: HeatMap, width: float) -> str:
 def _add_axes(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
     """Adds axes whose upper left corner is at (x, y) inches from the figure's."""
     across, down = figure.get_size_inches()
+    # Matplotlib counts in fractions of the figure, from the bottom.
     return figure.add_axes((x / across, 1 - (y + height) / down, width / across, height / down))
 
 
 def _draw(axes: Axes, one: HeatMap, cell: float, left: float) -> None:
+    """Draws a heat map with its labels and title; `left` is the room left of its cells."""
     rows, columns = len(one.target), len(one.source)
     axes.pcolormesh(
         np.arange(columns + 1) - 0.5,
@@ -221,6 +229,7 @@ def _draw(axes: Axes, one: HeatMap, cell: float, left: float) -> None:
         edgecolors="#EFEFEF",
         linewidth=0.4,
     )
+    # At least one cell wide and high, for a range of zero would warn; the first row is at the top.
     axes.set_xlim(-0.5, max(columns, 1) - 0.5)
     axes.set_ylim(max(rows, 1) - 0.5, -0.5)
     axes.xaxis.tick_top()
@@ -237,6 +246,7 @@ def _draw(axes: Axes, one: HeatMap, cell: float, left: float) -> None:
         axes.annotate(
             _title(one, left + max(columns, 1) * cell),
             xy=(0, 1),
+            # From inches to points, beginning where the labels of the rows do.
             xytext=(72 * (0.1 - left), 72 * (_labels_height(source, cell) + TITLE_ROOM / 2)),
             xycoords="axes fraction",
             textcoords="offset points",
@@ -246,7 +256,7 @@ def _draw(axes: Axes, one: HeatMap, cell: float, left: float) -> None:
 
 
 def _name_axes(axes: Axes) -> None:
-    """Names the axes in the corner between the labels of columns and of rows."""
+    """Names both axes in the corner between their labels."""
     for name, height in ((_ACROSS, 1.5 * AXIS_SIZE), (_DOWN, 2.0)):
         axes.annotate(
             name,
@@ -269,12 +279,13 @@ def _draw_scale(axes: Axes) -> None:
 
 
 def _turned(labels: Sequence[str], cell: float) -> list[bool]:
-    """Tells which labels stand on end: those wider than a cell, and all if these are many."""
+    """Says which column labels are turned upright: those wider than a cell, or all if many are."""
     wide = [text_width([label], LABEL_SIZE) > cell for label in labels]
     return [True] * len(labels) if sum(wide) > len(labels) / 4 else wide
 
 
 def _labels_height(labels: Sequence[str], cell: float) -> float:
+    """Estimates the room above the cells that the labels of columns need."""
     turned = [label for label, turn in zip(labels, _turned(labels, cell), strict=True) if turn]
     return max(text_width(turned, LABEL_SIZE), 2 * AXIS_SIZE / 72) + 0.08
 

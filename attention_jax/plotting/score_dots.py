@@ -1,4 +1,4 @@
-"""Scores of many systems as dots on lines under one another, with their spread over seeds."""
+"""Dot plot of scores: many systems under one another, with their spread over seeds."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _SHIFT = 0.16  # between the dots of one line
 
 
 class Score(NamedTuple):
-    """A score of a system: its mean over seeds, and its standard deviation."""
+    """Mean and standard deviation of a system's score over seeds."""
 
     mean: float
     spread: float
@@ -22,16 +22,15 @@ Series = Mapping[str, Mapping[str, Score]]
 
 
 def score_dots(panels: Mapping[str, Series], title: str = "", reference: str = "") -> Figure:
-    """Draws each score in a panel of its own, with a line for each system in all of them.
+    """Dot plot: draws each score in a panel of its own, with one row of dots for each system.
+
+    Dots have bars of one standard deviation; several series have a legend.
 
     Args:
-      panels: For each score its series, such as with and without something, and in each of them
-        the systems by name; names need not be in every series, nor in every panel.
-      title: What stands above.
-      reference: Of a system in the first series of a panel; a dotted line goes through it.
-
-    Returns:
-      A figure with bars of one standard deviation and, of several series, a legend.
+      panels: For each score its series, such as with and without a treatment, and in each of them
+        the systems by name. A name need not be in every series, nor in every panel.
+      title: Title of the figure.
+      reference: Name of a system: where the first series has it, a dotted line marks its score.
 
     Raises:
       ValueError: If there is nothing to draw.
@@ -50,7 +49,7 @@ def score_dots(panels: Mapping[str, Series], title: str = "", reference: str = "
     for axes, (measure, series) in zip(row, panels.items(), strict=True):
         for label, systems in series.items():
             index = labels.index(label)
-            shift = (index - (len(labels) - 1) / 2) * _SHIFT
+            shift = (index - (len(labels) - 1) / 2) * _SHIFT  # series lie around the middle
             axes.errorbar(
                 [score.mean for score in systems.values()],
                 [names.index(name) + shift for name in systems],
@@ -64,8 +63,9 @@ def score_dots(panels: Mapping[str, Series], title: str = "", reference: str = "
         tidy(axes)
         axes.set_xlabel(measure, **text_style(8.5))
     row[0].set_yticks(range(len(names)), names, **text_style(8))
-    row[0].set_ylim(len(names) - 0.5, -0.5)
+    row[0].set_ylim(len(names) - 0.5, -0.5)  # upside down: the first name is at the top
     if len(labels) > 1:
+        # A series may be missing from some panels: the legend collects those of all, each once.
         shown = {
             label: handle
             for axes in row

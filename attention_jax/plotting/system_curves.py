@@ -1,4 +1,4 @@
-"""A metric of several systems over their training, in groups side by side."""
+"""Learning curves of several systems: one metric over training, in groups side by side."""
 
 import itertools
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ def system_curves(
     title: str = "",
     progress: str = "updates",
 ) -> Figure:
-    """Draws the curves of each group in a panel of its own, on one logarithmic axis.
+    """Learning curves: draws each group of systems in a panel of its own, on one logarithmic axis.
 
-    A system that stands in every panel, to compare with, is drawn grey.
+    A system that is in every panel, as the one to compare with, is drawn grey.
 
     Args:
-      panels: The systems of each group, by name: (steps, values).
-      label: What the values are.
-      title: What stands above.
-      progress: What the steps are.
+      panels: The curves (steps, values) by group and by the name of the system.
+      label: Name of the values, for the axis.
+      title: Title of the figure.
+      progress: Name of the steps, for the axis.
 
     Raises:
       ValueError: If there are no panels.
@@ -37,14 +37,16 @@ def system_curves(
     figure.set_layout_engine("constrained", h_pad=0.06, w_pad=0.06)
     row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     shared = set.intersection(*(set(systems) for systems in panels.values()))
-    shared = shared if len(panels) > 1 else set()
+    shared = shared if len(panels) > 1 else set()  # all are in a single panel
     for axes, (group, systems) in zip(row, panels.items(), strict=True):
+        # All colours of solid lines come first, then those of dashed ones.
         looks = itertools.product(_STYLES, COLOURS)
         for name, (steps, values) in systems.items():
             style, colour = ("-", OUTLINE) if name in shared else next(looks)
             axes.plot(steps, values, style, color=colour, linewidth=1.5, marker="o",
                       markersize=2.5, label=name)  # fmt: skip
         axes.set_yscale("log")
+        # Most curves span less than a decade: with ticks at powers of ten alone, none may be seen.
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
         axes.yaxis.set_major_formatter(ScalarFormatter())
         axes.yaxis.set_minor_formatter(NullFormatter())

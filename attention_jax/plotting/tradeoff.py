@@ -1,4 +1,4 @@
-"""Two scores of several systems against one another, with their spread over seeds."""
+"""Scatter plot of two scores of several systems, with their spread over seeds."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ MARKERS = "osD^vPX"
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A system.
+    """A system in the scatter plot: mean and standard deviation of both scores.
 
     Attributes:
-      x: Its mean in the first score.
-      y: Its mean in the second one.
+      x: Mean of the first score.
+      y: Mean of the second score.
       x_spread: Standard deviation of the first.
       y_spread: Standard deviation of the second.
-      group: Systems of a group share a colour.
+      group: Systems of one group share colour, marker and an entry of the legend.
     """
 
     x: float
@@ -31,16 +31,13 @@ class Point:
 
 
 def tradeoff(points: Mapping[str, Point], x: str, y: str, title: str = "") -> Figure:
-    """Draws systems as points with their names beside them.
+    """Scatter plot: draws systems as points with their names, and bars of one standard deviation.
 
     Args:
       points: The systems by name.
-      x: What the first score is called.
-      y: What the second score is called.
-      title: What stands above.
-
-    Returns:
-      A figure with bars of one standard deviation and a legend of the groups.
+      x: Name of the first score, for the axis.
+      y: Name of the second score.
+      title: Title of the figure.
 
     Raises:
       ValueError: If there are no points.
@@ -73,5 +70,6 @@ def tradeoff(points: Mapping[str, Point], x: str, y: str, title: str = "") -> Fi
         text.set(**text_style(8))
     if title:
         axes.set_title(title, loc="left", **text_style(11, fontweight="bold"))
+    # Last, for labels are placed in pixels, which any change of layout would move.
     place_labels(axes, {name: (point.x, point.y) for name, point in points.items()}, colours)
     return figure

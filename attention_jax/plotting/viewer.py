@@ -1,7 +1,7 @@
-"""The attention viewer: one HTML file that needs nothing but a browser.
+"""Attention viewer: one interactive HTML file that needs nothing but a browser.
 
-The page is put together from the template, style and scripts in `viewer_page/` and the data as
-JSON. Weights travel as one byte each; the page shows the same greys as `heat_map`.
+The page is assembled from the template, styles and scripts in `viewer_page/`, with the data as
+JSON. Weights are one byte each; the page shows the same greys as `heat_map`.
 """
 
 import base64
@@ -24,7 +24,7 @@ from attention_jax.plotting.heat_map import COLOUR_MAP
 from attention_jax.runs.files import replacing
 
 LEVELS = 255
-_ROUNDING = 1e-3  # by how much a weight may miss 0 to 1: sums in half precision do
+_ROUNDING = 1e-3  # by how much a weight may lie outside of 0 to 1, as sums in half precision do
 _STYLES = ("page.css", "pictures.css")
 # Joined to a single script, in which every function can call every other.
 _SCRIPTS = (
@@ -48,18 +48,18 @@ Link = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class ViewerSentence:
-    """What all views of a sentence share.
+    """A sentence of the viewer: what all views of it share.
 
     Attributes:
       source: S tokens, without padding.
-      target: The tokens that gold links count, and those of a view that names none of its own;
-        empty where every view has its own.
-      key: What the sentence is called, such as its number in a test set; else its index.
+      target: The tokens that gold links refer to, which are also those of every view without tokens
+        of its own; empty where all views have their own.
+      key: Its name, such as its number in a test set; by default its index.
       reference: The reference as text, shown above the pictures.
-      sure: Gold links that must be there, (source, target) pairs from 0 as in Pharaoh format.
-      possible: Gold links that may be there; those that are sure need not be repeated.
-      scores: Finite numbers by name, whatever the view; the page sorts by them.
-      text: The source as text, without signs such as that of its end; empty for its tokens joined.
+      sure: Sure gold links, (source, target) pairs from 0 as in Pharaoh format.
+      possible: Possible gold links; sure ones need not be repeated.
+      scores: Finite numbers by name that are the same in all views; the page sorts by them.
+      text: The source as text, without signs such as EOS; if empty, its tokens are joined.
     """
 
     source: Sequence[str]
@@ -78,8 +78,8 @@ class ViewedAttention:
 
     Attributes:
       weights: `T S` from 0 to 1, without padding.
-      target: T tokens of this view's own output; None, as with forced decoding, where they are
-        the sentence's.
+      target: T tokens of this view's own output; None for those of the sentence, as with forced
+        decoding.
       output: The output as text, shown beside the reference.
       scores: Finite numbers by name that belong to this view, such as its AER.
     """
@@ -97,19 +97,19 @@ def write_viewer(
     views: Mapping[str, Sequence[ViewedAttention]],
     about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Writes the page in one piece; an existing one is replaced.
+    """Attention viewer: writes the page atomically, replacing an existing one.
 
     Args:
-      path: Where to, by custom `viewer.html`.
-      title: What the page is called.
+      path: Of the page, usually `viewer.html`.
+      title: Title of the page.
       sentences: The sentences, in order.
-      views: What can be looked at, by name: models, heads, steps of training. Each has the
-        attention of every sentence, in the same order.
-      about: Finite numbers by name of some of the views, over more than a sentence, such as the
-        AER of a head.
+      views: Views by name, such as models, heads or steps of training. Each has the attention of
+        every sentence, in the same order.
+      about: Finite numbers of some of the views as a whole, by view and name, such as the AER of a
+        head.
 
     Raises:
-      ValueError: If something does not fit, naming the sentence and the view.
+      ValueError: If shapes, links or numbers do not fit, naming the sentence and the view.
     """
     page = viewer_html(title, sentences, views, about)
     with replacing(path) as temporary:
@@ -122,9 +122,9 @@ def viewer_html(
     views: Mapping[str, Sequence[ViewedAttention]],
     about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> bytes:
-    """Returns the page; see `write_viewer` for the arguments."""
+    """Attention viewer: returns the page; see `write_viewer` for the arguments."""
     style = "\n".join(_asset(name) for name in _STYLES)
-    # In a block of its own, so that no name collides with one of the browser's.
+    # In a block, so that no top-level name collides with one of the browser's globals.
     script = '"use strict";\n{\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "}\n"
     parts = {
         "title": html.escape(title),
@@ -133,9 +133,9 @@ def viewer_html(
         "script": script,
         "data": _embeddable(viewer_data(title, sentences, views, about)),
     }
-    # In one pass, so that a title such as {{data}} stays what it is.
+    # In one pass, so that a placeholder inside a part, such as a title {{data}}, is left alone.
     page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
-    # Half of a surrogate pair has no UTF-8; escaped as below it is still valid JSON.
+    # Half of a surrogate pair cannot be encoded; as a backslash escape it is still valid JSON.
     return page.encode("utf-8", "backslashreplace")
 
 
@@ -145,7 +145,7 @@ def viewer_data(
     views: Mapping[str, Sequence[ViewedAttention]],
     about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, Any]:
-    """Returns what the page is told, ready for JSON; see `write_viewer` for the arguments."""
+    """Attention viewer: returns the page's data, ready for JSON; see `write_viewer`."""
     if not sentences or not views:
         raise ValueError(f"expected sentences and views, found {len(sentences)} and {len(views)}")
     for name, attentions in views.items():
@@ -171,10 +171,10 @@ def viewer_data(
 
 
 def quantise(weights: Float[np.ndarray, "T S"]) -> tuple[float, np.ndarray]:
-    """Returns a scale and one byte for each weight, so that scale * byte / 255 is near it.
+    """Quantisation: returns a scale, and a byte for each weight with weight ~ scale * byte / 255.
 
-    The scale is the largest weight: however thinly attention is spread over a long source, the
-    error is at most 1/510 of it.
+    The scale is the largest weight. However thinly attention is spread over a long source, the
+    error is at most 1/510 of that.
     """
     scale = float(np.max(weights, initial=0.0))
     return scale, np.rint(weights * (LEVELS / (scale or 1.0))).astype(np.uint8)
@@ -183,6 +183,7 @@ def quantise(weights: Float[np.ndarray, "T S"]) -> tuple[float, np.ndarray]:
 def _sentence(
     index: int, one: ViewerSentence, views: Mapping[str, ViewedAttention]
 ) -> dict[str, Any]:
+    """Returns the data of a sentence, whose keys `viewer_page/model.js` reads."""
     where = f"sentence {index}" + (f" ({one.key})" if one.key else "")
     sure = {(int(source), int(target)) for source, target in one.sure}
     possible = {(int(source), int(target)) for source, target in one.possible} - sure
@@ -213,11 +214,13 @@ def _attention(view: ViewedAttention, one: ViewerSentence, where: str) -> dict[s
             f"{where}: expected weights of shape ({len(target)}, {len(one.source)}) for the "
             f"tokens, found {weights.shape}"
         )
+    # Asked this way round, for nan is neither inside nor outside of any range.
     if not np.all((weights >= -_ROUNDING) & (weights <= 1 + _ROUNDING)):
         wrong = weights[~((weights >= -_ROUNDING) & (weights <= 1 + _ROUNDING))]
         raise ValueError(f"{where}: expected weights from 0 to 1, found {wrong[0]}")
     scale, levels = quantise(np.clip(weights, 0.0, 1.0))
     return {
+        # Sent once with the sentence rather than with each of many heads.
         "target": None if list(target) == list(one.target) else list(target),
         "scale": _brief(scale),
         "weights": base64.b64encode(levels.tobytes()).decode("ascii"),
@@ -234,21 +237,24 @@ def _scores(scores: Mapping[str, float], where: str) -> dict[str, float]:
 
 
 def _brief(value: float) -> float:
+    """Rounds to six significant digits: JSON would write all seventeen, many thousand times."""
     return float(f"{float(value):.6g}")
 
 
 def _ink() -> list[float]:
-    """How dark the heat maps' colours are, from nothing to a weight of 1.
+    """Returns the opacity of ink for each level, from a weight of 0 to 1.
 
-    They are greys, so ink of this opacity on white paper is the same colour; and on a dark page
-    light ink gives the dark counterpart.
+    The colours of heat maps are greys: black ink of this opacity on white is the same colour. On a
+    dark page, light ink of the same opacity is its counterpart.
     """
+    # Red, green and blue are equal in a grey.
     reds = matplotlib.colormaps[COLOUR_MAP](np.arange(LEVELS + 1))[:, 0]
     return [round(1 - float(red), 4) for red in reds]
 
 
 def _embeddable(value: Any) -> str:
-    """Returns JSON that cannot end the script element that it stands in."""
+    """Returns JSON that cannot end the script element in which it stands."""
+    # `</script>` or `<!--` in a token would; an escaped character is the same one to JSON.
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -256,7 +262,7 @@ def _embeddable(value: Any) -> str:
 
 
 def _content_policy(style: str, script: str) -> str:
-    """Forbids the page the network, and any script but its own."""
+    """Returns a content security policy: no network, and no style or script but the page's own."""
 
     def source(text):
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"

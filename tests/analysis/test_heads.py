@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.analysis import head_ablation, self_attention_views
+from attention_jax.analysis import heads as head_analysis
+from attention_jax.analysis import self_attention_views
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
 from attention_jax.analysis.head_names import cross_heads, head_name
@@ -18,6 +19,7 @@ from attention_jax.analysis.heads import (
     _cross_attention,
     analyse_heads,
     check_heads,
+    losses_without,
     read_heads,
     write_heads,
 )
@@ -199,11 +201,11 @@ def test_a_head_is_ablated_by_the_mask_of_its_layer(run, monkeypatch):
 
         return measure
 
-    monkeypatch.setattr(head_ablation, "TeacherForcing", forcing)
-    monkeypatch.setattr(head_ablation, "batches_of_process", lambda *parts: [])
+    monkeypatch.setattr(head_analysis, "TeacherForcing", forcing)
+    monkeypatch.setattr(head_analysis, "batches_of_process", lambda *parts: [])
     split = build_task(run.config.data, run.directory.vocabularies).split("test")
     places = [(f"forward/decoder/layer_{n}/attention", k) for n in range(12) for k in (0, 1)]
-    found = dict(head_ablation.losses_without(run, split, [*places, ("encoder/alone", 0)]))
+    found = dict(losses_without(run, split, [*places, ("encoder/alone", 0)]))
     assert found == {(path, k): k + 1.0 + len(path) for path, k in places}
 
 

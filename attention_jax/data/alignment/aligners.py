@@ -1,4 +1,4 @@
-"""Word aligners by name, in either direction."""
+"""Word aligners (IBM Model 1, HMM, eflomal) by name, in either direction."""
 
 import functools
 import importlib.metadata
@@ -11,10 +11,10 @@ from attention_jax.errors import UserError
 
 METHODS = {"ibm1": ibm1.align, "hmm": hmm.align, "eflomal": eflomal.align}
 DIRECTIONS = ("forward", "reverse")
-# The time and memory of a pair grow with the product of its lengths; nothing is learnt from a
-# "sentence" as long as this.
+# Time and memory of a pair grow with the product of its lengths, and an aligner learns nothing from
+# a "sentence" that is longer than this.
 MAX_WORDS = 200
-# To be raised whenever an aligner comes to link the same text otherwise.
+# Raise it with any change by which an aligner links the same text differently: caches depend on it.
 _REVISION = 2
 _SETTINGS = {
     "ibm1": (ibm1.ITERATIONS, ibm1.SMOOTHING),
@@ -29,13 +29,13 @@ _SETTINGS = {
 
 
 def signature(method: str) -> str:
-    """Describes all that an aligner's links depend on but the text."""
+    """Cache key: describes everything but the text on which an aligner's links depend."""
     settings: tuple = _SETTINGS.get(method, ())
     if method == "eflomal":
         try:
             settings = (importlib.metadata.version("eflomal"),)
         except importlib.metadata.PackageNotFoundError:
-            pass  # aligning says so
+            pass  # `align` will say that it is missing
     return f"{method} {_REVISION} {MAX_WORDS} {settings}"
 
 
@@ -46,19 +46,19 @@ def align(
     directions: Sequence[str] = DIRECTIONS,
     report: Report = lambda line: None,
 ) -> list[list[Links]]:
-    """Trains an aligner on a parallel corpus, and links the words of the same corpus.
+    """Word alignment: trains an aligner on a parallel corpus, and links the words of that corpus.
 
     Args:
       sources: Sentences as words.
       targets: The translation of each.
       method: One of `METHODS`.
-      directions: Each trained for itself. `forward`: a target word has at most one link, to the
-        source word that it comes from. `reverse`: a source word has at most one.
-      report: Called with lines that say how far it is.
+      directions: The directions, trained separately. In `forward` a target word has at most one
+        link, to the source word from which it comes; in `reverse` a source word has at most one.
+      report: Called with lines about the progress.
 
     Returns:
-      For each direction the links of every pair, (source, target) in both directions. Pairs of
-      which a side is empty or has more than `MAX_WORDS` words have none.
+      For each direction the links of every pair, as (source, target) in both directions. A pair has
+      none if a side is empty or has more than `MAX_WORDS` words.
 
     Raises:
       UserError: If there is nothing to align, or the method is not installed, or fails.
@@ -69,6 +69,7 @@ def align(
     ]
     if not any(usable):
         raise UserError(f"expected pairs of 1 to {MAX_WORDS} words on both sides, found none")
+    # Unusable pairs become empty ones, so that every pair keeps its number.
     sources, targets = (
         [sentence if use else () for sentence, use in zip(side, usable, strict=True)]
         for side in (sources, targets)
@@ -77,7 +78,7 @@ def align(
     for direction in directions:
         sides = (sources, targets) if direction == "forward" else (targets, sources)
         links = METHODS[method](*sides, functools.partial(_prefixed, report, direction))
-        if direction == "reverse":
+        if direction == "reverse":  # the aligner was given the sides the other way round
             links = [sorted((source, target) for target, source in each) for each in links]
         found.append(links)
     if not all(usable):
@@ -89,4 +90,5 @@ def align(
 
 
 def _prefixed(report: Report, direction: str, line: str) -> None:
+    """Reports a line with its direction before it."""
     report(f"{direction}  {line}")

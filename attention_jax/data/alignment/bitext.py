@@ -1,9 +1,9 @@
-"""A parallel corpus as the aligners see it: a cell for every pair of words of every sentence pair.
+"""Bitext (parallel corpus) as aligners use it: a cell for each pair of words of a sentence pair.
 
-Pairs of sentences of the same lengths form a block, in which a target word has a row of `states`:
-the words of its source sentence in order, then NULL. All cells of a corpus lie in one flat array,
-so that the E-step of a model is a few array operations a block, without padding or masks, and
-collecting its counts is a single `bincount`.
+Sentence pairs of equal lengths form a block, in which each target word has a row of `states`: the
+words of its source sentence in order, then NULL. All cells of a corpus lie in one flat array, so
+the E-step of a model is a few array operations a block, without padding or masks, and counting is
+a single `bincount`.
 """
 
 import dataclasses
@@ -15,17 +15,17 @@ from jaxtyping import Int, Shaped
 
 Sentence = Sequence[str]
 Links = list[tuple[int, int]]
-# Bounds what the lattice of a block needs at a time; it makes no difference to the numbers.
+# Bounds the memory that the lattice of a block needs; the numbers do not depend on it.
 _BLOCK_CELLS = 2**18
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Block:
-    """Sentence pairs of the same lengths.
+    """A block of sentence pairs whose lengths are equal.
 
     Attributes:
-      pairs: Their positions in the corpus.
-      start: Where their cells begin.
+      pairs: Their numbers in the corpus.
+      start: Index of the first of their cells.
       target_length: T.
       num_states: S + 1 with NULL, S without.
     """
@@ -36,20 +36,22 @@ class Block:
     num_states: int
 
     def view(self, cells: Shaped[np.ndarray, " cells"]) -> Shaped[np.ndarray, "N T states"]:
-        """Returns the block's part of an array over all cells; writing to it writes there."""
+        """Returns the block's part of an array over all cells, as a view that can be written to."""
         shape = (len(self.pairs), self.target_length, self.num_states)
         return cells[self.start : self.start + int(np.prod(shape))].reshape(shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bitext:
-    """A parallel corpus, words as numbers.
+    """A parallel corpus whose words are numbers.
+
+    Word pairs are the pairs of words that share at least one sentence pair; they are numbered.
 
     Attributes:
-      num_pairs: How many pairs of sentences there are, those without a block included.
-      num_target_words: Size of the target's vocabulary.
-      blocks: All pairs that have words on both sides.
-      cells: The word pair of each cell; the pairs of words that meet anywhere are numbered.
+      num_pairs: Number of sentence pairs, including those that are in no block.
+      num_target_words: Size of the target vocabulary.
+      blocks: Blocks of all pairs that have words on both sides.
+      cells: The word pair of each cell.
       source_of: The source word of each word pair; NULL has the largest number.
     """
 
@@ -68,27 +70,29 @@ class Bitext:
 def make_bitext(
     sources: Sequence[Sentence], targets: Sequence[Sentence], *, null: bool = True
 ) -> Bitext:
-    """Numbers the words of a parallel corpus, ignoring case, and lays out its cells.
+    """Bitext: numbers the words of a parallel corpus, ignoring case, and lays out its cells.
 
     Args:
-      sources: The sentences that words are linked to.
+      sources: The sentences from which words come.
       targets: The sentences that are generated, one for each source.
       null: Whether target words may also come from NULL.
 
     Raises:
-      ValueError: If there are not as many targets as sources.
+      ValueError: If the numbers of sources and targets differ.
     """
     source_ids, source_words = _numbered(sources)
     target_ids, target_words = _numbered(targets)
-    end = [source_words] * null
+    end = [source_words] * null  # NULL as one more source word, behind the others of each sentence
     blocks, keys, start = [], [], 0
     for pairs in _same_lengths(sources, targets, extra=len(end)):
-        states = np.array([source_ids[pair] + end for pair in pairs])
-        words = np.array([target_ids[pair] for pair in pairs])
+        states = np.array([source_ids[pair] + end for pair in pairs])  # N states
+        words = np.array([target_ids[pair] for pair in pairs])  # N T
+        # One integer for each pair of words: N 1 states with N T 1 -> N T states.
         key = states[:, None, :] * target_words + words[:, :, None]
         blocks.append(Block(np.array(pairs), start, *key.shape[1:]))
         keys.append(key.ravel())
         start += key.size
+    # Of all possible word pairs few occur, which `np.unique` numbers without gaps.
     word_pairs, cells = np.unique(np.concatenate(keys or [np.zeros(0, int)]), return_inverse=True)
     return Bitext(
         num_pairs=len(sources),
@@ -102,11 +106,11 @@ def make_bitext(
 def links_from_states(
     bitext: Bitext, states: Iterable[Int[np.ndarray, "_N _T"]], *, null: bool = True
 ) -> list[Links]:
-    """Turns the chosen state of every target word into links (source, target) of every pair.
+    """Word alignment: turns the state chosen for each target word into links (source, target).
 
     Args:
       bitext: The corpus.
-      states: For each of its blocks, the state that every target word comes from.
+      states: For each of its blocks, the state of every target word.
       null: Whether the last state is NULL, which gives no link.
     """
     links: list[Links] = [[] for _ in range(bitext.num_pairs)]
@@ -118,7 +122,7 @@ def links_from_states(
 
 
 def _numbered(sentences: Sequence[Sentence]) -> tuple[list[list[int]], int]:
-    """Returns the numbers of the words in order of appearance, and how many there are."""
+    """Numbers words by first occurrence; returns the numbers and the size of the vocabulary."""
     numbers: dict[str, int] = {}
     ids = [
         [numbers.setdefault(word.lower(), len(numbers)) for word in sentence]
@@ -130,7 +134,7 @@ def _numbered(sentences: Sequence[Sentence]) -> tuple[list[list[int]], int]:
 def _same_lengths(
     sources: Sequence[Sentence], targets: Sequence[Sentence], extra: int
 ) -> Iterator[list[int]]:
-    """Yields the members of the blocks; pairs with an empty side are in none."""
+    """Yields the numbers of the pairs of each block; pairs with an empty side are in none."""
     groups = defaultdict(list)
     for pair, (source, target) in enumerate(zip(sources, targets, strict=True)):
         if source and target:

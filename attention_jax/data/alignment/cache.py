@@ -1,4 +1,4 @@
-"""What aligners found, kept beside the prepared data sets: runs on one text align it once."""
+"""Cache of word alignments beside the prepared data sets: a text is aligned only once."""
 
 import hashlib
 import io
@@ -20,16 +20,11 @@ def align_once(
     method: str,
     report: Report = lambda line: None,
 ) -> list[list[Links]]:
-    """Returns what `align` finds in both directions, from the cache where it was found before.
+    """Word alignment: returns what `align` finds in both directions, from the cache if it is there.
 
-    The key is a hash of all words, the method and its settings; how the directions are joined
-    later has no part in it. Of several processes one aligns and the others wait.
-
-    Args:
-      sources: As for `align`.
-      targets: As for `align`.
-      method: As for `align`.
-      report: As for `align`.
+    The key is a hash of all words, the method and its settings, but not of how the directions are
+    symmetrised later. Of several processes, one aligns and the others wait. For the arguments see
+    `align`.
 
     Raises:
       UserError: As `align`, and if the cache cannot be written.
@@ -47,19 +42,23 @@ def align_once(
 
 
 def _key(sources: Sequence[Sentence], targets: Sequence[Sentence], method: str) -> str:
+    """Hashes all that the links depend on."""
     digest = hashlib.sha256(signature(method).encode())
     for side in (sources, targets):
         digest.update(f"\n{len(side)}\n".encode())
         for sentence in side:
+            # NUL and line ends keep apart what would be the same letters run together.
             digest.update("".join(f"{word}\0" for word in sentence).encode() + b"\n")
     return digest.hexdigest()[:20]
 
 
 def _packed(found: Sequence[Sequence[Links]]) -> bytes:
+    """Serialises links as flat arrays: the number of links of each pair, and all links."""
     arrays: dict[str, np.ndarray] = {}
     for direction, alignments in zip(DIRECTIONS, found, strict=True):
         arrays[f"{direction}_counts"] = np.array([len(links) for links in alignments], np.uint32)
         flat = [link for links in alignments for link in links]
+        # Reshaped for the case of no links at all; words of aligned pairs fit 16 bits.
         arrays[f"{direction}_links"] = np.array(flat, np.uint16).reshape(-1, 2)
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **arrays)
@@ -67,7 +66,7 @@ def _packed(found: Sequence[Sequence[Links]]) -> bytes:
 
 
 def _read(path: Path, lengths: tuple[list[int], list[int]]) -> list[list[Links]] | None:
-    """Returns what a file of the cache holds, or None if there is none, or a damaged one."""
+    """Reads a file of the cache; None if it is missing, damaged, or of another text."""
     try:
         with np.load(io.BytesIO(path.read_bytes())) as arrays:
             return [
@@ -81,6 +80,7 @@ def _read(path: Path, lengths: tuple[list[int], list[int]]) -> list[list[Links]]
 def _unpacked(
     counts: np.ndarray, links: np.ndarray, lengths: tuple[list[int], list[int]]
 ) -> list[Links]:
+    """Undoes `_packed` for one direction; raises `ValueError` if links do not fit the lengths."""
     if (counts.dtype, links.dtype) != (np.uint32, np.uint16) or links.shape[1:] != (2,):
         raise ValueError("arrays of something else")
     if counts.shape != (len(lengths[0]),) or counts.sum() != len(links):

@@ -1,4 +1,4 @@
-"""eflomal as an aligner, where it is installed: the extra `align` of this package."""
+"""Eflomal as a word aligner, where it is installed: the extra `align` of this package."""
 
 import re
 import subprocess
@@ -14,15 +14,15 @@ from attention_jax.errors import UserError
 def align(
     sources: Sequence[Sentence], targets: Sequence[Sentence], report: Report = lambda line: None
 ) -> list[Links]:
-    """Links every target word with a source word by eflomal's model of fertilities.
+    """Word alignment by eflomal: links target words with source words by a fertility model.
 
     Args:
       sources: Sentences as words.
       targets: The translation of each.
-      report: Called with a line before eflomal starts, which says nothing itself.
+      report: Called with a line before eflomal starts, which reports nothing itself.
 
     Returns:
-      Links (source, target) of every pair, sampled: no two runs need be alike.
+      Links (source, target) of every pair. They are sampled: two runs may differ.
 
     Raises:
       UserError: If eflomal is not installed, or fails.
@@ -60,5 +60,6 @@ def align(
         if not re.fullmatch(r"(\s*[0-9]+-[0-9]+)*\s*", line):
             raise UserError(f"eflomal: expected links such as 0-1, found {line[:40]!r}")
         numbers = map(int, re.findall("[0-9]+", line))
+        # One iterator twice: its numbers are taken in turn, which makes pairs of neighbours.
         links[pair] = list(zip(numbers, numbers, strict=True))
     return links

@@ -1,4 +1,4 @@
-"""The HMM aligner: where a target word comes from depends on where the one before it came from."""
+"""HMM word aligner: the position a word comes from depends on that of the word before it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ from attention_jax.data.alignment.lattice import forward_backward, viterbi
 ITERATIONS = 5
 NULL_PROBABILITY = 0.2
 UNIFORM_SHARE = 0.2
-_JUMP_SMOOTHING = 1e-6  # keeps jumps possible whose expected count vanishes
+_JUMP_SMOOTHING = 1e-6  # keeps jumps possible whose expected count is zero
 
 Jumps = Float[np.ndarray, " widths"]
 
@@ -28,7 +28,7 @@ Jumps = Float[np.ndarray, " widths"]
 def align(
     sources: Sequence[Sentence], targets: Sequence[Sentence], report: Report = lambda line: None
 ) -> list[Links]:
-    """Links target words with source words along the most probable path.
+    """HMM word alignment: links target words with source words along the most probable path.
 
     p(e, a|f) = prod_j p(a_j | a_{j-1}) t(e_j|f_{a_j})
 
@@ -45,9 +45,9 @@ def align(
       Och and Ney 2003, on the HMM and on its smoothing.
 
     Deviations:
-      The first position is a jump from just before the sentence, not a distribution of its own;
-      case is ignored and translation probabilities are smoothed, as for Model 1, of which five
-      iterations come first.
+      The first position is a jump from just before the sentence, without a distribution of its own.
+      Case is ignored and translation probabilities are smoothed, as in Model 1, which is trained
+      first for five iterations.
     """
     bitext = make_bitext(sources, targets)
     table = ibm1.train(bitext, report=report)
@@ -63,12 +63,12 @@ def train(
     *,
     report: Report = lambda line: None,
 ) -> tuple[Table, Jumps]:
-    """Estimates translation probabilities and weights of jumps by EM.
+    """Expectation maximisation (EM): estimates translation probabilities and jump weights.
 
     Args:
       bitext: The corpus, with NULL.
-      table: t(e|f) to start from, Model 1's; jumps start uniform.
-      iterations: Of EM.
+      table: t(e|f) to start from, that of Model 1; jumps start uniform.
+      iterations: Number of iterations.
       report: Called with a line after each iteration.
 
     Returns:
@@ -86,12 +86,12 @@ def train(
 
 
 def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, Jumps, float]:
-    """Computes the E-step by forward-backward.
+    """E-step of EM: computes expected counts by forward-backward.
 
     Returns:
       Expected counts of the links of each word pair and of the jumps of each width, and log p of
-      the corpus. Widths are pooled over sentences of all lengths, as in the paper, though weights
-      are normalised in each: no exact M-step, but EM's usual one.
+      the corpus. As in the paper, widths are pooled over sentences of all lengths although weights
+      are normalised for each length, so the M-step is not exact.
     """
     posteriors = np.empty(len(bitext.cells))
     jump_counts = np.zeros_like(jumps)
@@ -104,6 +104,7 @@ def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, 
         for index, counts in zip(
             _width_indices(len(starts), jumps), (starts, moves), strict=True
         ):
+            # Many (from, to) have the same width: `bincount` sums their counts.
             jump_counts += np.bincount(index.ravel(), counts.ravel(), len(jumps))
         log_likelihood += float(log_probs.sum())
     return np.bincount(bitext.cells, posteriors, len(table)), jump_counts, log_likelihood
@@ -112,7 +113,7 @@ def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, 
 def jump_probabilities(
     num_words: int, jumps: Jumps, uniform_share: float = UNIFORM_SHARE
 ) -> tuple[Float[np.ndarray, " S"], Float[np.ndarray, "S S"]]:
-    """Computes the distributions of the first position and of the next one, in S source words.
+    """Jump model: computes the distributions of first and next positions among S source words.
 
     p(i|i') = (1 - u) c(i - i') / sum_k c(k - i') + u / S;  the first: i' = -1
 
@@ -133,14 +134,15 @@ def jump_probabilities(
 
 
 def _width_indices(num_words: int, jumps: Jumps) -> tuple[np.ndarray, np.ndarray]:
-    """Returns where in `jumps` the widths of first jumps and of later ones are."""
+    """Returns the indices into `jumps` of first jumps, `S`, and of later ones, `S S`."""
+    # Width 0 is in the middle. The first jump begins at -1, just before the sentence.
     positions, zero = np.arange(num_words), len(jumps) // 2
     return positions + 1 + zero, positions[None, :] - positions[:, None] + zero
 
 
 def _probabilities(table: Table, bitext: Bitext, block: Block, jumps: Jumps) -> Iterator:
-    """Yields the arguments of the lattice of a block."""
-    emissions = table[block.view(bitext.cells)]
+    """Yields the arguments that a block's lattice takes."""
+    emissions = table[block.view(bitext.cells)]  # N T states, NULL last
     yield emissions[..., :-1]
     yield emissions[..., -1]
     yield from jump_probabilities(block.num_states - 1, jumps)

@@ -1,4 +1,4 @@
-"""IBM Model 1: every target word comes from one source word or NULL, wherever they stand."""
+"""IBM Model 1 word aligner: a target word comes from a source word or NULL, whatever its place."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,8 +14,8 @@ from attention_jax.data.alignment.bitext import (
 )
 
 ITERATIONS = 5
-# What every word pair is taken to have been seen besides: without it a rare source word collects
-# the words of its sentence that others explain better ("garbage collection").
+# Added to the count of every word pair: without it a rare source word is linked to many words of
+# its sentence that other words explain better ("garbage collection").
 SMOOTHING = 0.01
 
 Report = Callable[[str], None]
@@ -25,7 +25,7 @@ Table = Float[np.ndarray, " word_pairs"]
 def align(
     sources: Sequence[Sentence], targets: Sequence[Sentence], report: Report = lambda line: None
 ) -> list[Links]:
-    """Links every target word with the source word that it most probably comes from.
+    """IBM Model 1: links every target word with its most probable source word.
 
     Args:
       sources: Sentences as words.
@@ -33,8 +33,8 @@ def align(
       report: Called with a line after each iteration.
 
     Returns:
-      Links (source, target) of every pair; a target word from NULL has none. Of equally probable
-      source words the first is taken.
+      Links (source, target) of every pair; a target word from NULL has none. Among equally probable
+      source words, the first is linked.
 
     Source:
       Brown, Della Pietra, Della Pietra and Mercer 1993, sec. 4.1.
@@ -44,7 +44,7 @@ def align(
     """
     bitext = make_bitext(sources, targets)
     table = train(bitext, report=report)
-    best = (table[block.view(bitext.cells)].argmax(axis=-1) for block in bitext.blocks)
+    best = (table[block.view(bitext.cells)].argmax(axis=-1) for block in bitext.blocks)  # each N T
     return links_from_states(bitext, best)
 
 
@@ -55,16 +55,10 @@ def train(
     smoothing: float = SMOOTHING,
     report: Report = lambda line: None,
 ) -> Table:
-    """Estimates translation probabilities by EM from a uniform start.
-
-    Args:
-      bitext: The corpus.
-      iterations: Of EM.
-      smoothing: See `translation_table`.
-      report: Called with a line after each iteration.
+    """Expectation maximisation (EM): estimates translation probabilities from a uniform start.
 
     Returns:
-      t(e|f) for every word pair.
+      t(e|f) for every word pair that shares a sentence pair.
     """
     table = np.full(len(bitext.source_of), 1 / max(bitext.num_target_words, 1))
     for iteration in range(1, iterations + 1):
@@ -75,17 +69,17 @@ def train(
 
 
 def expected_counts(bitext: Bitext, table: Table) -> tuple[Table, float]:
-    """Computes the E-step, how often each word pair is expected to be linked.
+    """E-step of EM: computes how often each word pair is expected to be linked.
 
     p(e|f) = prod_j sum_i t(e_j|f_i) / states;  d_ji = t(e_j|f_i) / sum_i' t(e_j|f_i')
 
     Returns:
       The sum of d over all cells of each word pair, and log p of the corpus.
     """
-    posteriors = table[bitext.cells]
+    posteriors = table[bitext.cells]  # a copy, which the blocks' views are normalised in
     log_likelihood = 0.0
     for block in bitext.blocks:
-        rows = block.view(posteriors)
+        rows = block.view(posteriors)  # N T states
         totals = rows.sum(axis=-1, keepdims=True)
         rows /= totals
         log_likelihood += float(np.log(totals / block.num_states).sum())
@@ -93,12 +87,12 @@ def expected_counts(bitext: Bitext, table: Table) -> tuple[Table, float]:
 
 
 def translation_table(bitext: Bitext, counts: Table, smoothing: float = SMOOTHING) -> Table:
-    """Computes the M-step, t(e|f) = (c(e,f) + n) / (sum_e' c(e',f) + n V).
+    """M-step of EM: computes t(e|f) = (c(e,f) + n) / (sum_e' c(e',f) + n V).
 
     Args:
       bitext: The corpus, with V words in the target's vocabulary.
       counts: c, expected counts of word pairs.
-      smoothing: n, added to every count; 0 for the likeliest probabilities.
+      smoothing: n, added to every count; 0 for maximum likelihood.
     """
     totals = np.bincount(bitext.source_of, counts) + smoothing * bitext.num_target_words
     return (counts + smoothing) / totals[bitext.source_of]
@@ -107,6 +101,6 @@ def translation_table(bitext: Bitext, counts: Table, smoothing: float = SMOOTHIN
 def progress_line(
     model: str, iteration: int, iterations: int, log_likelihood: float, bitext: Bitext
 ) -> str:
-    """Says how far training is and how well the model before the iteration fits the corpus."""
+    """Formats the progress of EM, with the perplexity of the model before the iteration."""
     perplexity = np.exp(-log_likelihood / max(bitext.num_tokens, 1))
     return f"{model} {iteration}/{iterations}  perplexity {perplexity:.2f}"

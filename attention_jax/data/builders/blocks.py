@@ -1,8 +1,8 @@
-"""How examples are laid out in records, alike for every data set.
+"""Record format: the layout of examples in the records of a TFDS data set, the same for all.
 
-An example is a source text with every output that counts as right. A record holds a block of
-them: TFDS spends about 45 microseconds on writing a record and 20 on reading one, which for
-single dictionary words would take far longer than everything else.
+An example is a source text with all accepted outputs. A record holds a block of examples, because
+TFDS takes about 45 microseconds to write a record and 20 to read one, which for single dictionary
+words would be far more than everything else.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,8 +20,8 @@ class Example(NamedTuple):
 
 
 def block_features() -> Any:
-    """Returns the features of a record: parallel lists of sources and of their references."""
-    # Not above: the names of data sets are found without TFDS, which takes a second to import.
+    """Returns the TFDS features of a record: parallel lists of sources and of their references."""
+    # Imported here because the names of data sets are found without TFDS, which takes a second.
     import tensorflow_datasets as tfds
 
     return tfds.features.FeaturesDict(
@@ -33,7 +33,7 @@ def block_features() -> Any:
 
 
 def to_blocks(examples: Iterable[Example]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields (key, record) for TFDS; the order of the examples is kept."""
+    """Yields (key, record) pairs for TFDS, in the order of the examples."""
     examples = list(examples)
     for start in range(0, len(examples), BLOCK_EXAMPLES):
         block = examples[start : start + BLOCK_EXAMPLES]
@@ -47,7 +47,7 @@ def to_blocks(examples: Iterable[Example]) -> Iterator[tuple[int, dict[str, Any]
 
 
 def from_blocks(records: Iterable[dict[str, Any]]) -> list[Example]:
-    """Undoes `to_blocks` on what a TFDS data source returns."""
+    """Undoes `to_blocks`, for the records of a TFDS data source, whose texts are bytes."""
     return [
         Example(source.decode(), tuple(references.decode().split(_BETWEEN_REFERENCES)))
         for record in records
@@ -57,7 +57,7 @@ def from_blocks(records: Iterable[dict[str, Any]]) -> list[Example]:
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> list[Example]:
     """Gathers the distinct outputs of every distinct source, in order of first appearance."""
-    references: dict[str, dict[str, None]] = {}
+    references: dict[str, dict[str, None]] = {}  # the inner ones are sets that keep their order
     for source, reference in pairs:
         references.setdefault(source, {})[reference] = None
     return [Example(source, tuple(accepted)) for source, accepted in references.items()]

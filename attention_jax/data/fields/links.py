@@ -1,4 +1,4 @@
-"""Word alignments as a field: which tokens of a training pair belong together, bool `B T S`."""
+"""Word alignments as a field of batches: which tokens of a training pair are linked, `B T S`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,10 +16,11 @@ WordLinks = Sequence[tuple[int, int]]
 
 
 def _mark(array: np.ndarray, row: int, links: Links) -> None:
+    """Writes the (target, source) links of an example into its row, `T S`."""
     array[row, links[:, 0], links[:, 1]] = True
 
 
-# Of the training text alone: who trains adds their values, a list of (target, source) tokens each.
+# Its values are added when a training begins, for training pairs only: (target, source) tokens.
 FIELD = Field(
     name="links", axes=(TARGET_AXIS, SOURCE_AXIS), dtype=np.bool_, padding=False, write=_mark
 )
@@ -30,20 +31,20 @@ def token_links(
     words: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     aligned: Iterable[WordLinks],
 ) -> list[Links]:
-    """Turns links between words into links between all their tokens.
+    """Word-to-subword links: turns links between words into links between all of their tokens.
 
-    The two ends of sentence are linked, too.
+    The EOS of both sides are linked too.
 
     Args:
       split: The pairs.
       words: The words of the sources and of the targets.
-      aligned: For each pair, its (source, target) words.
+      aligned: For each pair, its links (source, target) of words.
 
     Returns:
-      For each pair its (target, source) token indices.
+      For each pair, its links (target, source) of tokens.
 
     Raises:
-      DataError: If a vocabulary has changed its text.
+      DataError: If the tokens of a text do not spell its words.
     """
     tokens = (_tokens(split.source_vocabulary, split.sources, words[0]),
               _tokens(split.target_vocabulary, split.targets, words[1]))  # fmt: skip
@@ -51,13 +52,14 @@ def token_links(
 
 
 def inherited(links: WordLinks, num_targets: int) -> WordLinks:
-    """Gives every target word without a link those of the nearest word that has some.
+    """Affiliation: gives every unlinked target word the links of the nearest linked one.
 
-    Of two neighbours at the same distance, the right one. Without any link there is none to get.
+    Of two neighbours at the same distance, the right one is taken. A pair without any link stays
+    without.
 
     Args:
       links: (source, target) words.
-      num_targets: Number of target words, EOS not counted.
+      num_targets: Number of target words, without EOS.
 
     Source:
       Devlin et al. (2014), on affiliation, as used by Liu et al. (2016).
@@ -70,6 +72,7 @@ def inherited(links: WordLinks, num_targets: int) -> WordLinks:
     return [
         (source, target)
         for target in range(num_targets)
+        # False sorts before True: at equal distance, the neighbour that is not before.
         for source in sources[min(sources, key=lambda at: (abs(at - target), at < target))]
     ]
 
@@ -77,7 +80,7 @@ def inherited(links: WordLinks, num_targets: int) -> WordLinks:
 def _tokens(
     vocabulary: Vocabulary, texts: Sequence[str], words: Iterable[Sequence[str]]
 ) -> list[list[list[int]]]:
-    """Returns, for each text, the tokens of each word, then those of the end of sentence."""
+    """Returns, for each text, the tokens of each of its words, then EOS as one more word."""
     found = []
     for text, its_words in zip(texts, words, strict=True):
         surfaces = vocabulary.surfaces(text)
@@ -91,6 +94,7 @@ def _tokens(
 def _token_links(
     links: WordLinks, source_tokens: list[list[int]], target_tokens: list[list[int]]
 ) -> Links:
+    """Links every token of a word with every token of the words it is linked to, and both EOS."""
     ends = (len(source_tokens) - 1, len(target_tokens) - 1)
     pairs = {
         (target, source)

@@ -1,7 +1,7 @@
-"""Language modelling: goes on from how a text begins; what is measured is perplexity.
+"""Language modelling: continues the beginning of a text; measured by perplexity.
 
-Examples are those of any data set, of whose sources nothing is read. A text of the user is a
-prompt, in the vocabulary of the targets; an empty one begins with nothing.
+The data is that of any data set, whose sources are not read. A user's text is a prompt, in the
+vocabulary of the targets; it may be empty.
 """
 
 from attention_jax.data.config import DataConfig
@@ -10,7 +10,7 @@ from attention_jax.data.task import Task, prepare
 
 
 def prepare_prompt(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
-    """Brings the beginning of a text into the form of the data set's targets."""
+    """Normalisation: brings a prompt into the form of the data set's targets."""
     return prepare(text, data_config, is_source=False)
 
 

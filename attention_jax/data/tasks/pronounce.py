@@ -1,4 +1,4 @@
-"""Grapheme-to-phoneme conversion: how words are pronounced, judged by phoneme error rates."""
+"""Grapheme-to-phoneme conversion: the pronunciation of words, measured by phoneme error rates."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,26 +14,26 @@ from attention_jax.spaced_words import spaced_words
 
 
 def prepare_word(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
-    """Brings a word, or phonemes, into the dictionary's form."""
+    """Normalisation: brings a word, or phonemes, into the dictionary's form."""
     text = prepare(text, data_config)
-    # Words are listed in lower case only; phonemes are not.
+    # The dictionary has words in lower case only, but phonemes in upper case.
     return text.lower() if is_source else text
 
 
 def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
-    """Computes error rates of phonemes and of words, with and without stress."""
+    """Phoneme and word error rate: computes them with and without stress."""
     return dict(pronunciation_scores(outputs, split.references))
 
 
 def attention_scores(
     split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
 ) -> Scores:
-    """Computes what the attention of the best outputs is like."""
+    """Attention statistics: computes those of the best outputs."""
     return dict(attention_statistics(one[0].weights for one in found if one))
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
-    """Returns the errors in each word, and how error rates follow from their sums."""
+    """Sufficient statistics: returns the errors in each word, and the rates of their sums."""
     rows = error_counts(
         [spaced_words(output) for output in outputs],
         [[*map(spaced_words, variants)] for variants in split.references],
@@ -41,6 +41,7 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"per": (rows, _phoneme_error_rate), "wer": (rows, _word_error_rate)}
 
 
+# Columns of counts are those of `error_counts`: edits, symbols, whether there are edits, and 1.
 def _phoneme_error_rate(counts: np.ndarray) -> np.ndarray:
     return 100 * counts[..., 0] / np.maximum(counts[..., 1], 1)
 

@@ -1,4 +1,4 @@
-"""Translation: from one language into another, judged by BLEU and chrF, and by what is missing."""
+"""Machine translation: measured by BLEU and chrF, and by over- and under-translation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,23 +17,24 @@ from attention_jax.evaluation.translation import translation_scores
 
 
 def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
-    """Computes BLEU and chrF, with their signatures, and the ratio of lengths."""
+    """BLEU and chrF: computes both with their signatures, and the ratio of lengths."""
     tokenize = data_config.bleu_tokenizer
     return dict(translation_scores(outputs, split.references, tokenize=tokenize))
 
 
 def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
-    """Computes BLEU by length of the source, and repeated, excess and missing words."""
+    """BLEU by source length, over- and under-translation: computes further scores of outputs."""
     missing = over_under_scores(outputs, split.references, tokenize=data_config.bleu_tokenizer)
     return {**scores_by_length(split, outputs, data_config), **missing}
 
 
 def scores_by_length(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
-    """Computes BLEU for short, longer and long sources.
+    """BLEU by source length: computes it for buckets of sources.
 
     Returns:
-      `bleu_source_FIRST_LAST` and the number of sentences `bleu_source_FIRST_LAST_sentences`, in
-      words; LAST is `up` in the last bucket.
+      For each bucket its BLEU, `bleu_source_FIRST_LAST`, and how many sentences it has,
+      `bleu_source_FIRST_LAST_sentences`. FIRST and LAST are lengths in words; in the last bucket,
+      LAST is `up`.
     """
     found: Scores = {}
     buckets = bleu_by_length(
@@ -49,12 +50,9 @@ def scores_by_length(split: Split, outputs: Sequence[str], data_config: DataConf
 def attention_scores(
     split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
 ) -> Scores:
-    """Computes what the attention of outputs is like, and what it covers.
+    """Attention statistics and fertility: computes them for the best output of each source.
 
-    Args:
-      split: The sources.
-      found: The hypotheses of each, best first; those without any do not count.
-      data_config: Of the data set.
+    Sources without an output are left out.
     """
     triples = zip(found, split.source_ids, split.sources, strict=True)
     best = [(one[0], ids, text) for one, ids, text in triples if one]
@@ -71,7 +69,7 @@ def attention_scores(
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
-    """Returns what BLEU and chrF need of each sentence."""
+    """Sufficient statistics: returns those of BLEU and chrF, for each sentence."""
     bleu = bleu_statistics(outputs, split.references, tokenize=data_config.bleu_tokenizer)
     return {
         "bleu": (bleu, bleu_from_statistics),

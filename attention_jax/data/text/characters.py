@@ -1,16 +1,17 @@
-"""Unicode characters that words are told by, of which Python's patterns know too little.
+"""Unicode characters that make or separate words, as far as Python's `re` does not know them.
 
-To `re` a combining mark is no part of a word, and a space without width is no white space.
+For `re`, a combining mark is no part of a word, and a zero-width space is no white space.
 """
 
 import itertools
 import unicodedata
 from collections.abc import Iterator
 
-SPACE = "\u2581"  # begins a subword that begins a word; in a text, subwords take it for a space
-# What separates words as white space does, and is part of none however a text is cut up.
+# The first character of a subword that begins a word; older subword models read it as a space.
+SPACE = "\u2581"
+# Separators of words beside white space; they belong to no word.
 SEPARATORS = f"\u200b{SPACE}"
-# Where Unicode has marks; looking at all of its characters would take a tenth of a second.
+# Where Unicode has marks: going through all of its characters would take a tenth of a second.
 _PLACES = (range(0x0300, 0x20000), range(0xE0000, 0xE1000))
 
 
@@ -22,21 +23,23 @@ def _marks() -> Iterator[str]:
         for number in place
         if unicodedata.category(chr(number))[0] == "M"
     )
+    # Among consecutive numbers, number minus position is constant.
     count = itertools.count()
     for _, run in itertools.groupby(numbers, key=lambda number: number - next(count)):
         first, *rest = run
         yield f"{chr(first)}-{chr(rest[-1] if rest else first)}"
 
 
-# Inside of brackets, for patterns: marks, and the joiners that tell how letters are written.
+# To be used inside of brackets in a pattern: marks, and joiners that decide how letters are drawn.
 COMBINING = "".join(_marks()) + "\u200c\u200d"
 
 
 def run_of(letter: str) -> str:
-    """Returns the pattern of a run of letters with what combines with them.
+    """Returns a pattern for a run of letters with their combining marks.
 
     Args:
-      letter: The pattern of one letter, which matches nothing that combines.
+      letter: Pattern of one letter, which must not match any mark.
     """
-    # The long list is not looked through for what follows most runs.
+    # Most runs are followed by a character below U+0300, of which none is a mark: the lookahead
+    # spares them the search through the long list of marks.
     return rf"{letter}+(?:(?=[^\0-\u02ff])[{COMBINING}]{letter}*)*"

@@ -1,17 +1,19 @@
-"""Scripts that write no spaces between words, and which of their characters count as words.
+"""Scripts that write no spaces between words, and how their characters are divided into words.
 
-A Han ideograph or a kana is a word of its own. Of Thai, Lao, Khmer and Myanmar, whose marks mean
-nothing alone, it is a cluster: a letter, its marks, and the letters that are written below it.
-Words proper would take a dictionary for each language; clusters are what those words are made of,
-and an aligner links several of them to one word, as it does the parts of a compound. Unless a text
-is given in words: somebody has put spaces between them. Of others,
-such as Tibetan, Javanese or Tai Le, all that stands between spaces and punctuation is one word.
+In Chinese and Japanese, every Han ideograph or kana is a word. In Thai, Lao, Khmer and Myanmar,
+whose marks mean nothing alone, every cluster is one: a letter, its marks, and the letters written
+below it. Real words would take a dictionary for each language. They consist of such clusters, and
+an aligner links several clusters to one word as it does the parts of a compound. The exception are
+texts given in words, between which somebody has put spaces.
+
+In other scripts without spaces, such as Tibetan, Javanese or Tai Le, all text between spaces and
+punctuation is one word.
 
 Source:
   Unicode Standard Annex 29, section 3, on grapheme clusters.
 
 Deviations:
-  Letters written below others belong to their cluster, as the annex has it for other scripts.
+  Letters written below others belong to the cluster, which the annex defines for other scripts.
 """
 
 import re
@@ -20,7 +22,7 @@ from collections.abc import Iterable
 from attention_jax.data.text.characters import COMBINING
 from attention_jax.spaced_words import spaced_words
 
-# Letters; digits of these scripts are numbers like others, and punctuation is punctuation.
+# Letters only: digits and punctuation of these scripts are treated like those of others.
 _HAN = (
     "\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003fffd"
@@ -36,30 +38,30 @@ _MYANMAR = (
     "\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081"
     "\u108e\ua9e0-\ua9e4\ua9e6-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a\uaa7e\uaa7f"
 )
-# Inside of brackets, for patterns.
+# To be used inside of brackets in a pattern.
 LETTERS = f"{_HAN}{_KANA}{_THAI}{_LAO}{_KHMER}{_MYANMAR}"
-_MARKS = f"{COMBINING}\u0e33\u0eb3\uff9e\uff9f"  # and letters that are written as marks are
-_PUTS_BELOW = "\u1039\u17d2"  # the next letter, in Myanmar and Khmer
+_MARKS = f"{COMBINING}\u0e33\u0eb3\uff9e\uff9f"  # combining ones, and letters used like marks
+_PUTS_BELOW = "\u1039\u17d2"  # signs in Myanmar and Khmer that put the next letter below
 _MARKED = f"[{LETTERS}][{_MARKS}]*"
 CLUSTER = f"{_MARKED}(?:(?<=[{_PUTS_BELOW}]){_MARKED})*"
 
 _ANY = re.compile(f"[{LETTERS}]")
 _CLUSTER = re.compile(CLUSTER)
-# Words of a text that is given in them have 1.5 clusters in Chinese, 2 in Japanese and 3 in Thai.
+# Words have about 1.5 clusters in Chinese, 2 in Japanese and 3 in Thai; clauses have many more.
 _MAX_WORD_CLUSTERS = 5
 
 
 def writes_no_spaces(text: str) -> bool:
-    """Says whether a text has letters of these scripts."""
+    """Says whether a text contains letters of these scripts."""
     return _ANY.search(text) is not None
 
 
 def are_given_in_words(texts: Iterable[str]) -> bool:
-    """Says whether spaces stand between the words of the texts that have letters of these scripts.
+    """Word segmentation: says whether texts in these scripts come with spaces between their words.
 
-    They do where there is, in two such texts on average, one space with such letters on both of its
-    sides, and what stands between spaces is as short as words are. Spaces around Latin words, as in
-    Chinese, do not count, nor do those between the clauses of Thai, which are longer.
+    They do if at least every second such text has, on average, a space between two such letters,
+    and if the text between spaces is as short as words are. So spaces around Latin words in Chinese
+    are not counted, and those between the clauses of Thai, which are longer, do not suffice.
     """
     lines = chunks = clusters = beside = 0
     for text in texts:

@@ -1,4 +1,4 @@
-"""Which words and tokens share characters, when the same text is cut up in two ways."""
+"""Token alignment by characters: which words and tokens of the same text overlap."""
 
 import re
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from attention_jax.data.text.characters import SEPARATORS
 from attention_jax.spaced_words import SPACES
 
 _SPACES = re.compile(rf"[\s{SEPARATORS}]+")
-_WORDS_OWN = re.compile(rf"[^\S{SPACES}]")  # white space that may be of a word, or one
+_WORDS_OWN = re.compile(rf"[^\S{SPACES}]")  # white space that may be in a word, or be one
 
 
 def overlaps(words: Sequence[str], tokens: Sequence[str]) -> list[list[int]]:
-    """Finds the tokens that each word shares characters with.
+    """Token alignment: finds the tokens with which each word shares characters.
 
-    White space does not count, nor does what separates words as it does (see `characters`), where
-    only one of the two has it; what tokens have of that in a word is the word's.
+    White space and other separators of words (see `characters`) are ignored where only one of the
+    two has them. Where both have them inside of a word, they belong to the word.
 
     Args:
-      words: A text, cut up one way.
-      tokens: The same text, cut up another way.
+      words: A text, divided in one way.
+      tokens: The same text, divided in another way.
 
     Returns:
       For each word the indices of its tokens, in order.
@@ -32,6 +32,7 @@ def overlaps(words: Sequence[str], tokens: Sequence[str]) -> list[list[int]]:
         raise ValueError(f"expected the text {''.join(words)!r}, found {''.join(tokens)!r}")
     if _WORDS_OWN.search("".join(given[0])):
         return _overlaps_with_spaces(*given)
+    # The token of every character, so that a word's tokens are those of a slice.
     owners = [index for index, token in enumerate(tokens) for _ in token]
     found, start = [], 0
     for word in words:
@@ -47,6 +48,8 @@ def _overlaps_with_spaces(words: Sequence[str], tokens: Sequence[str]) -> list[l
     for word in words:
         its_tokens = set()
         for character in word:
+            # The next character like this one, skipping white space only; if anything else is in
+            # between, this is white space that tokens do not have.
             place = start
             while place < len(characters) and characters[place][0] != character:
                 if not _SPACES.match(characters[place][0]):

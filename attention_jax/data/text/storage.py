@@ -1,4 +1,4 @@
-"""Saved vocabularies: one of any kind, and the pair that a run directory keeps."""
+"""Saved vocabularies: loads one of any kind, and the pair that a run directory holds."""
 
 import json
 from pathlib import Path
@@ -32,16 +32,17 @@ def load_vocabulary(directory: str | Path) -> Vocabulary:
 
 
 def save_vocabularies(directory: str | Path, source: Vocabulary, target: Vocabulary) -> None:
-    """Saves the vocabularies of a run, a joint one once; `vocabularies.json` comes last."""
+    """Saves the vocabularies of a run, a joint one only once."""
     names = (_JOINT, _JOINT) if source is target else SIDES
     for name, vocabulary in dict(zip(names, (source, target), strict=True)).items():
         vocabulary.save(Path(directory) / name)
+    # Written last: where this file is, the others are complete.
     pair = json.dumps(dict(zip(SIDES, names, strict=True)))
     write_atomically(Path(directory) / PAIR_FILE, pair.encode())
 
 
 def has_vocabularies(directory: str | Path) -> bool:
-    """Tells whether the vocabularies of a run were saved here, to the end."""
+    """Says whether the vocabularies of a run have been saved here, completely."""
     return (Path(directory) / PAIR_FILE).exists()
 
 

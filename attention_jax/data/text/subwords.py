@@ -1,10 +1,11 @@
-"""Subwords: byte-pair encoding by sentencepiece, without loss.
+"""Subwords: byte-pair encoding (BPE) by sentencepiece, lossless.
 
-Text is not normalised, so decoding gives back every character that the training side holds. What
-sentencepiece keeps for itself has a place where no text is, among the code points that Unicode
-leaves to programs: the names of the special tokens, since a text that spells one teaches nothing,
-and of texts the characters U+2581, its space, U+2585 and NUL. In a model of an earlier version the
-special tokens are named `<unk>` and the like, and U+2581 is read as a space.
+Text is not normalised, so decoding returns every character that the training text contains.
+sentencepiece reserves some strings for itself, which texts may contain too. They are kept apart by
+code points that Unicode leaves to programs and texts do not have: the special tokens' names begin
+with one, because nothing is learnt from a text that spells such a name; and the characters U+2581
+(sentencepiece's space), U+2585 and NUL of texts are replaced by others. In models of an earlier
+version the special tokens are named `<unk>` and the like, and U+2581 is read as a space.
 
 Source: Sennrich, Haddow and Birch 2016, "Neural Machine Translation of Rare Words with Subword
 Units", section 3.2; Kudo and Richardson 2018, "SentencePiece".
@@ -34,17 +35,18 @@ from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
 MODEL_FILE = "subwords.model"
-_MAX_LINE_BYTES = 65_536
+_MAX_LINE_BYTES = 65_536  # sentencepiece silently skips longer lines; its default is 4192
 _NAMES = tuple(f"\ufdd0{token}" for token in SPECIAL_TOKENS)
 _TO_PRIVATE = str.maketrans({SPACE: "\ufdd1", "\u2585": "\ufdd2", "\0": "\ufdd3"})
 _FROM_PRIVATE = {ord(private): chr(code) for code, private in _TO_PRIVATE.items()}
 
 
 class SubwordVocabulary:
-    """A trained sentencepiece model.
+    """Byte-pair encoding (BPE): a trained sentencepiece model as a vocabulary.
 
     Attributes:
-      given_words: Whether its texts, of a script that writes no spaces, were given in words.
+      given_words: Whether its texts, in a script that writes no spaces between words, came with
+        spaces between them.
     """
 
     kind = SUBWORDS
@@ -54,17 +56,17 @@ class SubwordVocabulary:
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         names = map(self._processor.id_to_piece, range(self._processor.get_piece_size()))
-        is_private = _NAMES[SpecialIds.UNK] in names
+        is_private = _NAMES[SpecialIds.UNK] in names  # else a model of an earlier version
         self._to_model = _TO_PRIVATE if is_private else {}
         self._from_model = _FROM_PRIVATE if is_private else {}
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int) -> "SubwordVocabulary":
-        """Learns merges from the training texts.
+        """Byte-pair encoding (BPE): learns merges from the training texts.
 
         Args:
-          texts: Texts of the training side, or of both sides for a joint vocabulary.
-          size: Ids at most, the special ones included; fewer where the texts are too small.
+          texts: Training texts of one side, or of both for a joint vocabulary.
+          size: Maximum number of ids, including special ones; small texts give fewer.
 
         Raises:
           DataError: If not even the characters of the texts fit into `size`.
@@ -77,6 +79,7 @@ class SubwordVocabulary:
                 model_type="bpe",
                 vocab_size=size,
                 hard_vocab_limit=False,
+                # The next three make it lossless: no character is dropped or normalised.
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=False,
@@ -101,29 +104,30 @@ class SubwordVocabulary:
         return self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text, without any special ones added."""
+        """Returns the ids of a text, without BOS and EOS."""
         return self._processor.encode(text.translate(self._to_model))
 
     def surfaces(self, text: str) -> list[str]:
-        """Returns the part of a text that each of its ids stands for, unknown ones included."""
+        """Returns the part of the text for which each of its ids stands, unknown ones included."""
+        # The pieces of a text, joined, are the text: a piece's place follows from the lengths.
         pieces = self._processor.encode(text.translate(self._to_model), out_type=str)
         ends = itertools.accumulate(map(len, pieces), initial=0)
-        spaced = f" {text}"  # as sentencepiece begins every text
+        spaced = f" {text}"  # sentencepiece puts a space before every text
         return [spaced[start:end] for start, end in itertools.pairwise(ends)]
 
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:
-        """Returns the text of ids up to the first EOS, special ids left out.
+        """Detokenization: returns the text of ids up to the first EOS, without PAD and BOS.
 
         Args:
           ids: The ids.
-          unknown: What to write for the unknown ones among them, in order; None for `<unk>`.
+          unknown: Texts for the unknown ones among them, in order; None for `<unk>`.
         """
         content, given = content_ids(ids), iter(unknown)
         if SpecialIds.UNK not in content:
             return self._processor.decode(content).translate(self._from_model)
-        # sentencepiece would put spaces around them, inside of a word too.
+        # Joined here, because sentencepiece puts spaces around unknown ids, even inside of a word.
         pieces = [
             next(given, None) or SPECIAL_TOKENS[index]
             if index == SpecialIds.UNK
@@ -133,7 +137,7 @@ class SubwordVocabulary:
         return "".join(pieces).removeprefix(" ")
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
-        """Returns one printable piece per id, special ids included."""
+        """Returns a printable piece for each id, including special ones."""
         return [
             SPECIAL_TOKENS[index]
             if index < SpecialIds.COUNT
@@ -167,7 +171,7 @@ class SubwordVocabulary:
             raise DataError(f"{path}: expected a sentencepiece model, found an empty file")
         try:
             found = cls(model, record.get("given_words", False))
-            found.tokens(range(found.size))  # garbage in them would be met while decoding
+            found.tokens(range(found.size))  # damaged pieces would otherwise show while decoding
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())[-120:]
             raise DataError(
@@ -177,7 +181,7 @@ class SubwordVocabulary:
         return found
 
     def _check(self, path: Path) -> None:
-        """Raises DataError, naming the file, if the special tokens have other numbers than ours."""
+        """Raises `DataError` unless the special tokens have the ids of `SpecialIds`."""
         has = self._processor
         found = (has.pad_id(), has.bos_id(), has.eos_id(), has.unk_id())
         expected = (SpecialIds.PAD, SpecialIds.BOS, SpecialIds.EOS, SpecialIds.UNK)
@@ -189,6 +193,7 @@ class SubwordVocabulary:
 
 
 def _explanation(message: str, size: int) -> str:
+    """Translates an error of sentencepiece into one about the config."""
     too_small = re.search(r"required_chars\. \d+ vs (\d+)", message)
     if too_small:
         needed = too_small.group(1)

@@ -1,9 +1,12 @@
-"""Tokenization into words and punctuation, and back to the same text.
+"""Tokenization into words and punctuation with joiners, and reversible detokenization.
 
-Where two tokens stood together without a space, a joiner marks the side of the punctuation, as in
-`Hello ￭, world ￭!`; joining is therefore exact, up to the amount of white space. A word has the
-marks that combine with its letters. A space without width is a token of its own, since nobody
-would see that it had become a space of another width.
+Where a punctuation token had no space beside it, a joiner marks that side of it, as in
+`Hello ￭, world ￭!`. Detokenization is therefore exact, except that any amount of white space
+becomes one space. Combining marks stay with their letters. A zero-width space is a token of its
+own, like punctuation: as white space it would come back as a visible space.
+
+It is a simple tokenizer, the same for all languages; `isn't` becomes `isn ￭'￭ t`. For scripts
+without spaces between words, subwords or characters serve better.
 """
 
 import re
@@ -11,13 +14,20 @@ import re
 from attention_jax.data.text.characters import run_of
 
 JOINER = "\uffed"
+# A run of letters, digits and underscores, or a single other character that is no white space.
 _TOKEN = re.compile(run_of(r"\w") + r"|[^\w\s]")
 _WORD = re.compile(r"\w")
-_OWN_JOINER = "\x1f"  # a joiner of the text, in a token; white space, of which tokens have no other
+# Replaces a joiner that is in the text itself. It counts as white space, so no token contains it.
+_OWN_JOINER = "\x1f"
 
 
 def tokenize(text: str) -> list[str]:
-    """Splits a text into words and single punctuation characters, marked with joiners."""
+    """Tokenization: splits a text into words and punctuation characters, marked with joiners.
+
+    For example, `Hello, world! (No.)` becomes
+
+      Hello  ￭,  world  ￭!  (￭  No  ￭.  ￭)
+    """
     tokens: list[str] = []
     for chunk in text.split():
         pieces = _TOKEN.findall(chunk)
@@ -25,6 +35,7 @@ def tokenize(text: str) -> list[str]:
             if _WORD.match(piece):
                 tokens.append(piece)
                 continue
+            # Of two punctuation characters side by side, only the second is marked.
             after_something = index > 0
             before_word = index + 1 < len(pieces) and _WORD.match(pieces[index + 1])
             tokens.append(
@@ -36,11 +47,15 @@ def tokenize(text: str) -> list[str]:
 
 
 def detokenize(tokens: list[str]) -> str:
-    """Joins tokens into text, undoing `tokenize`."""
+    """Detokenization: joins tokens into text, undoing `tokenize`."""
+    # A joiner removes the space beside it; one at either end of the text has none to remove.
     text = " ".join(tokens)
     return surface(text.replace(" " + JOINER, "").replace(JOINER + " ", ""))
 
 
 def surface(token: str) -> str:
-    """Returns what a token has of its text, without the joiners that mark it."""
+    """Returns the text of a token: without the joiners that mark it, `,` for `￭,`.
+
+    A joiner that the text itself contains is restored.
+    """
     return token.replace(JOINER, "").replace(_OWN_JOINER, JOINER)

@@ -15,49 +15,49 @@ from attention_jax.spaced_words import spaced_words
 from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
-SUBWORDS = "bpe"  # the kind of those that join to words; see `subwords`
+SUBWORDS = "bpe"  # the kind of vocabulary whose pieces join to words; see `subwords`
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """A two-way map between texts and lists of ids; the first ids are `SpecialIds`."""
+    """Vocabulary: a two-way map between texts and lists of ids, the first of them `SpecialIds`."""
 
     @property
     def kind(self) -> str:
-        """`bpe`, or that of a `SymbolVocabulary`."""
+        """`bpe`, or the kind of a `SymbolVocabulary`."""
         ...
 
     @property
     def size(self) -> int:
-        """Number of ids, the special ones included."""
+        """Number of ids, including special ones."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text, without any special ones added."""
+        """Returns the ids of a text, without BOS and EOS."""
         ...
 
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:
-        """Returns the text of ids up to the first EOS, special ids left out.
+        """Detokenization: returns the text of ids up to the first EOS, without PAD and BOS.
 
         Args:
           ids: The ids.
-          unknown: What to write for the unknown ones among them, in order; None for `<unk>`.
+          unknown: Texts for the unknown ones among them, in order; None for `<unk>`.
         """
         ...
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
-        """Returns one printable piece per id, special ids included."""
+        """Returns a printable piece for each id, including special ones."""
         ...
 
     def surfaces(self, text: str) -> list[str]:
-        """Returns the part of a text that each of its ids stands for, unknown ones included."""
+        """Returns the part of the text for which each of its ids stands, unknown ones included."""
         ...
 
     def save(self, directory: str | Path) -> None:
-        """Writes the vocabulary so that `load_vocabulary` finds it."""
+        """Writes the vocabulary in the form that `load_vocabulary` reads."""
         ...
 
 
@@ -72,6 +72,7 @@ def content_ids(ids: Iterable[SupportsIndex]) -> list[int]:
     return content
 
 
+# By the kind of a vocabulary: from a text to its symbols, and back.
 _SPLIT: dict[str, Callable[[str], list[str]]] = {
     "words": tokenization.tokenize,
     "characters": list,
@@ -82,7 +83,7 @@ _JOIN: dict[str, Callable[[list[str]], str]] = {
     "characters": "".join,
     "symbols": " ".join,
 }
-# What a symbol has of its text.
+# The text of a symbol, without the joiners of tokenization.
 _SURFACE: dict[str, Callable[[str], str]] = {
     "words": tokenization.surface,
     "characters": str,
@@ -91,7 +92,7 @@ _SURFACE: dict[str, Callable[[str], str]] = {
 
 
 class SymbolVocabulary:
-    """A list of known symbols; anything else is UNK.
+    """Vocabulary of whole symbols, such as words or characters; any other symbol is UNK.
 
     Attributes:
       kind: `words` (split at spaces and punctuation), `characters`, or `symbols` (split at
@@ -101,44 +102,46 @@ class SymbolVocabulary:
     def __init__(self, kind: str, symbols: Sequence[str]):
         self.kind = kind
         self._symbols = (*SPECIAL_TOKENS, *symbols)
+        # Without the special tokens: a text that spells `</s>` does not end there.
         self._ids = {
             symbol: index for index, symbol in enumerate(self._symbols) if index >= SpecialIds.COUNT
         }
 
     @classmethod
     def train(cls, kind: str, texts: Iterable[str], size: int = 0) -> "SymbolVocabulary":
-        """Collects the symbols of the training texts, the most frequent ones first.
+        """Collects the symbols of the training texts, most frequent first.
 
         Args:
           kind: `words`, `characters` or `symbols`.
-          texts: Texts of the training side.
-          size: Ids at most, the special ones included; 0 keeps every symbol.
+          texts: Training texts of one side, or of both for a joint vocabulary.
+          size: Maximum number of ids, including special ones; 0 keeps every symbol.
         """
         counts = collections.Counter(symbol for text in texts for symbol in _SPLIT[kind](text))
+        # Equally frequent ones in the order of code points: ids do not depend on the texts' order.
         ranked = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
         return cls(kind, ranked[: size - SpecialIds.COUNT] if size else ranked)
 
     @property
     def size(self) -> int:
-        """Number of ids, the special ones included."""
+        """Number of ids, including special ones."""
         return len(self._symbols)
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text, without any special ones added."""
+        """Returns the ids of a text, without BOS and EOS."""
         return [self._ids.get(symbol, SpecialIds.UNK) for symbol in self.split(text)]
 
     def split(self, text: str) -> list[str]:
-        """Returns the symbol of each id of a text, the unknown ones and joiners included."""
+        """Returns the symbol of each id of a text, with joiners, including unknown symbols."""
         return _SPLIT[self.kind](text)
 
     def surfaces(self, text: str) -> list[str]:
-        """Returns the part of a text that each of its ids stands for, unknown ones included."""
+        """Returns the part of the text for which each of its ids stands, unknown ones included."""
         return [*map(_SURFACE[self.kind], self.split(text))]
 
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:
-        """Returns the text of ids up to the first EOS, special ids left out.
+        """Detokenization: returns the text of ids up to the first EOS, without PAD and BOS.
 
         Args:
           ids: The ids.
@@ -151,7 +154,7 @@ class SymbolVocabulary:
         return _JOIN[self.kind](symbols)
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
-        """Returns one printable piece per id, special ids included."""
+        """Returns a printable piece for each id, including special ones."""
         return [_SURFACE[self.kind](self._symbols[int(index)]) for index in ids]
 
     def save(self, directory: str | Path) -> None:
@@ -162,28 +165,28 @@ class SymbolVocabulary:
 def tokens_in_text(
     vocabulary: "Vocabulary", ids: Iterable[SupportsIndex], text: str
 ) -> list[str]:
-    """Returns one printable piece per id of a text, and what the text has for unknown ones."""
+    """Returns a printable piece for each id of a text, with the text itself for unknown ones."""
     ids = list(ids)
     tokens = vocabulary.tokens(ids)
     unknown = [place for place, index in enumerate(ids) if int(index) == SpecialIds.UNK]
-    surfaces = vocabulary.surfaces(text) if unknown else []
+    surfaces = vocabulary.surfaces(text) if unknown else []  # another tokenization, seldom needed
     for place in unknown:
         tokens[place] = surfaces[place].strip() or tokens[place]
     return tokens
 
 
 def write_record(directory: str | Path, content: dict[str, Any]) -> None:
-    """Writes `vocabulary.json` with a checksum of its content, all of it or nothing."""
+    """Writes `vocabulary.json` atomically, with a checksum of its content."""
     record = {**content, "sha256": _checksum(content)}
     text = json.dumps(record, ensure_ascii=False, indent=0) + "\n"
     write_atomically(Path(directory) / RECORD_FILE, text.encode())
 
 
 def read_record(directory: str | Path) -> dict[str, Any]:
-    """Reads what `write_record` wrote.
+    """Reads the record that `write_record` wrote.
 
     Raises:
-      DataError: If it is missing, or not what was written.
+      DataError: If it is missing or damaged.
     """
     path = Path(directory) / RECORD_FILE
     try:
@@ -193,7 +196,7 @@ def read_record(directory: str | Path) -> dict[str, Any]:
     recorded = record.pop("sha256")
     if recorded != _checksum(record):
         raise DataError(f"{path}: the vocabulary does not match its checksum, the file is damaged")
-    # A checksum says that nothing has changed, and nothing of who wrote it.
+    # A right checksum does not mean that this program wrote the content.
     shape = {"symbols": [str]}
     if record["kind"] == SUBWORDS:
         shape = {"model_sha256": str, "given_words": Maybe(bool)}
@@ -203,7 +206,7 @@ def read_record(directory: str | Path) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file such that nobody ever sees a part of it.
+    """Atomic write: writes a file so that no reader ever sees a part of it.
 
     Raises:
       DataError: If it cannot be written.
@@ -216,5 +219,6 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _checksum(content: dict[str, Any]) -> str:
+    # Keys sorted, so that the checksum does not depend on the order in which a file has them.
     text = json.dumps(content, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

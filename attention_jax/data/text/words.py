@@ -1,12 +1,14 @@
-"""Words of texts and of their pieces: what is linked by aligners, measured and shown.
+"""Word segmentation: the words of texts and of subwords, which are linked, measured and shown.
 
-Spaces and tabs separate words, and to aligners other white space does, too. Of what stands between,
-aligners take letters and punctuation apart, while subwords are joined to all that stands there,
-`cars.` included. Where it has letters of a script that writes no spaces, both follow one rule: each
-cluster of such letters is a word (see `scripts`), and so are every run of other letters or digits
-and every punctuation character; but to subwords of a text that is given in words, with spaces
-between them, these are its words. There, and for aligners, a space without width separates words
-too.
+Words are separated by spaces and tabs, and for aligners by other white space too. There are two
+rules for the text between spaces. Aligners divide it into words and punctuation; subwords are
+joined to all of it, such as `cars.`.
+
+Text in a script that writes no spaces between words is the exception (see `scripts`). There, both
+rules are the same: every cluster of its letters is a word, and so is every run of other letters or
+digits, and every punctuation character. But if somebody has put spaces between the words of such a
+text, subwords are joined to these words. There, and for aligners, a zero-width space separates
+words too.
 """
 
 import re
@@ -25,11 +27,13 @@ from attention_jax.types import SpecialIds
 
 _RUN = run_of(rf"[^\W{LETTERS}]")
 _WORD = re.compile(rf"{CLUSTER}|{_RUN}|[^\w\s{SEPARATORS}]")
-_STAND_IN = "\ufffc"  # one character, which is a word, for a special token
+# A special token such as `<unk>` is replaced by this while words are found: a single character,
+# which `_WORD` takes for a word.
+_STAND_IN = "\ufffc"
 
 
 def words_of_text(text: str) -> list[str]:
-    """Splits a text into the words and the punctuation that aligners link."""
+    """Word segmentation: splits a text into the words and the punctuation that aligners link."""
     return _WORD.findall(text)
 
 
@@ -40,20 +44,20 @@ def words_of_pieces(
     *,
     given_words: bool = False,
 ) -> tuple[list[str], list[list[int]]]:
-    """Joins subwords to words, and says which pieces each word has; other symbols stay apart.
+    """Subword-to-word map: joins subwords to words; symbols of other vocabularies are words.
 
-    A subword of several clusters, as of Chinese, is a piece of several words. A piece of nothing
-    but spaces goes with the word that it begins, or else with the one before it.
+    A subword of several clusters, as in Chinese, is a piece of several words. A piece of nothing
+    but spaces belongs to the word that it begins, or else to the word before it.
 
     Args:
-      pieces: Of a vocabulary, without EOS.
-      kind: That of the vocabulary.
-      special: The indices of those that are special tokens, which a text may spell as well.
-      given_words: Whether spaces separate the words of scripts that write none, too.
+      pieces: Pieces of a vocabulary, without EOS.
+      kind: Kind of the vocabulary.
+      special: Indices of the pieces that are special tokens, since a text may spell one as well.
+      given_words: Whether spaces separate words even in scripts that write none.
 
     Returns:
-      The words, and for each of them the indices of its pieces. Of nothing but spaces they are one
-      empty word.
+      The words, and for each of them the indices of its pieces. Pieces of nothing but spaces make
+      one empty word.
     """
     if kind != SUBWORDS:
         return list(pieces), [[place] for place in range(len(pieces))]
@@ -78,18 +82,19 @@ def words_of_pieces(
 def word_pieces(
     vocabulary: Any, ids: Sequence[int] | Int[np.ndarray, " N"], text: str | None = None
 ) -> list[list[int]]:
-    """Returns the pieces of each word of a source or of an output.
+    """Subword-to-word map: returns the pieces of each word of a source or of an output.
 
     Args:
-      vocabulary: Of that side.
-      ids: The source or the output, ending in EOS, which is left out.
-      text: That of a source, which has the words of unknown pieces; in an output an unknown piece
-        has none but itself.
+      vocabulary: Vocabulary of that side.
+      ids: Ids of the source or output, ending in EOS, which is left out.
+      text: Text of a source, which shows what unknown pieces are. Without it, as for an output, an
+        unknown piece is a word of its own.
     """
     ids = ids[:-1]
     pieces, special = vocabulary.tokens(ids), special_places(ids)
     if text is not None:
         tokens, pieces = pieces, tokens_in_text(vocabulary, ids, text)
+        # A piece that the text has replaced is no special token any more.
         special = {place for place in special if pieces[place] == tokens[place]}
     return pieces_in_words(vocabulary, pieces, special)[1]
 
@@ -97,18 +102,19 @@ def word_pieces(
 def pieces_in_words(
     vocabulary: Any, pieces: Sequence[str], special: Collection[int] = ()
 ) -> tuple[list[str], list[list[int]]]:
-    """Applies `words_of_pieces` to pieces of a vocabulary, which says what its words are."""
-    given = getattr(vocabulary, "given_words", False)  # one of symbols has no words
+    """Subword-to-word map: applies `words_of_pieces` to pieces of a vocabulary."""
+    given = getattr(vocabulary, "given_words", False)  # a `SymbolVocabulary` has no such attribute
     return words_of_pieces(pieces, vocabulary.kind, special, given_words=given)
 
 
 def special_places(ids: Iterable[SupportsIndex]) -> set[int]:
-    """Finds the special tokens among ids."""
+    """Returns the positions of special tokens among ids."""
     return {place for place, index in enumerate(map(int, ids)) if index < SpecialIds.COUNT}
 
 
 def _add_spaces(members: list[list[int]], pieces: Sequence[str]) -> None:
     """Adds pieces of nothing but spaces to the words that they begin, or else follow."""
+    # The first and the last word of which each piece is a part.
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for word, places in enumerate(members):
@@ -130,7 +136,8 @@ def _add_spaces(members: list[list[int]], pieces: Sequence[str]) -> None:
 def _with_special(
     words: Sequence[str], pieces: Sequence[str], surfaces: Sequence[str], special: Collection[int]
 ) -> list[str]:
-    """Puts special tokens back where a character stood in for each of them."""
+    """Puts special tokens back in the places of their stand-ins."""
+    # A text may contain the character itself, which is then put back as it was.
     tokens = iter(
         [
             pieces[place] if place in special else _STAND_IN

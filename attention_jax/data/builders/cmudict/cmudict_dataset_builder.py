@@ -42,10 +42,10 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 
 def read_dictionary() -> list[Example]:
-    """Reads the dictionary beside this file: one example per base word.
+    """Pronouncing dictionary: reads the file beside this one, as one example for each base word.
 
     Raises:
-      DataError: If it is not the dictionary that the checksum was recorded for.
+      DataError: If the file does not have the recorded checksum.
     """
     path = Path(__file__).with_name(DICTIONARY)
     storage.check_digest(path, storage.recorded_digests(__file__)[DICTIONARY])

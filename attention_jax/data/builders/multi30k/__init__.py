@@ -13,8 +13,8 @@ class Config(TranslationConfig):
     """Image captions, any two of four languages.
 
     Attributes:
-      source_language: Code of the language that is translated from.
-      target_language: Code of the one that it is translated into.
+      source_language: Code of the language to translate from.
+      target_language: Code of the language to translate into.
     """
 
     name: str = setting("multi30k", choices=("multi30k",))

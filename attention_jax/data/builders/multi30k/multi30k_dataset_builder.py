@@ -14,7 +14,8 @@ LANGUAGES = ("en", "de", "fr", "cs")
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/{commit}/data/task1/raw/{name}"
 _FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
-# As torchtext published them; its MD5 digests of the English and German files hold for ours too.
+# For these files there are only the MD5 digests that torchtext has published. Those that it has for
+# the English and German files are right for the files of this commit as well.
 _MD5 = {
     "train.fr.gz": "6cb767741dcad3931f966fefbc05203f",
     "val.fr.gz": "93fc564584b7e5ba410c761ea5a1c682",
@@ -66,7 +67,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 
 def obtain_file(name: str) -> Path:
-    """Returns a verified file of the corpus, `train.de.gz` for one."""
+    """Returns a verified file of the corpus, such as `train.de.gz`."""
     digests = storage.recorded_digests(__file__) | _MD5
     url = ADDRESS.format(commit=COMMIT, name=name)
     return storage.obtain(f"multi30k/raw/{name}", url, digests[name])

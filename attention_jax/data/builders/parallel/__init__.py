@@ -1,4 +1,4 @@
-"""parallel: the user's own text, as two files or one table."""
+"""Parallel text of the user's own, as two files or one table: the data set `parallel`."""
 
 import dataclasses
 from typing import Any
@@ -9,21 +9,21 @@ from attention_jax.data.config import TextLines, TranslationConfig
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config(TranslationConfig):
-    """The user's own text: per split two files, or one table with tab-separated columns.
+    """The user's own parallel text: for each split two files, or one tab-separated table.
 
     Attributes:
       train_source: File of training sources, one a line.
       train_target: File of their translations.
       train_table: Instead of both, a file of `source<TAB>target` lines.
-      validation_source: As above, for validation; without files, pairs are held out.
+      validation_source: As above, for validation; without files, training pairs are held out.
       validation_target: As above.
       validation_table: As above.
-      validation_pairs: Pairs to hold out where validation has no files, at most a tenth of the
-        text. Lines that are often repeated stay in training; see `held_out_sources`.
+      validation_pairs: How many pairs to hold out if validation has no files, at most a tenth of
+        the text. Lines that are often repeated stay in training; see `held_out_sources`.
       test_source: As above, for the test split.
       test_target: As above.
       test_table: As above.
-      test_pairs: As above, where the test split has no files.
+      test_pairs: As above, if the test split has no files.
     """
 
     name: str = setting("parallel", choices=("parallel",))
@@ -54,7 +54,7 @@ class Config(TranslationConfig):
                 )
 
     def files(self, split: str) -> tuple[str, str, str]:
-        """Returns the paths of a split: source, target, table; empty where not given."""
+        """Returns the paths of a split, (source, target, table); empty if not given."""
         return tuple(getattr(self, f"{split}_{part}") for part in ("source", "target", "table"))
 
     def builder_config(self) -> Any:

@@ -1,4 +1,4 @@
-"""parallel: the user's own text, as two files or one table."""
+"""TFDS builder of the user's own parallel text, as two files or one table."""
 
 import collections
 import dataclasses
@@ -14,26 +14,26 @@ from attention_jax.errors import DataError
 from attention_jax.spaced_words import strip_spaces
 
 Pair = tuple[str, str]
-_MAX_HELD_OUT_FRACTION = 0.1
+_MAX_HELD_OUT_FRACTION = 0.1  # of the training pairs, for each split without files
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Where the pairs of a split are: two files, or a table in `source` alone."""
+    """The files of a split: one for each side, or a table as `source` alone."""
 
     source: str
     target: str = ""
 
     def pairs(self) -> list[Pair]:
-        """Reads the (source, target) pairs, empty and over-long lines included.
+        """Reads the (source, target) pairs, including empty and excessively long lines.
 
         Raises:
-          DataError: Naming file and line.
+          DataError: Naming file and line, if a file cannot be read or is not as it should be.
         """
         return read_pairs(self.source, self.target) if self.target else self._read_table()
 
     def location(self, number: int, side: str = "source") -> str:
-        """Names a line, counted from 1, for messages."""
+        """Returns file and line, counted from 1, for messages."""
         return f"{self.target if side == 'target' and self.target else self.source}:{number}"
 
     def _read_table(self) -> list[Pair]:
@@ -92,7 +92,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 
 def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
-    """Reads all three splits, holding out training pairs where a split has no files.
+    """Reads all three splits, holding out training pairs for a split without files.
 
     Raises:
       DataError: Naming file and line of whatever is wrong.
@@ -113,7 +113,7 @@ def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
 
 
 def training_lines(config: ParallelText) -> tuple[list[int], list[Pair]]:
-    """Returns where in the training text the training pairs stand.
+    """Finds the lines of the training text that are trained on.
 
     Returns:
       (numbers, pairs): the line of every training pair, from 0, and the pairs of all lines.
@@ -121,7 +121,7 @@ def training_lines(config: ParallelText) -> tuple[list[int], list[Pair]]:
     Raises:
       DataError: As `read_splits`.
     """
-    # All pairs of a source line are held out together, so a source tells them apart.
+    # All pairs of a source line are held out together, so the source alone decides.
     sources = {source for source, _ in read_splits(config)["train"]}
     pairs = config.train.pairs()
     numbers = [
@@ -133,12 +133,12 @@ def training_lines(config: ParallelText) -> tuple[list[int], list[Pair]]:
 
 
 def count_unusable(corpus: Corpus) -> int:
-    """Returns how many training pairs are left out for an empty or an over-long line."""
+    """Counts the training pairs that are left out because a line is empty or too long."""
     return sum(_problem(pair) is not None for pair in corpus.pairs())
 
 
 def usable_pairs(corpus: Corpus) -> list[Pair]:
-    """Returns the training pairs, leaving out, with a notice, empty and over-long lines."""
+    """Returns the training pairs without those that have an empty or too long line, and warns."""
     pairs = corpus.pairs()
     usable = [pair for pair in pairs if _problem(pair) is None]
     if not usable:
@@ -155,9 +155,9 @@ def usable_pairs(corpus: Corpus) -> list[Pair]:
 
 
 def checked_pairs(corpus: Corpus) -> list[Pair]:
-    """Returns the pairs of an evaluation split, which must all be usable.
+    """Returns the pairs of an evaluation split, all of which must be usable.
 
-    Leaving some out would shift the predictions against the user's files.
+    Were some left out, the lines of predictions would no longer be those of the user's files.
     """
     pairs = corpus.pairs()
     for number, pair in enumerate(pairs, start=1):
@@ -170,14 +170,14 @@ def checked_pairs(corpus: Corpus) -> list[Pair]:
 def hold_out(
     pairs: list[Pair], name: str, count: int, where: str, *, lowercase: bool = False
 ) -> tuple[list[Pair], list[Pair]]:
-    """Takes `count` pairs out, all pairs of a source line together; see `held_out_sources`.
+    """Held-out data: takes pairs out, all of a source line together; see `held_out_sources`.
 
     Args:
       pairs: The pairs.
-      name: The split that they are held out for.
-      count: How many; at most a tenth of the pairs is taken.
+      name: The split for which they are held out.
+      count: How many to hold out; at most a tenth of the pairs is.
       where: What messages call the text.
-      lowercase: Whether sources that differ in case are the same line.
+      lowercase: Whether sources that differ only in case count as the same line.
 
     Returns:
       (held out, left over), both in the file's order.
@@ -201,7 +201,9 @@ def hold_out(
 
 
 def parallel_text(train: Corpus, **fields) -> ParallelText:
-    """Returns a builder config whose name changes whenever the content of a file does.
+    """Makes a builder config whose name is a hash of all files' content and of the settings.
+
+    TFDS keeps prepared data by the config's name, so changed files are prepared anew.
 
     Args:
       train: The training corpus.
@@ -220,6 +222,7 @@ def parallel_text(train: Corpus, **fields) -> ParallelText:
 
 
 def _content_digest(path: str) -> bytes:
+    """Hashes the content of a file, in pieces that fit into memory."""
     if not path:
         return b""
     try:
@@ -230,7 +233,7 @@ def _content_digest(path: str) -> bytes:
 
 
 def _problem(pair: Pair) -> tuple[str, str] | None:
-    """Returns the side that is at fault and why, None where neither is."""
+    """Returns the side of a pair that cannot be used and why, or None."""
     for side, text in zip(("source", "target"), pair, strict=True):
         if not text.strip():
             return side, f"expected a {side} sentence, found an empty line"

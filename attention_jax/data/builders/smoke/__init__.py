@@ -1,4 +1,4 @@
-"""smoke: numbers to be read out digit by digit, learnt in seconds."""
+"""Smoke test data: numbers to be read out digit by digit, learnt in seconds."""
 
 import dataclasses
 

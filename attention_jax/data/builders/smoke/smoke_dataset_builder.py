@@ -1,4 +1,4 @@
-"""smoke: numbers to be read out digit by digit, learnt in seconds."""
+"""TFDS builder of smoke test data: numbers read out digit by digit, learnt in seconds."""
 
 import random
 
@@ -34,7 +34,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 def distinct_numbers(count: int) -> list[str]:
     """Returns `count` different digit strings, the same on every call."""
     generator = random.Random(0)
-    numbers: dict[str, None] = {}
+    numbers: dict[str, None] = {}  # a set that keeps its order
     while len(numbers) < count:
         length = generator.randint(2, MAX_DIGITS)
         numbers["".join(str(generator.randrange(10)) for _ in range(length))] = None

@@ -71,7 +71,7 @@ def read_pairs(archive: Path) -> list[tuple[str, str]]:
     """Reads the (English, German) pairs of the archive.
 
     Raises:
-      DataError: If the archive does not hold `deu.txt`, or a line of it no pair.
+      DataError: If the archive has no `deu.txt`, or a line of that is no pair.
     """
     try:
         text = zipfile.ZipFile(archive).read("deu.txt").decode("utf-8")
@@ -79,7 +79,7 @@ def read_pairs(archive: Path) -> list[tuple[str, str]]:
         raise DataError(f"{archive}: expected an archive with deu.txt ({error})") from None
     pairs = []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-        columns = line.split("\t")
+        columns = line.split("\t")  # English, German, and in later versions an attribution
         if len(columns) < 2:
             raise DataError(f"{archive}:deu.txt:{number}: expected two columns, found one")
         pairs.append((columns[0].strip(), columns[1].strip()))
@@ -87,17 +87,17 @@ def read_pairs(archive: Path) -> list[tuple[str, str]]:
 
 
 def split_pairs(pairs: list[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
-    """Splits by English sentence, such that no sentence of either language is in two splits.
+    """Splits pairs by a hash of the English sentence; no sentence of either language is in two.
 
-    A hash of the English sentence decides. A German sentence can translate English sentences of
-    several splits: it stays in `test`, or else in `validation`, and its other pairs are dropped
-    (about 0.7 % of all).
+    A German sentence may translate English sentences of several splits. It stays in `test`, or else
+    in `validation`, and its other pairs are dropped (about 0.7 % of all).
     """
     splits: dict[str, list[tuple[str, str]]] = {"test": [], "validation": [], "train": []}
     for pair in pairs:
         name = split_of(pair[0], validation=VALIDATION_FRACTION, test=TEST_FRACTION)
         splits[name].append(pair)
     taken: set[str] = set()
+    # In the order test, validation, train: earlier splits keep their German sentences.
     for name, members in splits.items():
         splits[name] = [pair for pair in members if pair[1] not in taken]
         taken.update(german for _, german in splits[name])
