@@ -15,7 +15,7 @@ _ON, _OFF = ("true", "1", "{}"), ("false", "0", "none")
 
 
 class Choices:
-    """What overrides choose of a config's parts."""
+    """Choices: which parts of a config overrides choose, add and leave out."""
 
     def __init__(self, overrides: Iterable[tuple[str, Any]] = (), root: str = "config"):
         """Takes overrides apart.
@@ -27,7 +27,8 @@ class Choices:
         self._overrides = [(f"{root}.{path}", value) for path, value in overrides]
 
     def name(self, where: str) -> Any:
-        """Returns the name that is chosen for a group at a path; None for that which it has."""
+        """Returns the name that overrides choose for a group, or None if they leave it as it is."""
+        # Of several on a command line, the last one counts.
         chosen = [value for path, value in self._overrides if path == f"{where}.name"]
         return chosen[-1] if chosen else None
 
@@ -71,6 +72,7 @@ class Choices:
 
 def _names(lookup: Callable[[str], type]) -> list[str]:
     try:
+        # No part is called this: the error lists those that there are.
         lookup("")
     except KeyError as error:
         return error.args[0]

@@ -41,9 +41,11 @@ def checked(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any
         return None
     hint = without_none(hint)
     origin = typing.get_origin(hint)
+    # JSON knows no tuples: a resolved config that is read back has lists in their places.
     if origin is tuple:
         return _tuple(typing.get_args(hint), value, limits, where)
     if hint is Any or origin in (dict, Mapping) or hint is dict:
+        # A ConfigDict is no `Mapping`.
         if hasattr(value, "items"):
             return dict(value.items())
         if hint is not Any:
@@ -59,6 +61,7 @@ def _tuple(kinds: tuple[Any, ...], value: Any, limits: Mapping[str, Any], where:
         raise ConfigError(f"{where}: expected a sequence, found {quoted(value)}")
     items = tuple(value)
     if len(kinds) == 2 and kinds[1] is Ellipsis:
+        # tuple[int, ...]: any number of one kind.
         kinds = (kinds[0],) * len(items)
     if len(kinds) != len(items):
         raise ConfigError(f"{where}: expected {len(kinds)} values, found {len(items)}")
@@ -73,6 +76,7 @@ def scalar(hint: Any, value: Any, where: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         with contextlib.suppress(OverflowError):
             value = float(value)
+    # A bool is an int to Python, and hardly ever what was meant.
     if hint is int and isinstance(value, bool):
         raise ConfigError(f"{where}: expected int, found {quoted(value)}")
     if not isinstance(value, hint):
@@ -113,6 +117,7 @@ def check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
     choices = limits.get("choices")
     if choices is not None and value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
+        # Compared as text, since a choice may be a number.
         near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ConfigError(f"{where}: expected one of {listed}, found {quoted(value)}{hint}")

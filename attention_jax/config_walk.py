@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from attention_jax.config_values import without_none
 from attention_jax.errors import ConfigError, quoted
 
+# Resolving annotations evaluates them: slow enough to do once a class.
 hints_of = functools.cache(typing.get_type_hints)
 
 
@@ -32,14 +33,14 @@ class Group(NamedTuple):
 
 
 class NamedConfigs(dict):
-    """Configs of parts by their names; hashable, as configs are."""
+    """Named configs: parts by their names; hashable, as configs have to be under jit."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(sorted((name, repr(config)) for name, config in self.items())))
 
 
 def resolve(cls: type, values: Any, where: str = "config", choices: Any = None) -> Group:
-    """Walks a config and finds the class of each group, every name looked up once.
+    """Resolves a config: walks it and finds the class of each group, every name looked up once.
 
     Args:
       cls: The dataclass of the whole.
@@ -54,6 +55,7 @@ def resolve(cls: type, values: Any, where: str = "config", choices: Any = None) 
     if not hasattr(values, "items"):
         raise ConfigError(f"{where}: expected a group of fields, found {quoted(values)}")
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    # Before anything is refused: what a finished run wrote is read under its present name.
     values = renewed(cls, values)
     for name in values:
         if name not in fields:
@@ -104,6 +106,7 @@ def resolve_named(limits: Mapping[str, Any], value: Any, where: str, choices: An
     known = {field.name: field.default for field in dataclasses.fields(cls)}
     if chosen is not None and chosen != fields.pop("name", None):  # another: keep what both have
         fields = {field: kept for field, kept in renewed(cls, fields).items() if field in known}
+    # A class with a field for its name keeps it: the resolved config says what was chosen.
     if "name" in known:
         own = known["name"]  # another than the one it was found by, where that is a former name
         is_former = isinstance(own, str) and own != name and limits["named"](own) is cls
@@ -157,9 +160,9 @@ def renewed(cls: type, values: Any) -> dict[str, Any]:
     """Returns fields as they are called now: configs of finished runs have former ones.
 
     Args:
-      cls: The dataclass that they are of. Its `FORMER`, if it has one, names fields that are no
-        more, each with the value that said nothing; its `RENAMED` names those that stand elsewhere
-        now, each with its path from `cls` on.
+      cls: The dataclass that they are of. Its `FORMER`, if any, names fields that are no more, each
+        with the value that changed nothing; its `RENAMED` names those that stand elsewhere now,
+        each with its path from `cls` on.
       values: A mapping or ConfigDict. A former field beside the one that took its place stays.
     """
     former = getattr(cls, "FORMER", {})
@@ -169,6 +172,7 @@ def renewed(cls: type, values: Any) -> dict[str, Any]:
         if name not in former or value != former[name]
     }
     for name, path in getattr(cls, "RENAMED", {}).items():
+        # The present name wins where a config has both.
         if name in values and not _is_given(values, path.split(".")):
             values = _placed(values, path.split("."), values.pop(name))
     return values
@@ -184,6 +188,7 @@ def _is_given(values: Any, path: list[str]) -> bool:
 
 def _placed(values: Any, path: list[str], value: Any) -> dict[str, Any]:
     """Puts a value at a path of groups, which are made where there are none."""
+    # Copies along the path; the config that was given is not changed.
     first, *rest = path
     inside = _placed(values.get(first, {}), rest, value) if rest else value
     return {**dict(values.items()), first: inside}

@@ -3,7 +3,7 @@
 Every part of the package that is driven by a config declares a frozen dataclass whose fields are
 made by `setting`; `typed` turns a mapping, or a ConfigDict (which is no `Mapping`), into that
 dataclass and names the field, what was expected and what was found when it cannot. The dataclass
-itself refuses what its settings do not accept, so that code that makes one by hand is told, too.
+itself refuses what its settings do not accept, so that code which makes one by hand is checked too.
 """
 
 import dataclasses
@@ -82,12 +82,14 @@ def setting(
     )
     metadata = {name: value for name, value in limits.items() if value is not None}
     if named is not None and isinstance(default, dict):
+        # Built when a config is made, not when the module is imported: parts import one another.
         factory = functools.partial(_default_named, named, default)
         field = dataclasses.field(default_factory=factory, metadata=metadata)
     elif isinstance(default, dict | list):
         field = dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
     else:
         field = dataclasses.field(default=default, metadata=metadata)
+    # `dataclasses.field` has no hook for a subclass; the instance becomes one afterwards.
     field.__class__ = _Setting
     return field
 
@@ -101,6 +103,7 @@ class _Setting(dataclasses.Field):
         """Puts the check before what the class does after its values were set."""
         super().__set_name__(owner, name)
         after = getattr(owner, "__post_init__", None)
+        # Each setting of a class comes here; the first one has wrapped the method for all.
         if hasattr(after, "checks_settings"):
             return
 
@@ -129,6 +132,7 @@ def check_settings(config: Any) -> None:
             value = getattr(config, field.name)
             if "members" in field.metadata and not isinstance(value, NamedConfigs):
                 value = typed_members(field.metadata["members"], value, field.name)
+                # The dataclass is frozen, but nobody else has seen it yet.
                 object.__setattr__(config, field.name, value)
             _check(hints[field.name], value, field.metadata, field.name)
     except ConfigError as error:
@@ -163,6 +167,7 @@ def typed(cls: type[T], values: Any, where: str = "config") -> T:
     Raises:
       ConfigError: Naming the field, what was expected and what was found.
     """
+    # Classes first, values after: an unknown name is reported before a wrong value.
     return _built(resolve(cls, values, where))
 
 
@@ -183,6 +188,7 @@ def _built(group: Group) -> Any:
             raise ConfigError(f"{where}: expected a value, found none")
     try:
         return group.cls(**arguments)
+    # From `__post_init__`, which knows its fields but not where it stands in the whole config.
     except ValueError as error:
         raise ConfigError(f"{group.where}.{error}") from None
 

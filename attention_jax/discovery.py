@@ -1,6 +1,6 @@
 """Plugins by file name: the parts of one kind are the modules of one folder; nothing lists them.
 
-A folder of one's own that is laid out as the package is (`layers/mechanisms/mine.py`) adds to it:
+A folder of your own that is laid out as the package is (`layers/mechanisms/mine.py`) adds to it:
 name it in the environment variable `ATTENTION_JAX_EXTENSIONS`, several separated as in `PATH`.
 """
 
@@ -22,7 +22,7 @@ _PACKAGE = "attention_jax"
 
 
 class Parts:
-    """The parts of one kind, such as all encoders."""
+    """Plugin registry: the parts of one kind, such as all encoders."""
 
     def __init__(
         self, package: str, defines: str = "Config", former: Mapping[str, str] | None = None
@@ -82,6 +82,7 @@ class Parts:
         below = self._package.removeprefix(f"{_PACKAGE}.").replace(".", os.sep)
         for root in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
             path = os.path.join(os.path.abspath(root), below)
+            # Python looks for submodules along `__path__`: extensions are imported as any part is.
             if os.path.isdir(path) and path not in package.__path__:
                 package.__path__.append(path)
         return list(package.__path__)

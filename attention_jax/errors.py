@@ -13,6 +13,7 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         """Returns the message in one line of moderate length, whatever it quotes."""
+        # Names of files and values of configs may hold line breaks and control characters.
         line = _BREAKS.sub(lambda match: ascii(match[0])[1:-1], super().__str__())
         return _cut(line, _LONGEST)
 
@@ -20,6 +21,7 @@ class UserError(Exception):
 def quoted(value: Any) -> str:
     """Returns a value as a message shows it: cut in its middle, whatever its own text is."""
     if isinstance(value, str) and len(value) > 2 * _LONGEST_QUOTED:
+        # Cut before `repr`, which would write out megabytes first.
         value = value[:_LONGEST_QUOTED] + value[-_LONGEST_QUOTED:]
     try:
         text = repr(value)

@@ -43,6 +43,7 @@ def run_experiment(
       UserError: If the directory, the data or the config is at fault.
       Preempted: If the process was told to stop; nothing is lost then.
     """
+    # First of all: a missing package should not be found after the directory was claimed.
     require_packages(config.training.writers)
     directory = RunDirectory(workdir, writes=processes.is_first())
     with contextlib.ExitStack() as claim, Preemption().watching() as preemption:
@@ -55,9 +56,11 @@ def run_experiment(
             _record_start(directory, config)
             return True
 
+        # One process decides for all: others may see what the first has already changed.
         if processes.from_first(begin):
             with open_checkpoints(directory, config) as checkpointer:
                 train(config, directory, checkpointer, preemption, profiled)
+            # An evaluation holds nothing to save: it stops when told to, and is made again.
             with preemption.at_once():
                 _evaluate(config, directory)
             directory.add_to_run(finished=provenance.now())
@@ -99,6 +102,7 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
         directory.forget()
         old = None
     if old is not None:
+        # Read and written again, so that former names and new defaults are no differences.
         old = to_plain(from_config_dict(old))
         changed = changed_fields(old, to_plain(config))
         refused = _refused(directory, config, changed)
@@ -120,6 +124,7 @@ def _refused(
 ) -> list[str]:
     """Lists why a run cannot go on with another config: a field's value, or a file's content."""
     files, watched, refused = named_files(config), _watched(config), []
+    # Where another part was chosen, its name is reported and not all its fields.
     renamed = tuple(path.removesuffix("name") for path in changed if path.endswith(".name"))
     for path, (before, after) in changed.items():
         if may_change(path, watched) or path.startswith(renamed) and not path.endswith(".name"):

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from attention_jax.locks import locked, takes_lock
 
 _TEMPORARY = re.compile(r"\.(?P<stem>.*)\.[0-9a-f]{16}\.partial(?P<suffix>\.[^.]*)?", re.DOTALL)
-_ABANDONED_SECONDS = 86_400.0  # where there are no locks to tell by
+_ABANDONED_SECONDS = 86_400.0  # where the file system has no locks
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """Yields a temporary path beside `path` that takes its place if the block succeeds.
+    """Atomic write: yields a temporary path that takes the place of `path` if the block succeeds.
 
     The temporary name keeps the suffix, because some writers choose a format by it. What processes
     that were killed have left of earlier ones is removed.
@@ -24,6 +24,7 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(path.parent, of=path.name)
+    # In the same folder: a rename is atomic within a file system only.
     name = f".{path.stem}.{secrets.token_hex(8)}.partial{path.suffix}"
     temporary = path.with_name(name)
     try:
@@ -55,6 +56,7 @@ def remove_abandoned(folder: pathlib.Path, of: str | None = None) -> None:
 
 def _remove_if_abandoned(path: pathlib.Path) -> None:
     with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
+        # A writer that lives holds the lock, and the system drops that of one that was killed.
         is_free = takes_lock(file)
         if is_free is None:
             is_free = time.time() - os.fstat(file.fileno()).st_mtime > _ABANDONED_SECONDS

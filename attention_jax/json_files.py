@@ -1,4 +1,4 @@
-"""JSON files of whoever: read, and compared with the shape that they have to have.
+"""JSON files, whoever wrote them: read, and checked against the shape that they must have.
 
 A shape is what the value looks like:
 
@@ -33,7 +33,7 @@ _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 @dataclasses.dataclass(frozen=True)
 class Maybe:
-    """The shape of a value of an object that need not be there."""
+    """Optional value: the shape of one that an object need not have."""
 
     shape: Shape
 
@@ -45,7 +45,7 @@ METRICS_LINE: Shape = {"step": int, "split": str, str: (float, str, bool, None)}
 def read_json(
     path: str | os.PathLike, shape: Shape = object, error: type[UserError] = DataError
 ) -> Any:
-    """Returns what a JSON file holds.
+    """Reads a JSON file, and checks its value against a shape.
 
     Args:
       path: The file.
@@ -71,7 +71,7 @@ def parse_json(
     where: str = "text",
     error: type[UserError] = DataError,
 ) -> Any:
-    """Returns the value of a JSON text; `where` names the text, the rest is as for `read_json`."""
+    """Parses a JSON text, which `where` names in messages; the rest is as for `read_json`."""
     try:
         value = json.loads(content if isinstance(content, str) else content.decode("utf-8"))
         is_deep = _is_deep(value)
@@ -89,7 +89,7 @@ def parse_json(
 def read_json_lines(
     path: str | os.PathLike, shape: Shape = object, error: type[UserError] = DataError
 ) -> list[tuple[str, Any]]:
-    """Returns the lines of a file of JSON texts, one a line, and the value of each.
+    """Reads JSON lines: returns each line that is JSON, and its value.
 
     Lines that are no JSON are left out: a process that is killed leaves half a line behind, which
     the next one writes on after.
@@ -102,6 +102,7 @@ def read_json_lines(
     Raises:
       UserError: An `error`, naming the line, if a value is of another shape.
     """
+    # Half a character at the end of a file that was cut off must not hide the lines before it.
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
         lines = [line.rstrip("\r\n") for line in file]
     return [
@@ -147,6 +148,7 @@ def _is_one(value: Any, shape: Shape) -> bool:
         return isinstance(value, str) and value in shape
     if shape is None or isinstance(value, bool):
         return value is None if shape is None else shape is bool
+    # A whole number stands for a float; JSON does not tell them apart.
     kinds = (int, float) if shape is float else shape
     if not isinstance(value, kinds):
         return False
@@ -184,6 +186,7 @@ def _is_json(text: str) -> bool:
 
 def _is_deep(value: Any) -> bool:
     """Whether values are within values more than `MOST_LEVELS` times."""
+    # Level by level, not by recursion, which a value of that depth would exhaust.
     level = [value]
     for _ in range(MOST_LEVELS):
         level = [

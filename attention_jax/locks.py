@@ -10,7 +10,7 @@ from typing import IO
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike, *, wait: bool = True, remove: bool = False) -> Iterator[None]:
-    """Lets one process at a time into the block: it holds the lock of a file, which is made.
+    """File lock: lets one process at a time into the block; makes the file if there is none.
 
     A file system without locks lets everybody in.
 
@@ -35,6 +35,7 @@ def locked(path: str | os.PathLike, *, wait: bool = True, remove: bool = False) 
 def takes_lock(file: IO, *, wait: bool = False) -> bool | None:
     """Takes the lock of an open file, if no other process has it; None where there are no locks."""
     try:
+        # Not `lockf`, whose locks end when any descriptor of the file is closed.
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
@@ -46,6 +47,7 @@ def takes_lock(file: IO, *, wait: bool = False) -> bool | None:
 def _held(path: Path, wait: bool) -> IO:
     """Returns the file, open and locked; closing it lets go of the lock."""
     while True:
+        # To append: made if it is not there, and never emptied.
         file = path.open("ab")
         try:
             if takes_lock(file, wait=wait) is False:
@@ -53,6 +55,7 @@ def _held(path: Path, wait: bool) -> IO:
             # The last holder may have removed what we had opened, so that others lock another one.
             if _is_at(path, file):
                 return file
+        # Ctrl-C while waiting must not leave the file open.
         except BaseException:
             file.close()
             raise

@@ -43,7 +43,7 @@ def user_cache() -> Path:
 
 @contextlib.contextmanager
 def plainly_named(directory: str | os.PathLike) -> Iterator[Path]:
-    """Yields a name of a directory that is letters, digits and `/._=+-`: its own, or a link's.
+    """Yields a plain name of a directory, of letters, digits and `/._=+-`: its own, or a link's.
 
     The link is made in the directory of temporary files, for this process alone, and removed after
     the block. The directory need not exist yet.
@@ -58,6 +58,7 @@ def plainly_named(directory: str | os.PathLike) -> Iterator[Path]:
     if _PLAIN.fullmatch(str(path)):
         yield path
         return
+    # The link stands in a folder of its own, whose name nobody else can take.
     folder = _private_folder(path)
     try:
         link = folder / "directory"

@@ -1,7 +1,7 @@
 """Words as files of alignments count them: what stands between spaces and tabs, and nothing else.
 
-No-break and ideographic spaces and the like are characters of words, or words of their own: to
-fast_align, GIZA++, eflomal and whoever else writes links they do not separate anything. Python's
+No-break and ideographic spaces and the like are characters of words, or words of their own: they
+separate nothing for fast_align, GIZA++, eflomal and other programs that write links. Python's
 `str.split` takes them for separators, and all links after them would be of other words.
 """
 

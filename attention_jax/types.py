@@ -41,29 +41,31 @@ class Call:
         head that may read nothing is ablated.
     """
 
+    # Static: whether dropout is on decides what is compiled, not what is computed with.
     train: bool = dataclasses.field(default=False, metadata={"static": True})
     rng: Leaf | None = None
     masks: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
     def fold(self, number: int | Array) -> "Call":
-        """Returns the call of one place among several, with a key of its own."""
+        """Derives the call of one part among several, with a random key of its own (`fold_in`)."""
         if self.rng is None:
             return self
         return dataclasses.replace(self, rng=jax.random.fold_in(self.rng, number))
 
     def split(self, number: int) -> Leaf | None:
-        """Returns the keys of several places, on a leading axis, or None."""
+        """Splits the random key into several on a leading axis; None if there is no key."""
         return None if self.rng is None else jax.random.split(self.rng, number)
 
     def with_key(self, rng: Leaf | None) -> "Call":
-        """Returns the same with another key."""
+        """Returns the same call with another random key."""
         return dataclasses.replace(self, rng=rng)
 
     def within(self, part: str) -> "Call":
-        """Returns the call of a part of the model, with the masks of what is below it."""
+        """Narrows the call to a part of the model: only the masks below that part stay."""
         if not self.masks:
             return self
         start = f"{part}/"
+        # Paths become relative to the part, as its own layers know them.
         below = {
             path.removeprefix(start): mask
             for path, mask in self.masks.items()
@@ -72,7 +74,7 @@ class Call:
         return dataclasses.replace(self, masks=below)
 
     def mask_of(self, path: str, mask: Leaf | None = None) -> Leaf | None:
-        """Returns a mask `T S` of an attention's own, or None, with that of the call."""
+        """Combines the call's mask for a path with the attention's own mask `T S`, if any."""
         if path not in self.masks:
             return mask
         given = jnp.asarray(self.masks[path])
@@ -82,7 +84,7 @@ class Call:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What is attended to, built once for a source and never changed.
+    """Memory: the keys, values and mask of a source, built once and never changed.
 
     Attributes:
       keys: `*B S Dk`, already projected where the score wants that; zero at padding.
@@ -100,7 +102,7 @@ class Memory:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class AttentionOutput:
-    """What one attention call returns, intermediates included.
+    """Attention output: the context of one call, with its weights, scores and intermediates.
 
     Attributes:
       context: `*B T Dv`, the weighted average of the values.
@@ -117,7 +119,7 @@ class AttentionOutput:
 
 
 class Fertility(NamedTuple):
-    """A normal distribution of the attention that each source token gets in all.
+    """Fertility: how much attention each source token gets in total, as a normal distribution.
 
     Attributes:
       mean: `B S`, float32.
@@ -131,7 +133,7 @@ class Fertility(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Slots:
-    """What the slots of an attended source stand for; `*B S`, as the weights of attention.
+    """Slots of a memory: which part of the source each of them stands for; arrays are `*B S`.
 
     Attributes:
       mask: `*B S`, True at real slots.
@@ -169,7 +171,7 @@ class ModelOutput:
 
 @runtime_checkable
 class Model(Protocol):
-    """What training and search ask of a model; every builder in `models` returns one.
+    """Model: what training and search ask of one; every builder in `models` returns one.
 
     A batch maps names to arrays, those of the task's fields: `source` int32 `B S`, `source_mask`
     bool `B S`, `target` int32 `B T` (ending in EOS, without BOS) and `target_mask` bool `B T`, of
@@ -250,7 +252,7 @@ class BidirectionalModel(Protocol):
 
 
 def swap_sides(batch: Batch) -> Batch:
-    """Returns the same pairs in the other direction: what was the source is the target.
+    """Reverses the direction of translation: what was the source is the target.
 
     Both sides are written alike, ending in EOS and without BOS, so that nothing has to be shifted.
     Only the four arrays that every batch has are kept.
@@ -264,7 +266,7 @@ def swap_sides(batch: Batch) -> Batch:
 
 
 class SpecialIds:
-    """Ids that every vocabulary reserves, in this order."""
+    """Special tokens: the ids that every vocabulary reserves, in this order."""
 
     PAD = 0
     BOS = 1

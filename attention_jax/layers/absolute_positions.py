@@ -32,7 +32,7 @@ def check_positions(positions: str, max_positions: int, default: int = MAX_POSIT
 
 
 def position_parameters(positions: str, max_positions: int, depth: int) -> dict[str, Any]:
-    """Returns the parameters: one row for each learned position."""
+    """Position embeddings: returns the parameters, one row for each learned position."""
     if positions != "learned":
         return {}
     return {"positions": Parameter.of("embedding", positions=max_positions, embed=depth)}
@@ -41,7 +41,7 @@ def position_parameters(positions: str, max_positions: int, depth: int) -> dict[
 def place(
     positions: str, params: Params, embedded: Float[Array, "*B T D"], places: Int[Array, "T"]
 ) -> Float[Array, "*B T D"]:
-    """Adds the vectors of their places to embedded tokens."""
+    """Adds the vectors of positions to embedded tokens."""
     if positions == "learned":
         table = params["positions"]
         return add_bias(embedded, look_up(table, jnp.minimum(places, table.shape[0] - 1)))
@@ -54,6 +54,6 @@ def place(
 def add_positions(
     positions: str, params: Params, embedded: Float[Array, "B S D"], mask: Bool[Array, "B S"]
 ) -> Float[Array, "B S D"]:
-    """Adds its position to every embedded token; padding becomes zeros."""
+    """Adds its position to every embedded token, counted from 0; padding becomes zeros."""
     placed = place(positions, params, embedded, jnp.arange(embedded.shape[1]))
     return zero_padding(placed, mask)

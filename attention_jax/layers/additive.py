@@ -1,4 +1,4 @@
-"""Additive attention: what mechanisms share that score through a hidden layer.
+"""Additive attention: what is shared by mechanisms that score through a hidden layer.
 
   scores[t, s] = vector . tanh(query[t] W_q + keys[s] W_k + what the mechanism adds)
 
@@ -35,7 +35,7 @@ class AdditiveConfig(MechanismConfig):
 
 
 def project_memory(params: Params, memory: Memory, positions: Array) -> Memory:
-    """Projects the keys: keys W_k."""
+    """Projects the keys, once for a source: keys W_k."""
     return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"])
 
 
@@ -61,7 +61,7 @@ def additive_parts(
     trackers: Mapping[str, Tracker] = {},  # noqa: B006
     **parts: Any,
 ) -> MechanismParts:
-    """Builds one head with an additive score.
+    """Additive attention: builds one head with an additive score.
 
     Args:
       config: The mechanism's.

@@ -29,7 +29,7 @@ _COPIES = ("copy", "copy_backward")
 def check_bridge(
     bridge: str, encoder: SequenceEncoder, cell: str, hidden_dim: int, num_layers: int
 ) -> None:
-    """Raises `ValueError` if an encoder does not end with what a bridge needs."""
+    """Checks a bridge: raises `ValueError` if an encoder does not end with what it needs."""
     finals = encoder.finals
     if bridge not in ("mean", "zero") and not finals:
         raise ValueError(
@@ -42,6 +42,7 @@ def check_bridge(
         )
     if bridge not in _COPIES:
         return
+    # A copy has no parameters that could change its depth or its kind of carry: all must agree.
     found = [
         (final.width if bridge == "copy" else final.depth, CELLS[final.cell].entries)
         for final in finals
@@ -76,7 +77,7 @@ def bridge_parameters(
 def bridge_carries(
     bridge: str, params: Params, encoded: Encoded, cell: str, hidden_dim: int, num_layers: int
 ) -> list[State]:
-    """Returns the initial carries of a decoder's layers."""
+    """Bridge: returns the initial carries of a decoder's layers, made from the encoded source."""
     batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
     if bridge == "zero":
         return [CELLS[cell].zeros((batch, hidden_dim), dtype) for _ in range(num_layers)]
@@ -87,19 +88,21 @@ def bridge_carries(
             if bridge in _COPIES:
                 finals = encoded.finals[layer]
                 is_whole = bridge == "copy" or "backward" not in finals
+                # The directions side by side, unless only the backward one is wanted and there.
                 carry[entry] = (
                     encoded.final_entry(layer, entry) if is_whole else finals["backward"][entry]
                 )
                 continue
             weights = params[f"layer_{layer}_{entry}"]
             final = _final(bridge, encoded, layer, num_layers)
+            # Each entry is made from the final hidden state, by a kernel of its own.
             carry[entry] = jnp.tanh(add_bias(final @ weights["kernel"], weights["bias"]))
         carries.append(carry)
     return carries
 
 
 def _source_layer(layer: int, num_layers: int, num_encoder_layers: int) -> int:
-    """Which encoder layer starts a decoder layer: its peer if there are as many, else the top."""
+    """Returns the encoder layer that starts a decoder layer: its peer, or else the top one."""
     return layer if num_layers == num_encoder_layers else num_encoder_layers - 1
 
 

@@ -1,4 +1,4 @@
-"""What decoders share: their interface, the run of recurrent ones, their lookup.
+"""Decoders: the interface that they share, the run of recurrent ones, and their lookup.
 
 A decoder is a frozen dataclass of pure functions. It is given parameters, asks a memory, and
 returns one feature vector for each target token; the vocabulary's logits are computed from these
@@ -30,12 +30,12 @@ DECODERS = Parts("attention_jax.layers.decoders")
 
 # Apart from the numbers with which decoders derive the keys of their own dropout.
 ATTENTION_KEY = 2**16
-# What recurrent decoders tell a mechanism that observes.
+# The key under which recurrent decoders give the written word to mechanisms that observe it.
 WRITTEN_WORD = "written_word"
 
 
 class Decoded(NamedTuple):
-    """What a decoder returns for known targets.
+    """Decoded targets: what a decoder returns for known targets.
 
     Attributes:
       features: `B T F`, one vector for each target token.
@@ -51,7 +51,7 @@ class Decoded(NamedTuple):
 
 
 class DecoderSizes(NamedTuple):
-    """Depths that a decoder must fit.
+    """Sizes that a decoder must fit.
 
     Attributes:
       embedding_dim: Depth of an embedded target token.
@@ -82,7 +82,7 @@ class DecoderSizes(NamedTuple):
           config: The mechanism's.
           query_dim: Depth of the queries.
           alignment_head: The decoder's, see `DecoderConfig`.
-          tells: Names of what the decoder tells a mechanism that observes.
+          tells: Names of what the decoder lets a mechanism observe.
 
         Raises:
           ValueError: If it does not fit, or there is no such head.
@@ -129,7 +129,7 @@ class DecoderConfig:
 
 
 class SequenceDecoder(abc.ABC):
-    """Pure functions of a decoder; leading batch axes are free where `*B` is written.
+    """Decoder: pure functions; leading batch axes are free where `*B` is written.
 
     Attributes:
       mechanism: How it attends to the source.
@@ -173,7 +173,7 @@ class SequenceDecoder(abc.ABC):
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
-        """Decodes with known targets.
+        """Teacher forcing: decodes with known targets.
 
         Args:
           params: The decoder's parameters.
@@ -191,7 +191,7 @@ class SequenceDecoder(abc.ABC):
     def step(
         self, params: Params, memory: Any, state: State, embedded: Array
     ) -> tuple[Array, AttentionOutput | None, State]:
-        """Decodes one token `*B E`.
+        """Autoregressive step: decodes one token `*B E`.
 
         Returns:
           (features `*B F`, attention without a query axis, or None without a source, state).
@@ -213,7 +213,7 @@ class SequenceDecoder(abc.ABC):
 
 
 class RecurrentDecoder(SequenceDecoder):
-    """A decoder that consumes one token after another.
+    """Recurrent decoder: consumes one token after another.
 
     Attributes:
       mechanism: How it attends to the source.
@@ -222,11 +222,11 @@ class RecurrentDecoder(SequenceDecoder):
 
     @abc.abstractmethod
     def first_state(self, params: Params, encoded: Encoded) -> State:
-        """Returns the state before the first token but for the mechanism's."""
+        """Returns the state before the first token, without the mechanism's."""
 
     @abc.abstractmethod
     def inputs(self, params: Params, embedded: Array) -> Any:
-        """Projects embedded tokens `*B E`, with all that needs no recurrence."""
+        """Projects embedded tokens `*B E`: all of a step's work that needs no recurrence."""
 
     @abc.abstractmethod
     def advance(
@@ -259,7 +259,7 @@ class RecurrentDecoder(SequenceDecoder):
         return memory, {**state, "attention": attention}
 
     def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
-        """Draws what is dropped inside the recurrence, constant through a sequence."""
+        """Variational dropout: draws factors for the recurrence, the same at all steps."""
         return None
 
     def memory(self, params: Params, sources: Sources) -> Memory:
@@ -272,25 +272,26 @@ class RecurrentDecoder(SequenceDecoder):
         """Tells the mechanism which embedded word `*B E` has been written, where there is one."""
         if not self.mechanism.observes:
             return state
-        told = {WRITTEN_WORD: word}
+        observed = {WRITTEN_WORD: word}
         attention = self.mechanism.observe(
-            params["attention"], memory, state["attention"], told, where
+            params["attention"], memory, state["attention"], observed, where
         )
         return {**state, "attention": attention}
 
     def attend(
         self, params: Params, query: Array, memory: Memory, state: State, call: Call = Call()
     ) -> tuple[AttentionOutput, State]:
-        """Asks the memory with one query `*B Dq`, at the position that the state counts."""
+        """Cross-attention: asks the memory with one query `*B Dq`, at the state's position."""
         output, attention_state = self.mechanism.attend(
             params["attention"],
-            query[..., None, :],
+            query[..., None, :],  # *B Dq -> *B 1 Dq
             memory,
             state["attention"],
             positions=position_of(state),
             mask=call.mask_of("attention"),
             call=call,
         )
+        # The query axis is counted from the front: it is not the last but one in every output.
         axis = query.ndim - 1
         return jax.tree.map(lambda part: jnp.squeeze(part, axis), output), attention_state
 
@@ -304,10 +305,11 @@ class RecurrentDecoder(SequenceDecoder):
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
-        """Decodes with known targets, in a scan over their positions."""
+        """Teacher forcing: decodes with known targets, in a scan over their positions."""
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         # Time-major throughout, so that only the narrow ends are transposed.
         by_time = _swap(embedded)
+        # What every step reads: `deferred_scan` computes the gradients of these after the loop.
         constants = (params, memory, dropout)
         state, outputs = self.recur(self.advance, constants, state, by_time, mask, call)
         features = self.readout(params, outputs, by_time)
@@ -322,7 +324,7 @@ class RecurrentDecoder(SequenceDecoder):
         mask: Array | None,
         call: Call,
     ) -> tuple[State, dict[str, Any]]:
-        """Scans a step over known targets, each time with the word before it observed.
+        """Recurrence: scans a step over known targets, each with the word before it observed.
 
         Args:
           advance: `advance`, or as much of it as the recurrence needs.
@@ -339,6 +341,7 @@ class RecurrentDecoder(SequenceDecoder):
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
             words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
 
+        # Split before the scan, so that no key has to be carried through it.
         rngs = call.fold(ATTENTION_KEY).split(embedded.shape[0]) if call.train else None
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
@@ -347,6 +350,7 @@ class RecurrentDecoder(SequenceDecoder):
                 state = self.observe(*constants[:2], state, *words)
             return advance(*constants, state, projected, call.with_key(rng))
 
+        # All input projections at once, T B G, instead of one small product at each step.
         inputs = (self.inputs(constants[0], embedded), words, rngs)
         return deferred_scan(step, constants, state, inputs)
 
@@ -354,6 +358,7 @@ class RecurrentDecoder(SequenceDecoder):
         self, params: Params, memory: Memory, state: State, embedded: Array
     ) -> tuple[Array, AttentionOutput, State]:
         """Decodes one token `*B E`."""
+        # As in training, step by step: the same functions, for a single token.
         inputs = self.inputs(params, embedded)
         state = self.observe(params, memory, state, embedded)
         state, outputs = self.advance(params, memory, None, state, inputs)
@@ -384,11 +389,12 @@ def position_of(state: State) -> Array:
 
 def start_position(batch: int) -> Array:
     """Returns the position of the first token, for every row."""
+    # One for each row, so that it follows its hypothesis as every leaf of a state does.
     return jnp.zeros((batch,), jnp.int32)
 
 
 class Decoder(nn.Module):
-    """A decoder's parameters, for the functions of `SequenceDecoder`.
+    """Decoder as a Linen module, which owns the parameters; see `SequenceDecoder`.
 
     Attributes:
       decoder: Its pure functions.
@@ -415,7 +421,7 @@ class Decoder(nn.Module):
         mask: Array,
         call: Call,
     ) -> Decoded:
-        """Decodes known targets."""
+        """Teacher forcing: decodes known targets."""
         return self.decoder.run(self.weights, memory, state, embedded, mask=mask, call=call)
 
     def remaining(self, memory: Any, state: State, word: Array, where: Array) -> Array | None:
@@ -425,5 +431,5 @@ class Decoder(nn.Module):
     def step(
         self, memory: Any, state: State, embedded: Array
     ) -> tuple[Array, AttentionOutput | None, State]:
-        """Decodes one token."""
+        """Autoregressive step: decodes one token."""
         return self.decoder.step(self.weights, memory, state, embedded)

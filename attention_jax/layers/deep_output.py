@@ -18,8 +18,8 @@ READOUTS = ("maxout", "tanh")
 def deep_parameters(
     readout: str, dim: int, state_dim: int, embedding_dim: int, context_dim: int
 ) -> dict[str, Parameter]:
-    """Returns the parameters of a deep output of depth `dim`."""
-    width = 2 * dim if readout == "maxout" else dim
+    """Deep output: returns its parameters, for features of depth `dim`."""
+    width = 2 * dim if readout == "maxout" else dim  # maxout halves it
     return {
         "state": Parameter.of("kernel", hidden=state_dim, features=width),
         "embedding": Parameter.of("kernel", embed=embedding_dim, features=width),
@@ -35,7 +35,8 @@ def deep_output(
     embedded: Float[Array, "*B E"],
     context: Float[Array, "*B Dv"],
 ) -> Float[Array, "*B F"]:
-    """Combines decoder state, previous word and context into features."""
+    """Deep output: combines decoder state, previous word and context into features."""
+    # A product for each part, instead of one with their concatenation.
     hidden = (
         state @ params["state"]
         + embedded @ params["embedding"]
@@ -46,5 +47,5 @@ def deep_output(
 
 
 def maxout(values: Float[Array, "*B D2"]) -> Float[Array, "*B D"]:
-    """Returns the larger of each two neighbours: t_k = max(u_{2k-1}, u_{2k})."""
+    """Maxout: returns the larger of each two neighbours, t_k = max(u_{2k-1}, u_{2k})."""
     return values.reshape(*values.shape[:-1], values.shape[-1] // 2, 2).max(axis=-1)

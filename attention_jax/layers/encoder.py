@@ -1,4 +1,4 @@
-"""What encoders share: their interface, what they return, their lookup.
+"""Encoders: the interface that they share, what they return, and their lookup.
 
 An encoder is a frozen dataclass of pure functions that turns vectors, such as embedded tokens, into
 annotations, the slots of a memory: one for each vector, or fewer. An encoder file in
@@ -34,7 +34,7 @@ READINGS = {
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Encoded:
-    """An encoded source.
+    """Encoded source: annotations with their mask, and what else the encoder has computed.
 
     Attributes:
       annotations: `B S D`, zero at padding; what queries are compared with.
@@ -81,17 +81,17 @@ Sources = Mapping[str, Encoded]
 
 
 def first_source(sources: Sources) -> Encoded:
-    """Returns the source that a decoder's initial state is made from: the first one."""
+    """Returns the first source, from which a decoder's initial state is made."""
     return next(iter(sources.values()))
 
 
 def sequence(annotations: Leaf, mask: Leaf, **fields: Any) -> Sources:
-    """Returns one sequence as the only source, such as one that attends to itself."""
+    """Self-attention: returns a sequence as the only source, so that it can attend to itself."""
     return {"source": Encoded(annotations, mask, **fields)}
 
 
 class FinalCarry(NamedTuple):
-    """The carries with which a layer of a recurrent encoder ends.
+    """Final carry: what a layer of a recurrent encoder ends with.
 
     Attributes:
       readings: The directions in which the layer reads.
@@ -110,7 +110,7 @@ class FinalCarry(NamedTuple):
 
 
 class SequenceEncoder(abc.ABC):
-    """Pure functions of an encoder.
+    """Encoder: pure functions from embedded tokens to annotations.
 
     Attributes:
       output_dim: Depth of an annotation, and of a value.
@@ -155,7 +155,7 @@ class SequenceEncoder(abc.ABC):
 
 
 class Encoder(nn.Module):
-    """An encoder's parameters.
+    """Encoder as a Linen module, which owns its parameters.
 
     Attributes:
       encoder: Its pure functions.

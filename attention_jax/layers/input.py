@@ -1,4 +1,4 @@
-"""What inputs share: their interface, what they return, their lookup.
+"""Inputs: the interface that they share, what they return, and their lookup.
 
 An input turns fields of a batch into the vectors that an encoder reads: embedded tokens, projected
 frames of sound. An input file in `layers/inputs` holds `PAPER`, a frozen dataclass `Config` and
@@ -16,7 +16,7 @@ INPUTS = Parts("attention_jax.layers.inputs")
 
 
 class InputSizes(NamedTuple):
-    """What an input must fit.
+    """Sizes that an input must fit.
 
     Attributes:
       name: That of its source, by which fields of a batch are called.
@@ -32,7 +32,7 @@ class InputSizes(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """A source as vectors.
+    """Embedded source: a sequence of vectors, with what is known of its positions.
 
     Attributes:
       vectors: `B N E`, one for each position; anything at padding, NaN included.
@@ -48,7 +48,7 @@ class Embedded(NamedTuple):
 
 
 class Input(abc.ABC):
-    """Pure functions of an input.
+    """Input: pure functions from the fields of a batch to vectors.
 
     Attributes:
       depth: E, of its vectors.
@@ -71,7 +71,7 @@ class Input(abc.ABC):
 
     @abc.abstractmethod
     def example(self, rows: int, length: int) -> Batch:
-        """Returns fields of these sizes, whatever they hold, from which shapes are told."""
+        """Returns fields of these sizes, with any content, for tracing the shapes of parameters."""
 
     @abc.abstractmethod
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:

@@ -18,7 +18,8 @@ from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 def empty_cache(
     mechanism: Mechanism, params: Params, shape: tuple[int, int, int], dtype: DTypeLike
 ) -> Memory:
-    """Returns a cache in which nothing was written, of shape (batch, positions, depth)."""
+    """KV cache: returns an empty one, for vectors of shape (batch, positions, depth)."""
+    # Made as any memory is, so that its arrays have the shapes that later entries will have.
     blank, mask = jnp.zeros(shape, dtype), jnp.zeros(shape[:2], bool)
     return mechanism.make_memory(params, sequence(blank, mask))
 
@@ -30,7 +31,7 @@ def write(
     vectors: Float[Array, "*B 1 D"],
     position: Int[Array, "1"],
 ) -> Memory:
-    """Returns the cache with the keys and values of one position."""
+    """KV cache: writes the keys and values of one position, and returns the new cache."""
     here = jnp.ones((*vectors.shape[:-2], 1), bool)
     new = mechanism.make_memory(params, sequence(vectors, here), position)
     new = at_indices(new)  # as every token of the past is written at its own
@@ -45,7 +46,7 @@ def attend_to_one(
     state: State,
     positions: Int[Array, "1"],
 ) -> tuple[AttentionOutput, State]:
-    """Answers one query of each row, mapped over the batch axes from outside.
+    """Decoding step: answers one query of each row, mapped over the batch axes from outside.
 
     The axes of a head's products are then in the order of `memory`, heads behind the batch. In that
     of `mechanism.attend`, heads come first, and all of the memory is transposed for it: no loss
@@ -53,6 +54,7 @@ def attend_to_one(
     """
     if query.ndim == 2:
         return mechanism.attend(params, query, memory, state, positions=positions)
+    # A leading axis of one, beside several rows: hypotheses that share a source.
     shared = jax.tree.map(lambda leaf: leaf.shape[0] != query.shape[0], (memory, state))
     rest = jax.tree.map(
         lambda leaf, is_shared: leaf[0] if is_shared else leaf, (memory, state), shared
@@ -66,7 +68,7 @@ def attend_to_one(
 
 
 def put(room: Array, entry: Array, position: Array) -> Array:
-    """Puts one position's entry, keys `*B 1 D` or mask `*B 1`, where it belongs.
+    """Writes one position's entry, keys `*B 1 D` or mask `*B 1`, into the room for all positions.
 
     The axis of the positions is the one in which the two differ. Where none does, there is room
     for one position only, which the entry fills.

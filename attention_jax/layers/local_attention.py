@@ -1,4 +1,4 @@
-"""Local attention: what mechanisms share that score a window of slots around a centre."""
+"""Local attention: what is shared by mechanisms that score a window of slots around a centre."""
 
 import dataclasses
 from collections.abc import Callable
@@ -33,6 +33,7 @@ class LocalConfig(MechanismConfig):
                 "score.num_heads: expected 1, for the window's own num_heads count, "
                 f"found {score.num_heads}"
             )
+        # Built for depths of one, only to see what it carries.
         carried = [name for name, _ in _of_score(score, 1, 1).spec.trackers]
         if carried:
             raise ValueError(
@@ -64,7 +65,7 @@ def local_parts(
     *,
     is_own: bool = False,
 ) -> MechanismParts:
-    """Builds one head that scores a window.
+    """Local attention: builds one head that scores a window.
 
     Args:
       config: What scores inside the window.

@@ -1,4 +1,4 @@
-"""Attention as a small protocol, and what a mechanism file holds.
+"""Attention mechanisms: the protocol that they share, and what the file of one holds.
 
 A mechanism file in `layers/mechanisms` holds `PAPER`, a frozen dataclass `Config`, which is a
 `MechanismConfig`, and `build(config, query_dim, key_dim, **needs)`. Its file name is its name in
@@ -34,12 +34,12 @@ MECHANISMS = Parts("attention_jax.layers.mechanisms")
 
 
 class MechanismConfig:
-    """What a mechanism's config says of it before it is built; a mechanism overrides what differs.
+    """Mechanism config: what is known of a mechanism before it is built.
 
     Attributes:
-      needs: What `build` must be told beyond depths; see above.
-      reads_keys: Whether it compares queries with keys, and does not tell slots apart by their
-        places alone, or not at all.
+      needs: Names of what `build` needs beside the depths; see above.
+      reads_keys: Whether it compares queries with keys, rather than choosing slots by their places
+        alone, or not at all.
       tells_key_bias: Whether what is added to all keys alike changes weights, as in additive
         scores.
       projects_heads: Whether it makes its heads out of the whole depths, instead of dealing each
@@ -53,7 +53,7 @@ class MechanismConfig:
 
 
 class MechanismParts(NamedTuple):
-    """One head of a mechanism.
+    """Attention head: how one head attends, with its parameters.
 
     Attributes:
       spec: How it attends.
@@ -79,7 +79,7 @@ class MechanismParts(NamedTuple):
 
 
 class Mechanism(abc.ABC):
-    """Attention ready to be used: pure functions of its parameters.
+    """Attention mechanism, ready to be used: pure functions of its parameters.
 
     Attributes:
       context_dim: Depth of its contexts.
@@ -90,7 +90,7 @@ class Mechanism(abc.ABC):
       is_parallel: Whether queries do not depend on one another.
       is_causal: Whether it reads no slot after its query's own position, whatever the mask.
       averages_values: Whether contexts are averages of the values as they were given.
-      observes: Names of what is to be told between queries; see `observe`.
+      observes: Names of what `observe` has to be given between queries.
       carries: Names of what it carries from query to query.
       tells_remaining: Whether `remaining` returns anything.
     """
@@ -163,7 +163,7 @@ class Mechanism(abc.ABC):
 
 
 def described(config: Any) -> str:
-    """Names a mechanism for messages, with the score inside its window if it has one."""
+    """Describes a mechanism in messages, with the score inside its window if it has one."""
     inner = getattr(config, "score", None)
     return repr(config.name) if inner is None else f"{config.name!r} over {inner.name!r}"
 
@@ -182,5 +182,6 @@ def build_parts(
             f"attention.name: expected a model with {' and '.join(missing)} for {config.name!r}, "
             "found none"
         )
+    # Only what it asked for: no mechanism has to take sizes that it does not use.
     needed = {name: sizes[name] for name in config.needs}
     return module_of(config).build(config, query_dim, key_dim, **needed)

@@ -1,4 +1,4 @@
-"""Normalizers by name, for configs: softmax, sparsemax, 1.5-entmax, and files of one's own.
+"""Normalizers by name, for configs: softmax, sparsemax, 1.5-entmax, and those of your own files.
 
 A normalizer file in `layers/normalizers` holds `PAPER` and `NORMALIZER`, a function as
 `ops.normalizers.Normalizer` describes it. Its file name is its name in configs.
@@ -18,6 +18,7 @@ class Normalizers(Mapping[str, Normalizer]):
 
     def __getitem__(self, name: str) -> Normalizer:
         """Returns a normalizer; raises `KeyError` if there is none of that name."""
+        # Built-in ones need no file, and cannot be replaced by one.
         return BUILT_IN[name] if name in BUILT_IN else _FILES.find(name).NORMALIZER
 
     def __iter__(self) -> Iterator[str]:

@@ -60,7 +60,7 @@ Initializer = Callable[[Array, tuple[int, ...]], Array]
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A parameter before it is drawn; the layers of this package declare trees of them.
+    """Parameter: its shape, axes and role, before it is drawn; layers declare trees of them.
 
     Attributes:
       shape: Its dimensions.
@@ -85,19 +85,19 @@ class Parameter:
         return cls(tuple(sizes.values()), tuple(sizes), role)
 
     def stacked(self, size: int, axis: str) -> "Parameter":
-        """Returns as many of it, on a leading axis."""
+        """Returns several of it as one parameter, stacked on a leading axis."""
         return Parameter((size, *self.shape), (axis, *self.axes), self.role)
 
 
 def affine(**sizes: int) -> dict[str, Parameter]:
-    """Returns the kernel and the bias of an affine map from its first axis to its second."""
+    """Affine layer: returns the kernel and the bias of a map from its first axis to its second."""
     kernel = Parameter.of("kernel", **sizes)
     return {"kernel": kernel, "bias": Parameter(kernel.shape[1:], kernel.axes[1:], "bias")}
 
 
 @dataclasses.dataclass(frozen=True)
 class Initialization:
-    """How parameters start.
+    """Initialization: how parameters start.
 
     Attributes:
       name: `default` (orthogonal recurrence, LeCun-normal matrices), `bahdanau2015` (appendix
@@ -145,13 +145,15 @@ class Initialization:
 
     def _forget_bias(self, rng: Array, shape: tuple[int, ...]) -> Array:
         bias = self.initializer("bias")(rng, shape)
+        # The gates stand in the order i, f, g, o: the second quarter is the forget gate's.
         depth = shape[-1] // 4
         return bias.at[..., depth : 2 * depth].add(self.forget_bias)
 
 
 def draw(tree: Any, rng: Array, initialization: Initialization) -> Any:
-    """Returns arrays for a tree of `Parameter`, each from a key of its own."""
+    """Draws arrays for a tree of `Parameter`, each with a random key of its own."""
     leaves, structure = jax.tree.flatten(tree)
+    # By place among the leaves, sorted by name: a new leaf changes the draws of its group.
     keys = jax.random.split(rng, max(len(leaves), 1))
     return structure.unflatten(
         initialization.initializer(leaf.role)(key, leaf.shape)
@@ -162,7 +164,7 @@ def draw(tree: Any, rng: Array, initialization: Initialization) -> Any:
 def declare(
     module: nn.Module, tree: Mapping[str, Any], initialization: Initialization
 ) -> dict[str, Any]:
-    """Declares a tree of `Parameter` on a Linen module and returns the arrays.
+    """Declares a tree of `Parameter` on a Linen module, and returns the arrays.
 
     Parameters without elements are left out, for checkpoints cannot hold them; `project` stands
     in for them. A group without parameters is not declared and comes back empty.
@@ -172,6 +174,7 @@ def declare(
         node = _without_empty(node)
         arrays[name] = {}
         if node:
+            # One Linen parameter for a whole group, whose path Flax folds into its key.
             arrays[name] = module.param(
                 name, lambda rng, node=node: draw(node, rng, initialization)
             )
@@ -179,7 +182,7 @@ def declare(
 
 
 def logical_axes(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the axes of a tree of `Parameter`, without those that `declare` leaves out."""
+    """Logical axes: returns those of a tree of `Parameter`, but for what `declare` leaves out."""
     return jax.tree.map(lambda parameter: PartitionSpec(*parameter.axes), _without_empty(tree))
 
 
@@ -227,6 +230,7 @@ def _lecun_heads(rng: Array, shape: tuple[int, ...]) -> Array:
 
 def _xavier(rng: Array, shape: tuple[int, ...]) -> Array:
     """Draws a matrix, or those of all heads side by side."""
+    # Heads read the same input: together they are one matrix, with the fan-out of all.
     heads = shape[0] if len(shape) > 2 else 1
     return _glorot(rng, shape, shape[-2], heads * shape[-1])
 
@@ -255,6 +259,7 @@ def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
         keys = jax.random.split(rng, shape[0])
         return jnp.stack([_orthogonal(key, shape[1:]) for key in keys])
     depth, width = shape
+    # Each gate's matrix is orthogonal by itself: the wide one as a whole could not be.
     keys = jax.random.split(rng, width // depth)
     matrix = jax.nn.initializers.orthogonal()
     return jnp.concatenate([matrix(key, (depth, depth), float) for key in keys], axis=1)

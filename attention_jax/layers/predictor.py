@@ -1,4 +1,4 @@
-"""What auxiliary predictors share: their interface, their configs, their lookup.
+"""Auxiliary predictors: the interface that they share, how they are built, and their lookup.
 
 A predictor reads the encoded source and predicts something that an objective teaches, and that is
 among the model's outputs under the predictor's name. A predictor file in `layers/predictors` holds
@@ -19,7 +19,7 @@ PREDICTORS = Parts("attention_jax.layers.predictors")
 
 
 class Predictor(abc.ABC):
-    """Pure functions of an auxiliary predictor."""
+    """Auxiliary predictor: pure functions from the encoded source to a prediction."""
 
     @property
     @abc.abstractmethod
@@ -32,7 +32,7 @@ class Predictor(abc.ABC):
 
 
 def build_predictors(configs: NamedConfigs, annotation_dim: int) -> dict[str, Predictor]:
-    """Builds all predictors of a model, by name."""
+    """Builds the auxiliary predictors of a model, by name."""
     return {
         name: module_of(config).build(config, annotation_dim)
         for name, config in configs.items()

@@ -1,4 +1,4 @@
-"""What readouts share: their interface, and their lookup.
+"""Readouts: the interface that they share, and their lookup.
 
 A readout turns a decoder's features into predictions of the next token, with whatever else it asks
 of a step: its attention, or the source. A readout file in `layers/readouts` holds `PAPER`, a frozen
@@ -19,7 +19,7 @@ READOUTS = Parts("attention_jax.layers.readouts")
 
 
 class ReadoutSizes(NamedTuple):
-    """What a readout must fit.
+    """Sizes that a readout must fit.
 
     Attributes:
       vocabulary_size: V, target ids, special ones included.
@@ -37,7 +37,7 @@ class ReadoutSizes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a readout may read of steps of a decoder, `*B` in all arrays: `B T`, or `B K`.
+    """Decoder steps, as a readout sees them; `*B` is `B T` in training and `B K` in a search.
 
     Attributes:
       features: `*B F`, dropped out already.
@@ -53,7 +53,7 @@ class Step(NamedTuple):
 
 
 class Readout(abc.ABC):
-    """Pure functions of a readout.
+    """Readout: pure functions from features to predictions of the next token.
 
     Attributes:
       fields: Names of the fields of a batch that `prepare` reads, beside those of the sources.

@@ -19,7 +19,7 @@ REFINEMENTS = Parts("attention_jax.layers.refinements")
 
 
 class RefinementConfig:
-    """What a refinement's config says of it; a refinement overrides what differs.
+    """Refinement config: what is known of a refinement; each overrides what differs.
 
     Attributes:
       order: Refinements with lower numbers act first.
@@ -37,7 +37,7 @@ class RefinementConfig:
 
 
 class Head(NamedTuple):
-    """What a refinement is told of the heads.
+    """Heads, as a refinement sees them.
 
     Attributes:
       num_heads: How many ask.
@@ -59,14 +59,15 @@ class Head(NamedTuple):
     product_scale: float | None = None
 
     def index(self) -> Array:
-        """Returns the number of the head that is being computed."""
+        """Returns the index of the head that is being computed."""
         group = self.num_heads // self.num_memory_heads
         return jax.lax.axis_index("memory_heads") * group + jax.lax.axis_index("group")
 
     def gather(self, array: Array) -> Array:
-        """Returns the arrays of all heads, on a leading axis."""
+        """Returns the arrays of all heads on a leading axis, as seen from one of them."""
+        # Heads are mapped axes that `MultiHead` names: collectives gather over them.
         gathered = jax.lax.all_gather(jax.lax.all_gather(array, "group"), "memory_heads")
-        return gathered.reshape(self.num_heads, *array.shape)
+        return gathered.reshape(self.num_heads, *array.shape)  # memory heads, group -> H
 
 
 def check_refinements(configs: NamedConfigs) -> None:
@@ -109,6 +110,7 @@ def refine(configs: NamedConfigs, parts: MechanismParts, head: Head) -> Mechanis
                 f"attention.refinements: expected a sequence that attends to itself for {name!r}, "
                 "found one that attends to another"
             )
+        # Each wraps what the one before it has returned.
         parts = REFINEMENTS.find(name).refine(configs[name], parts, head)
     return parts
 
@@ -134,7 +136,7 @@ def scale_of_products(head: Head, name: str) -> float:
 def change_score(
     parts: MechanismParts, change: Callable[..., Array], **parameters: Any
 ) -> MechanismParts:
-    """Returns parts whose scores are `change(params, scores, query, memory, positions)`."""
+    """Changes the score to `change(params, scores, query, memory, positions)`."""
     before = parts.spec.score
 
     def score(params: Any, query: Array, memory: Any, state: Any, positions: Array) -> Array:

@@ -23,7 +23,7 @@ _TAKEN = ("target", "output")  # names of other parameters begin with them
 
 @dataclasses.dataclass(frozen=True)
 class SourceConfig:
-    """How a source is read.
+    """Source config: how a source is read.
 
     Attributes:
       input: What its fields are turned into vectors by; see `layers/inputs`.
@@ -40,7 +40,7 @@ def one_source() -> NamedConfigs:
 
 
 def checked_sources(configs: Mapping[str, SourceConfig]) -> NamedConfigs:
-    """Returns the configs of sources by name, `source` first, and others by the alphabet.
+    """Orders the configs of sources: `source` first, then the others by the alphabet.
 
     Raises:
       ValueError: If there is none, or a name does not serve.
@@ -59,7 +59,7 @@ def checked_sources(configs: Mapping[str, SourceConfig]) -> NamedConfigs:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Pure functions of a source.
+    """Source: pure functions from the fields of a batch to an encoded source.
 
     Attributes:
       name: What it is called.
@@ -104,7 +104,7 @@ class Source:
         batch: Batch,
         call: Call = Call(),
     ) -> tuple[Encoded, Slots]:
-        """Embeds and encodes a batch.
+        """Encodes a batch: embeds its fields, and reads the vectors with the encoder.
 
         Args:
           tables: What is declared of `tables`; `target_embedding` is used where it is tied.
@@ -119,6 +119,7 @@ class Source:
           ValueError: If the encoder gives slots without saying what they stand for.
         """
         params = {key: tables[f"{self.name}_{key}"] for key in self.input.parameters}
+        # A tied input has no parameters of its own.
         params = params or {"embedding": tables["target_embedding"]}
         embedded = self.input.embed(params, batch, call.fold(0))
         encoded = read(embedded.vectors, embedded.mask, call.fold(1))
@@ -128,6 +129,7 @@ class Source:
                     f"{type(self.encoder).__name__}: expected spans of an encoder whose slots are "
                     "not the positions that it reads, found none"
                 )
+            # A slot is a word if it stands for any: a pair of a word and EOS has to be attended to.
             is_word = any_in_spans(embedded.is_word, encoded.spans) & encoded.mask
             return encoded, Slots(encoded.mask, is_word, encoded.spans)
         encoded = dataclasses.replace(encoded, aux={**encoded.aux, **embedded.aux})
@@ -135,9 +137,9 @@ class Source:
 
 
 def side_by_side(slots: Sequence[Slots]) -> Slots:
-    """Joins the slots of several sources, in their order, as attention to all of them has them.
+    """Concatenates the slots of several sources in their order, as attention to all of them does.
 
-    Positions are no longer told then, for each source counts its own.
+    The result has no spans, since each source counts its own positions.
     """
     if len(slots) == 1:
         return slots[0]

@@ -1,4 +1,4 @@
-"""What the Transformer's encoder and decoder share: sublayers around a residual stream.
+"""Transformer layers, for encoder and decoder: sublayers around a residual stream.
 
   post-norm:  x = norm(x + dropout(sublayer(x)))
   pre-norm:   x = x + dropout(sublayer(norm(x))), with one more norm at the end of the stack
@@ -30,7 +30,7 @@ _ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "swiglu": jax.nn.silu}
 
 @dataclasses.dataclass(frozen=True)
 class StackConfig:
-    """A stack of Transformer layers; its depth is that of the embeddings.
+    """Transformer stack: its layers, all of the embeddings' depth.
 
     Attributes:
       num_layers: How many layers there are (6 in the paper).
@@ -67,7 +67,7 @@ class StackConfig:
 def self_attention(
     stack: StackConfig, attention: Any, depth: int, place: str, is_alone: bool = False
 ) -> Mechanism:
-    """Builds the mechanism with which a sequence attends to itself.
+    """Self-attention: builds the mechanism with which a sequence attends to itself.
 
     Args:
       stack: The stack's config.
@@ -90,7 +90,8 @@ def self_attention(
             message = re.sub(r"^attention(?=[.:])", where, str(error))
             raise ValueError(message) from None
 
-    # Without what compares positions first, for which a mechanism must serve already.
+    # Checked without refinements that compare positions: building these would fail with an error
+    # about themselves, where the mechanism is what does not serve.
     plain = build(without_positions(config))
     if plain.carries:
         reason = f"which carries {' and '.join(plain.carries)}"
@@ -111,9 +112,8 @@ def self_attention(
     )
 
 
-# ---- Embeddings and positions --------------------------------------------------------------------
 def position_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
-    """Returns the table of learned positions, if there is one."""
+    """Position embeddings: returns the table of learned positions, if there is one."""
     return absolute_positions.position_parameters(config.positions, config.max_positions, depth)
 
 
@@ -122,11 +122,11 @@ def place_embeddings(
 ) -> Array:
     """Scales embedded tokens `*B T D` and adds the codes of their positions `T`."""
     if config.scales_embeddings:
+        # Embeddings of variance 1 / depth, as with `xavier`, become as large as the positions.
         embedded = embedded * math.sqrt(embedded.shape[-1])
     return absolute_positions.place(config.positions, params, embedded, positions)
 
 
-# ---- Sublayers -----------------------------------------------------------------------------------
 def norm_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
     """Returns the parameters of one normalisation."""
     scale = Parameter.of("scale", embed=depth)
@@ -135,7 +135,7 @@ def norm_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
 
 
 def normalize(config: StackConfig, params: Params, vectors: Array) -> Array:
-    """Normalises a residual stream."""
+    """Layer norm: normalises a residual stream, as the config says."""
     if config.norm == "rms":
         return rms_norm(vectors, params["scale"])
     return layer_norm(vectors, params["scale"], params["bias"])
@@ -147,7 +147,7 @@ def final_norm_parameters(config: StackConfig, depth: int) -> dict[str, Any]:
 
 
 def finish(config: StackConfig, params: Params, stream: Array) -> Array:
-    """Ends a stack."""
+    """Ends a stack: pre-norm leaves its residual stream to be normalised once."""
     return normalize(config, params["norm"], stream) if config.norm_order == "pre" else stream
 
 
@@ -158,7 +158,7 @@ def sublayer(
     function: Callable[[Array], tuple[Array, Any]],
     call: Call,
 ) -> tuple[Array, Any]:
-    """Adds what a function makes of the stream to it.
+    """Residual connection: adds what a function makes of the stream to it.
 
     Args:
       config: The stack.
@@ -172,6 +172,7 @@ def sublayer(
       (stream, anything else).
     """
     is_post = config.norm_order == "post"
+    # Post-norm normalises the sum of both, pre-norm only what the function reads.
     is_pre = not is_post and norm is not None
     change, other = function(normalize(config, norm, stream) if is_pre else stream)
     change = drop(change, config.dropout, call)
@@ -180,7 +181,7 @@ def sublayer(
 
 
 def drop(values: Array, rate: float, call: Call) -> Array:
-    """Drops a share of the values."""
+    """Dropout: drops a share of the values."""
     return scale(values, dropout_factors(call, rate, values.shape, values.dtype))
 
 
@@ -199,7 +200,7 @@ def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parame
 
 
 def feed_forward(config: StackConfig, params: Params, vectors: Array, call: Call) -> Array:
-    """Transforms each position on its own.
+    """Feed-forward sublayer: transforms each position on its own.
 
     y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
     y = (silu(x W_1 + b_1) (x V)) W_2 + b_2    (Shazeer 2020, eq. 6, with biases)

@@ -65,7 +65,7 @@ def build(
 
 @dataclasses.dataclass(frozen=True)
 class Bidirectional:
-    """Both models as one; see `types.Model` and `types.BidirectionalModel`.
+    """Bidirectional model: both directions as one; see `types.BidirectionalModel`.
 
     Attributes:
       forward: From source to target; its parameters are `params["forward"]`.
@@ -93,6 +93,7 @@ class Bidirectional:
         """What the forward model provides, and its attention only as far as both do."""
         mine = self.forward.provides
         of_both = "alignment", "last_word", "slot_for_each_token"
+        # Objectives that compare directions need these of both; searches ask the forward one alone.
         missing = {key for key in of_both if key not in self.reverse.provides}
         return {**{key: mine[key] for key in mine if key not in missing}, "reverse": None}
 
@@ -110,8 +111,9 @@ class Bidirectional:
         return {name: model.parameter_axes() for name, model in models.items()}
 
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
-        """Runs both models on known targets; that of the reverse one is among the outputs."""
+        """Teacher forcing: runs both models; the reverse one's output is among the outputs."""
         forward = self.forward.apply(params["forward"], batch, call.fold(0).within("forward"))
+        # Two draws of dropout: the models share a batch, not their noise.
         mirrored, call = swap_sides(batch), call.fold(1).within("reverse")
         reverse = self.reverse.apply(params["reverse"], mirrored, call)
         return dataclasses.replace(forward, outputs={**forward.outputs, "reverse": reverse})
@@ -127,5 +129,5 @@ class Bidirectional:
     def step(
         self, params: Params, memory: Any, state: Any, tokens: Array
     ) -> tuple[Any, Array, Any]:
-        """Feeds one token to every hypothesis of the forward model."""
+        """Decoding step: feeds one token to every hypothesis of the forward model."""
         return self.forward.step(params["forward"], memory, state, tokens)

@@ -105,6 +105,7 @@ def build(
             _check_parts(config, source)
         functions = build_decoder(config, sources)
         for source in sources:
+            # Declared here once, so that a mistake is reported before anything is compiled.
             source.encoder.parameters  # noqa: B018  (rejects parts that do not fit)
         functions.parameters  # noqa: B018
     except ValueError as error:
@@ -122,7 +123,7 @@ def build(
 def _check_tying(
     config: Config, sources: tuple[Source, ...], source_size: int, target_size: int
 ) -> None:
-    """Rejects one table for vocabularies or depths that differ."""
+    """Weight tying: rejects one table for vocabularies or depths that differ."""
     if config.tie_embeddings != "all":
         return
     if source_size != target_size:
@@ -213,7 +214,7 @@ def build_decoder(config: Config, sources: tuple[Source, ...]) -> decoder.Sequen
 
 @dataclasses.dataclass(frozen=True)
 class EncoderDecoder:
-    """The model as pure functions of its parameters; see `types.Model`.
+    """Encoder-decoder: the model as pure functions of its parameters; see `types.Model`.
 
     Attributes:
       config: The model's config.
@@ -289,12 +290,13 @@ class EncoderDecoder:
         )
 
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
-        """Runs the model on known targets."""
+        """Teacher forcing: runs the model on known targets."""
         return self._call(params, batch, call)
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources, with a hypothesis axis of one."""
         memory, state = self._call(params, batch, max_length, method="start")
+        # B ... -> B 1 ...: a search repeats it for its hypotheses.
         return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
 
     def slots(self, memory: Any) -> Slots:
@@ -309,12 +311,13 @@ class EncoderDecoder:
 
     def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
         if self.config.dtype != "float32":
+            # Mixed precision: activations are of this type, gradients reach the float32 parameters.
             params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
         return self.module.apply({"params": params}, *arguments, **keywords)
 
 
 class Searched(NamedTuple):
-    """What a search asks at every step.
+    """Search memory: what a search reads at every step.
 
     Attributes:
       memory: What the decoder attends to.
@@ -328,7 +331,7 @@ class Searched(NamedTuple):
 
 
 class EncoderDecoderModule(nn.Module):
-    """The parameters of an encoder-decoder.
+    """Encoder-decoder as a Linen module, which owns the parameters.
 
     Attributes:
       config: The model's config.
@@ -359,8 +362,9 @@ class EncoderDecoderModule(nn.Module):
         self.predicting = declare(self, trees, config.initialization)
 
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
-        """Runs the model on known targets."""
+        """Teacher forcing: runs the model on known targets."""
         sources, slots = self._encode(batch, call.fold(0))
+        # No room for a cache: known targets are decoded without one.
         memory, state = self.decoder.start(sources, 0)
         target, mask = batch["target"], batch["target_mask"]
         embedded = self._embed_target(shift_right(target, SpecialIds.BOS), call.fold(1))
@@ -372,6 +376,7 @@ class EncoderDecoderModule(nn.Module):
         kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
         if not target.shape[1]:  # no word is the last one; it counts as padding
             target, mask = jnp.pad(target, ((0, 0), (0, 1))), jnp.pad(mask, ((0, 0), (0, 1)))
+        # No step comes after the last word to observe it: `remaining` is given it instead.
         last = self._embed_target(target[:, -1], call.fold(4))
         encoded = first_source(sources)
         outputs: dict[str, Any] = {
@@ -401,6 +406,7 @@ class EncoderDecoderModule(nn.Module):
             # The first has the call's own key, whatever there is beside it.
             part = call.fold(1 + number) if number else call
             read = getattr(self, source.encoder_name)
+            # Masks of ablated heads are named by the paths of parameters, as are the outputs below.
             part = part.within(source.encoder_name)
             sources[source.name], of_source = source.encode(self.tables, read, batch, part)
             slots.append(of_source)

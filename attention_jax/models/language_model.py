@@ -1,7 +1,7 @@
 """Language model: a decoder alone, which goes on from a prompt.
 
-Sources are there, as in every task, and are not looked at. What is measured is perplexity. A search
-goes on from a prompt, which is how the text begins.
+The sources of a task's batches are ignored, and what is measured is perplexity. A search continues
+a prompt, with which the text begins.
 """
 
 import dataclasses
@@ -96,7 +96,7 @@ def build(
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModel:
-    """The model as pure functions of its parameters; see `types.Model`.
+    """Language model: pure functions of its parameters; see `types.Model`.
 
     Attributes:
       config: The model's config.
@@ -129,11 +129,12 @@ class LanguageModel:
         return logical_axes({"decoder": self.decoder.parameters, **tables})
 
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
-        """Runs the model on known texts."""
+        """Teacher forcing: runs the model on known texts."""
         return self._call(params, batch, call)
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
-        """Makes room for one text for each prompt, which is its beginning, and EOS."""
+        """Makes room for one text for each prompt with which it begins."""
+        # A prompt ends in EOS, as every field of tokens does; the text goes on in its place.
         begins = {"tokens": batch["prompt"], "length": batch["prompt_mask"].sum(axis=-1) - 1}
         state = self._call(params, batch["prompt"].shape[0], max_length, method="start")
         return jax.tree.map(lambda leaf: leaf[:, None], (begins, state))
@@ -156,12 +157,13 @@ class LanguageModel:
 
     def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
         if self.config.dtype != "float32":
+            # Mixed precision: activations are of this type, gradients reach the float32 parameters.
             params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
         return self.module.apply({"params": params}, *arguments, **keywords)
 
 
 class LanguageModelModule(nn.Module):
-    """The parameters of a language model.
+    """Language model as a Linen module, which owns the parameters.
 
     Attributes:
       config: The model's config.
@@ -187,6 +189,7 @@ class LanguageModelModule(nn.Module):
         target, mask = batch["target"], batch["target_mask"]
         inputs = self.readout.input_ids(shift_right(target, SpecialIds.BOS))
         embedded = look_up(self.tables["embedding"], inputs)
+        # No room for a cache: known texts are decoded without one.
         state = self.start(target.shape[0], 0)
         decoded = self.decoder.run(
             (), state, embedded, mask=mask, call=call.fold(0).within("decoder")
@@ -222,10 +225,13 @@ def _tables(config: Config, readout: Readout, vocabulary_size: int) -> dict[str,
 def _begin(
     predictions: Predictions, begins: Mapping[str, Array], position: Int[Array, "B K"]
 ) -> SoftmaxPredictions:
-    """Makes the token at `position` certain where the beginning has one there."""
+    """Prompt: makes the token at `position` certain where the beginning has one there."""
+    # Unnormalised: a softmax over the replaced logits does the rest.
     logits, _ = predictions.scores()
     tokens, length = begins["tokens"], begins["length"]
+    # B K -> B K 1; beyond the prompt any token will do, the last line does not use it.
     here = jnp.minimum(position, tokens.shape[-1] - 1)[..., None]
     token = jnp.take_along_axis(tokens, here, axis=-1)
+    # Log-probabilities: zero for the prompt's token, which a softmax leaves as they are.
     certain = jnp.where(jnp.arange(logits.shape[-1]) == token, 0.0, -jnp.inf)
     return SoftmaxPredictions(jnp.where((position < length)[..., None], certain, logits))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 def inherit(
     links: Bool[Array, "B T S"], target_mask: Bool[Array, "B T"]
 ) -> Bool[Array, "B T S"]:
-    """Gives every real target token without a link those of the nearest token that has some.
+    """Affiliation: gives target tokens without a link those of the nearest token that has some.
 
     Of two neighbours at the same distance, the right one. A sentence none of whose words has a link
     keeps its links as they are: nobody knows how it is aligned, and EOS is no word to learn from.
@@ -24,12 +24,13 @@ def inherit(
     """
     has_link = jnp.any(links, axis=-1)
     place = jnp.arange(links.shape[-2])
-    ahead = place[None, :] - place[:, None]
+    ahead = place[None, :] - place[:, None]  # T T
     # An odd cost is that of a left neighbour: it loses against the right one next to it.
     cost = 2 * jnp.abs(ahead) + (ahead < 0)
+    # B T T: a token without links is farther away than any other can be.
     cost = jnp.where(has_link[:, None, :], cost, 2 * links.shape[-2] + 2)
     nearest = jnp.argmin(cost, axis=-1)
-    inherited = jnp.take_along_axis(links, nearest[..., None], axis=-2)
+    inherited = jnp.take_along_axis(links, nearest[..., None], axis=-2)  # B T S
     is_aligned = jnp.any(has_link & _words(target_mask), axis=-1)
     return jnp.where(is_aligned[:, None, None], inherited, links) & target_mask[..., None]
 
@@ -40,7 +41,7 @@ def smooth(
     is_word: Bool[Array, "B S"],
     width: float,
 ) -> Float[Array, "B T S"]:
-    """Spreads every link over its neighbourhood in the source.
+    """Gaussian smoothing: spreads every link over its neighbourhood in the source.
 
     spread[t, s] = sum over links (t, i) of exp(-(s - i)^2 / (2 width^2))
 
@@ -64,11 +65,12 @@ def smooth(
 
 
 def normalize(rows: Float[Array, "B T S"]) -> Float[Array, "B T S"]:
-    """Divides every row by its sum; a row of zeros stays one."""
+    """Normalises rows to distributions; a row of zeros stays as it is."""
     total = rows.sum(axis=-1, keepdims=True)
     return rows / jnp.where(total > 0, total, 1.0)
 
 
 def _words(mask: Bool[Array, "B N"]) -> Bool[Array, "B N"]:
     """Tells which tokens are words: all real ones but the last, EOS."""
+    # A token is followed by a real one if it is not the last: EOS drops out.
     return mask & jnp.roll(mask, -1, axis=-1).at[..., -1].set(False)

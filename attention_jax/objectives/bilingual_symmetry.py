@@ -18,7 +18,7 @@ PAPER = "Cohn et al. (2016), on bilingual symmetry"
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `bilingual_symmetry`.
+    """Bilingual symmetry, the objective `bilingual_symmetry`: config and computation.
 
     loss = -tr(A B) = -sum_t sum_s A[t, s] B[s, t]
 

@@ -21,7 +21,7 @@ _REVERSE_NLL = "reverse_nll"
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """A weighted sum of terms: loss = sum_k weight_k factor_k(step) total_k / count_k.
+    """Multi-task loss: loss = sum_k weight_k factor_k(step) total_k / count_k.
 
     Attributes:
       terms: The terms by their config names.
@@ -47,6 +47,7 @@ class Objective:
                 f"config.objectives: expected {_REVERSE_NLL} for a model of both directions, since "
                 f"nothing else teaches the reverse one to write, found {', '.join(self.terms)}"
             )
+        # A part that no term reads would keep its initial parameters.
         read = {key for term in self.terms.values() for key in needs_of(term)}
         for key, path in model.provides.items():
             if path is not None and key not in read:
@@ -87,7 +88,7 @@ class Objective:
         counts: Mapping[str, Float[Array, ""]] | None = None,
         carried: Mapping[str, Any] | None = None,
     ) -> tuple[Float[Array, ""], Pairs]:
-        """Computes the loss and the metrics of a batch.
+        """Loss: computes it, and the metrics of a batch.
 
         Args:
           output: The model's output for the batch.
@@ -121,6 +122,7 @@ class Objective:
             loss += weight * total / jnp.maximum(counts[name], 1.0)
             metrics[f"loss/{name}"] = (total, own_counts[name])
             if kept:
+                # Statistics are measured, not minimised: no gradient flows through them.
                 measured = jax.lax.stop_gradient(term.measure(output, batch, *kept))
                 metrics |= {f"{name}/{key}": pair for key, pair in measured.items()}
         return loss, metrics

@@ -19,7 +19,7 @@ PAPER = "See, Liu and Manning (2017), section 2.3, eq. 12 and 13"
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `coverage_loss`.
+    """Coverage loss, the objective `coverage_loss`: config and computation.
 
     loss = sum_t sum_s min(weights[t, s], c[t, s]), with c[t] the sum of weights[t'] for t' < t
 
@@ -42,5 +42,6 @@ class Term:
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the loss summed over the real target tokens."""
         weights = real_weights(output, batch)
+        # Over target positions, each without its own: B T S.
         before = jnp.cumsum(weights, axis=-2) - weights
         return jnp.sum(jnp.minimum(weights, before))

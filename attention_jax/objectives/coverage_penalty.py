@@ -26,7 +26,7 @@ PAPER = (
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `coverage_penalty`.
+    """Doubly stochastic attention, the objective `coverage_penalty`: config and computation.
 
     loss = sum_s (1 - sum_t weights[t, s])^2, over the real slots and the real target tokens
 
@@ -54,4 +54,5 @@ class Term:
         received = attention_received(output, batch)
         chosen = real_slots if self.with_boundaries else slots_of_words
         counts = chosen(output, batch)
+        # Padding has received nothing, which is no fault.
         return jnp.sum(jnp.where(counts, (1.0 - received) ** 2, 0.0))

@@ -19,7 +19,7 @@ PAPER = "Mi, Sankaran, Wang and Ittycheriah (2016), Coverage embedding models: f
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `final_coverage`.
+    """Final coverage, the objective `final_coverage`: config and computation.
 
     loss = sum_s |c_T[s]|, with c_T[s] the coverage embedding of source token s after the last
     real target token, EOS, has been written

@@ -23,13 +23,13 @@ PAPER = "Cohn et al. (2016), section 3.3, on global fertility"
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `global_fertility`.
+    """Global fertility, the objective `global_fertility`: config and computation.
 
     loss = -sum_s log Normal(f_s; mu(h_s), sigma^2(h_s) + min_variance), f_s = sum_t weights[t, s]
 
-    Over the real source tokens (the slots that stand for them, where an encoder merges tokens), and
-    over all real target tokens in f. It needs a model that
-    predicts mu and sigma from its annotations h: `config.model.predictors.fertility`.
+    The sum is over the real source tokens (the slots that stand for them, where an encoder merges
+    tokens), and that of f over all real target tokens. It needs a model that predicts mu and sigma
+    from its annotations h: `config.model.predictors.fertility`.
 
     Attributes:
       weight: Factor of this term in the loss, for each source token; see the deviations.
@@ -63,9 +63,11 @@ class Term:
         """Returns the negative log-likelihood summed over these tokens."""
         counts = slots_of_words(output, batch)
         fertility = output.outputs["fertility"]
+        # Before the density is computed: NaN at padding would come back through its gradient.
         mean = jnp.where(counts, fertility.mean, 0.0)
         log_variance = jnp.where(counts, fertility.log_variance, 0.0)
         if self.min_variance:
+            # log(sigma^2 + min_variance), without the exponential that could overflow.
             log_variance = jnp.logaddexp(log_variance, math.log(self.min_variance))
         received = jnp.where(counts, attention_received(output, batch), 0.0)
         surprise = (received - mean) ** 2 * jnp.exp(-log_variance)

@@ -19,13 +19,14 @@ _LARGEST_EXPONENT = 700.0
 
 
 def token_metrics(output: ModelOutput, batch: Batch) -> Pairs:
-    """Measures how well the model predicts the target tokens.
+    """Token metrics: measures how well the model predicts the target tokens.
 
     Returns:
       (sum, count) pairs: `nll` (nats a token, without label smoothing), `nll_per_sentence`, and
       `accuracy` (how often no token is more probable than the target). Padding counts nowhere.
     """
     targets, mask = jnp.asarray(batch["target"]), jnp.asarray(batch["target_mask"])
+    # For reports only: the loss has a cross-entropy of its own to differentiate.
     predictions = jax.lax.stop_gradient(output.predictions)
     nll = predictions.cross_entropy(targets, mask).sum()
     tokens = token_count(batch)
@@ -39,6 +40,7 @@ def token_metrics(output: ModelOutput, batch: Batch) -> Pairs:
 def add_pairs(metrics: Iterable[Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> Totals:
     """Adds up the metrics of several batches, in float64 on the host."""
     totals: dict[str, tuple[float, float]] = {}
+    # One transfer for all batches: a scalar at a time would wait for the device each time.
     for pairs in jax.device_get(list(metrics)):
         for name, (total, count) in pairs.items():
             old_total, old_count = totals.get(name, (0.0, 0.0))
@@ -47,7 +49,7 @@ def add_pairs(metrics: Iterable[Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> T
 
 
 def means(totals: Totals) -> dict[str, float]:
-    """Divides sums by counts, leaves out what was never counted, and adds the perplexity."""
+    """Means: divides sums by counts where anything was counted, and adds the perplexity."""
     values = {name: total / count for name, (total, count) in totals.items() if count}
     if "nll" in values:
         values["perplexity"] = float(np.exp(min(values["nll"], _LARGEST_EXPONENT)))

@@ -14,7 +14,7 @@ PAPER = "Szegedy et al. (2016), section 7, for label smoothing"
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `nll`.
+    """Maximum likelihood, the objective `nll`: config and computation.
 
     Attributes:
       weight: Factor of this term in the loss.

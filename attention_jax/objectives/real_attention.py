@@ -26,15 +26,15 @@ def slots_with_words(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
 def slots_linked(
     links: Bool[Array, "B T N"], output: ModelOutput
 ) -> Bool[Array, "B T S"]:
-    """Links slots: with all that any of the tokens is linked with that they stand for."""
+    """Merges links: a slot has those of all tokens that it stands for."""
     slots = output.outputs.get("slots")
     if slots is None or slots.spans is None:
         return links
-    return any_in_spans(links, slots.spans[:, None])
+    return any_in_spans(links, slots.spans[:, None])  # B T N and B 1 S 2 -> B T S
 
 
 def source_words(batch: Batch) -> Bool[Array, "B N"]:
-    """Returns where the source has something to be said: no boundary, such as its EOS."""
+    """Source words: returns the real positions that are no boundary, such as EOS."""
     source, mask = batch["source"], batch["source_mask"]
     if not jnp.issubdtype(source.dtype, jnp.integer):
         return mask  # sound and images have no boundaries
@@ -52,12 +52,12 @@ def real_weights(output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
 
 
 def attention_received(output: ModelOutput, batch: Batch) -> Float[Array, "B S"]:
-    """Returns how much attention each slot gets from all real target tokens together."""
+    """Attention received: how much each slot gets from all real target tokens together."""
     return real_weights(output, batch).sum(axis=-2)
 
 
 def real_slots(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
-    """Returns where the real slots of real sentences are."""
+    """Returns the real slots of real sentences; rows that only fill a batch have none."""
     return slots_mask(output, batch) & _is_sentence(batch)
 
 

@@ -15,7 +15,7 @@ PAPER = "Cohn et al. (2016), on bilingual symmetry: the second term of the joint
 
 @dataclasses.dataclass(frozen=True)
 class Term(nll.Term):
-    """Config and computation of the objective `reverse_nll`, whose fields are those of `nll`.
+    """Reverse likelihood, the objective `reverse_nll`, whose fields are those of `nll`.
 
     loss = -sum_s log p(source[s] | source[< s], target), over the real source tokens, EOS included
     """
@@ -24,6 +24,7 @@ class Term(nll.Term):
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens, or of real sentences."""
+        # In the other direction the source is the target.
         return super().count(swap_sides(batch))
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:

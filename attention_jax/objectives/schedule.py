@@ -10,7 +10,7 @@ from attention_jax.configuration import setting
 
 @dataclasses.dataclass(frozen=True)
 class WeightSchedule:
-    """A factor of an objective's weight: off, then rising, then falling.
+    """Loss weight schedule: a factor that is off at first, then rises, then falls.
 
     factor(n) = min(1, (m + 1) / warmup_steps) 2^(-m / half_life_steps), with m = n - start_steps,
     and 0 where m < 0
@@ -42,4 +42,5 @@ class WeightSchedule:
             factor = jnp.minimum(factor, (since + 1.0) / self.warmup_steps)
         if self.half_life_steps:
             factor = factor * 2.0 ** (-since / self.half_life_steps)
+        # Both formulas give something else than zero before the start.
         return jnp.where(since < 0, 0.0, factor)

@@ -36,17 +36,17 @@ Divergence = Callable[[Rows, Rows], Float[Array, "B T"] | Float[Array, "B"]]
 
 
 def cross_entropy(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
-    """Computes -sum_s expected[t, s] log weights[t, s]; least at the entropy of `expected`."""
+    """Cross-entropy: -sum_s expected[t, s] log weights[t, s]; least where both agree."""
     return -jnp.sum(expected * jnp.log(upcast(weights) + _TINY), axis=-1)
 
 
 def squared_error(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
-    """Computes 1/2 sum_s (weights[t, s] - expected[t, s])^2."""
+    """Squared error: 1/2 sum_s (weights[t, s] - expected[t, s])^2."""
     return 0.5 * jnp.sum((weights - expected) ** 2, axis=-1)
 
 
 def multiplication(weights: Rows, expected: Rows) -> Float[Array, "B"]:
-    """Computes -log sum_t sum_s expected[t, s] weights[t, s], one logarithm a sentence.
+    """Multiplication loss: -log sum_t sum_s expected[t, s] weights[t, s], one log a sentence.
 
     Negative for a good attention to a long sentence; zero for sentences without an expectation.
     """
@@ -54,7 +54,7 @@ def multiplication(weights: Rows, expected: Rows) -> Float[Array, "B"]:
 
 
 def multiplication_per_token(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
-    """Computes -log sum_s expected[t, s] weights[t, s], one logarithm a target token."""
+    """Multiplication loss: -log sum_s expected[t, s] weights[t, s], one log a target token."""
     return _negative_log(jnp.sum(weights * expected, axis=-1), expected.any(axis=-1))
 
 
@@ -72,7 +72,7 @@ LOSSES: Mapping[str, Divergence] = {
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `supervised_alignment`.
+    """Supervised attention, the objective `supervised_alignment`: config and computation.
 
     The links of `batch["links"]` become one distribution over the source for each target token:
     even over several links, spread over neighbours if `smoothing` says so.

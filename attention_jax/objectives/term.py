@@ -20,7 +20,7 @@ NEEDS_REVERSE = {
 
 @runtime_checkable
 class ObjectiveTerm(Protocol):
-    """One term of the loss: a config whose methods compute it; each file of objectives has one.
+    """Loss term: a config whose methods compute one term; each file of objectives has one.
 
     A term may further have
 
@@ -46,7 +46,7 @@ class ObjectiveTerm(Protocol):
 
 @runtime_checkable
 class CarryingTerm(Protocol):
-    """A term with statistics that are carried from one training step to the next.
+    """Carrying term: one with statistics that go from training step to training step.
 
     Its `total` has a third argument, what is carried; outside of training that is `start()`.
     """

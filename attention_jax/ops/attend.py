@@ -34,7 +34,7 @@ IMPLEMENTATIONS = (fused_dot_attention,)
 
 
 class Tracker(NamedTuple):
-    """Something that is carried from query to query; a value's first axes are `*B`.
+    """Tracker: a value carried from query to query, such as coverage; its first axes are `*B`.
 
     Attributes:
       init: (params, memory) -> the value before the first query.
@@ -64,7 +64,7 @@ def keep_query(params: Params, query: Array, positions: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class AttentionSpec:
-    """How a mechanism attends; static under jit.
+    """Attention spec: how a mechanism attends, as pure functions; static under jit.
 
     Attributes:
       score: (params, query, memory, state, positions) -> scores `*B T S`. The positions are those
@@ -125,7 +125,7 @@ class AttentionSpec:
 
     @property
     def observes(self) -> frozenset[str]:
-        """Names of what is to be told between queries; see `observe`."""
+        """Names of what `observe` has to be given between queries, such as the written word."""
         return frozenset(name for _, tracker in self.trackers for name in tracker.observes)
 
 
@@ -138,7 +138,7 @@ def make_memory(
     positions: Int[Array, "S"] | None = None,
     **aux: Any,
 ) -> Memory:
-    """Prepares a source for attention, once.
+    """Builds the memory: prepares a source for attention, once for all queries.
 
     Args:
       spec: The mechanism.
@@ -157,6 +157,8 @@ def make_memory(
         positions = jnp.arange(keys.shape[-2])
     else:  # beside the mask, with its axes, so that a memory's arrays can be mapped over alike
         aux = {**aux, "positions": jnp.broadcast_to(positions, mask.shape)}
+    # Zeroed before the projection, whose gradient would multiply a NaN at padding by zero, and once
+    # more after it, since a bias makes padding nonzero again.
     memory = Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
     memory = spec.prepare(params, memory, positions)
     return dataclasses.replace(
@@ -179,7 +181,7 @@ def observe(
     observed: Mapping[str, Array],
     where: Bool[Array, "*B"] | None = None,
 ) -> State:
-    """Tells the trackers what became known since the last query.
+    """Tells the trackers what became known since the last query, such as the word written.
 
     Args:
       spec: The mechanism.
@@ -193,16 +195,17 @@ def observe(
       What the next query finds.
     """
 
-    def told(name: str, tracker: Tracker) -> Array:
+    def updated(name: str, tracker: Tracker) -> Array:
         old = state[name]
         if tracker.observe is None:
             return old
         new = tracker.observe(params, old, state, observed, memory)
         if where is None:
             return new
+        # `where` is `*B`; the tracked value may have slots and channels behind these axes.
         return jnp.where(jnp.expand_dims(where, range(where.ndim, new.ndim)), new, old)
 
-    return {name: told(name, tracker) for name, tracker in spec.trackers}
+    return {name: updated(name, tracker) for name, tracker in spec.trackers}
 
 
 def attend(
@@ -219,7 +222,7 @@ def attend(
     call: Call = Call(),
     is_fused: bool = False,
 ) -> tuple[AttentionOutput, State]:
-    """Answers queries: scores the memory, normalises, and averages the values.
+    """Attention: scores the memory for each query, normalises, and averages the values.
 
     context[t] = sum_s reweight(weights)[t, s] values[s]
     weights[t] = normalizer(score(query[t], keys) + bias[t])
@@ -240,8 +243,8 @@ def attend(
       call: Mode and key; of several queries answered one after the other, each has a key derived
         from it.
       is_fused: Whether contexts are to come from one of the faster `IMPLEMENTATIONS`, where one
-        holds. Weights and scores are as ever: computed apart from it, and not at all in a compiled
-        function of which nothing depends on them.
+        holds. Weights and scores stay the same: they are computed apart from the contexts, and
+        under jit only where something depends on them.
 
     Returns:
       (output, state after the last query); `aux["reach"]` counts the slots that each query may
@@ -249,8 +252,8 @@ def attend(
       weights, `*B T S`.
 
     Raises:
-      ValueError: If there are several queries and what comes between them is not given, or if a
-        mask or a bias is not of these queries and slots.
+      ValueError: If `observed` is missing for several queries, or if a mask or a bias does not have
+        the shape of these queries and slots.
     """
     num_queries = query.shape[-2]
     state = init_state(spec, params, memory) if state is None else state
@@ -258,17 +261,18 @@ def attend(
     _check_rows(query, memory, mask=mask, bias=bias)
     query = spec.prepare_query(params, query, positions)
     if bias is not None:
+        # A forbidden slot is masked as well, so that normalizers and `reach` know of it.
         allowed = bias != -jnp.inf
         mask = allowed if mask is None else mask & allowed
     queries = Queries(query, positions, mask, bias, call, is_fused)
     if spec.is_parallel:
         return _answer(spec, params, queries, memory, state), state
-    told = observed if spec.observes else None
+    observed = observed if spec.observes else None
     if num_queries == 1:
-        return _answer_next(spec, params, queries, memory, state, told)
-    if spec.observes and told is None:
+        return _answer_next(spec, params, queries, memory, state, observed)
+    if spec.observes and observed is None:
         raise ValueError("observed: expected what comes between several queries, found none")
-    return _answer_in_turn(spec, params, queries, memory, state, told)
+    return _answer_in_turn(spec, params, queries, memory, state, observed)
 
 
 def _check_rows(query: Array, memory: Memory, **rows: Array | None) -> None:
@@ -278,6 +282,7 @@ def _check_rows(query: Array, memory: Memory, **rows: Array | None) -> None:
     for name, row in rows.items():
         if row is None:
             continue
+        # From the last axis backwards, as broadcasting compares them.
         fits = zip(reversed(row.shape), reversed(full), strict=False)
         if row.ndim > len(full) or not all(size in (1, of) for size, of in fits):
             raise ValueError(f"{name}: expected a shape that fits {full}, found {row.shape}")
@@ -289,14 +294,15 @@ def _answer_next(
     query: Queries,
     memory: Memory,
     state: State,
-    told: Mapping[str, Array] | None,
+    observed: Mapping[str, Array] | None,
 ) -> tuple[AttentionOutput, State]:
     """Answers a single query, with what the one before it left behind and what became known."""
-    if told is not None:
-        latest = {name: jnp.squeeze(part, -2) for name, part in told.items()}
+    if observed is not None:
+        latest = {name: jnp.squeeze(part, -2) for name, part in observed.items()}  # *B 1 D -> *B D
         state = observe(spec, params, memory, state, latest)
     output = _answer(spec, params, query, memory, state)
     state = {
+        # Each tracker updates its own value: their order does not matter.
         name: tracker.update(params, state[name], query.vectors, output, memory)
         for name, tracker in spec.trackers
     }
@@ -309,7 +315,7 @@ def _answer_in_turn(
     queries: Queries,
     memory: Memory,
     state: State,
-    told: Mapping[str, Array] | None,
+    observed: Mapping[str, Array] | None,
 ) -> tuple[AttentionOutput, State]:
     """Answers several queries in a scan, each with what the one before it left behind."""
     num_queries, query_axis = queries.vectors.shape[-2], queries.vectors.ndim - 2
@@ -320,20 +326,23 @@ def _answer_in_turn(
     }
 
     def one_query(state: State, step: Any) -> tuple[State, AttentionOutput]:
+        # The scan has taken the query axis away; it is put back with a size of one.
         parts, position, rng = step
-        (vectors, mask, bias), told = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
+        (vectors, mask, bias), known = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
         query = dataclasses.replace(
             queries, vectors=vectors, mask=mask, bias=bias, positions=position[None],
             call=queries.call.with_key(rng),
         )  # fmt: skip
-        output, state = _answer_next(spec, params, query, memory, state, told)
+        output, state = _answer_next(spec, params, query, memory, state, known)
+        # Counted from the front: `reach` is `*B 1`, with the query axis last.
         return state, jax.tree.map(lambda part: jnp.squeeze(part, query_axis), output)
 
     def by_query(part: Array) -> Array:
+        # *B #T D -> T *B D: the scan runs over the leading axis.
         full = (*part.shape[:-2], num_queries, part.shape[-1])
         return jnp.moveaxis(jnp.broadcast_to(part, full), -2, 0)
 
-    parts = jax.tree.map(by_query, ((queries.vectors, queries.mask, queries.bias), told))
+    parts = jax.tree.map(by_query, ((queries.vectors, queries.mask, queries.bias), observed))
     inputs = (parts, queries.positions, queries.call.split(num_queries))
     state, outputs = jax.lax.scan(one_query, state, inputs)
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, query_axis), outputs), state
@@ -348,16 +357,19 @@ def _answer(
 ) -> AttentionOutput:
     """Answers queries that do not depend on one another, within the mechanism's pattern."""
     if spec.pattern is not None:
+        # The pattern cuts out what a query may read, and calls this function again for each cut.
         everywhere = dataclasses.replace(spec, pattern=None)
         return spec.pattern.answer(_answer, everywhere, params, queries, memory)
     query, positions, call = queries.vectors, queries.positions, queries.call
     state = {} if state is None else state
+    # In float32 from here on: in bfloat16, scores that are close would be equal.
     scores = queries.added_to(upcast(spec.score(params, query, memory, state, positions)))
     allowed = jnp.broadcast_to(queries.within(memory), scores.shape)
     weights, aux = spec.normalizer(
         params, scores, allowed, query, memory, state, positions=positions, call=call
     )
     aux = {**aux, "reach": allowed.sum(-1)}
+    # Where one holds, the weights above cost nothing under jit unless somebody reads them.
     for implementation in IMPLEMENTATIONS:
         context = implementation(spec, params, queries, memory)
         if context is not None:

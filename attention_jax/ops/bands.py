@@ -19,7 +19,7 @@ from attention_jax.types import AttentionOutput, Memory, Params
 
 
 class Band(NamedTuple):
-    """Which slots the query at a position p may attend to: p - before .. p + after.
+    """Sliding-window band: the query at position p may attend to p - before .. p + after.
 
     Attributes:
       before: How far back.
@@ -64,7 +64,7 @@ class Band(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Consecutive queries in blocks.
+    """Block-sparse layout: consecutive queries in blocks, each with the slots that it may read.
 
     Attributes:
       positions: `N Q`, those of the queries, beyond the last query too.
@@ -79,7 +79,7 @@ class Blocks(NamedTuple):
 
 
 def has_blocks(memory: Memory, num_queries: int) -> bool:
-    """Whether queries can be laid out in blocks: of known numbers, and slots in their order."""
+    """Whether queries can be laid out in blocks: their number is static, and slots are in order."""
     sizes = (num_queries, memory.mask.shape[-1])
     return "positions" not in memory.aux and all(isinstance(n, int) and n > 0 for n in sizes)
 
@@ -87,14 +87,14 @@ def has_blocks(memory: Memory, num_queries: int) -> bool:
 def within_band(
     band: Band, positions: Int[Array, "T"], slots: Int[Array, "*#B S"]
 ) -> Bool[Array, "*#B T S"]:
-    """Returns where a query may read a slot, by the positions of both, which may be any."""
+    """Band mask: tells where a query may read a slot, by the positions of both, in any order."""
     slots = slots[..., None, :]
     offset = slots - positions[:, None]
     return (offset <= band.after) & ((offset >= -band.before) | (slots < band.first))
 
 
 def in_blocks(band: Band, positions: Int[Array, "T"], num_slots: int) -> Blocks:
-    """Lays out consecutive queries in blocks of as many as the band is wide.
+    """Lays out consecutive queries in blocks, each as long as the band is wide.
 
     Args:
       band: What a query may read.
@@ -107,16 +107,18 @@ def in_blocks(band: Band, positions: Int[Array, "T"], num_slots: int) -> Blocks:
     """
     num_queries, width = positions.shape[0], band.before + band.after + 1
     size = min(num_queries, width)
+    # Rounded up: the last block may have queries beyond the end, which `join` cuts off.
     number = -(-num_queries // size)
     first = positions[0] + size * jnp.arange(number)
     length = size + width - 1
     starts = first - band.before
     if number == 1:
+        # A single block needs no slots outside of the sequence, and no more than there are.
         length = min(length, num_slots)
         starts = jnp.clip(starts, 0, num_slots - length)
     num_first = min(band.first, num_slots)
     begins = jnp.broadcast_to(jnp.arange(num_first), (number, num_first))
-    slots = jnp.concatenate([begins, starts[:, None] + jnp.arange(length)], axis=-1)
+    slots = jnp.concatenate([begins, starts[:, None] + jnp.arange(length)], axis=-1)  # N K
     return Blocks(first[:, None] + jnp.arange(size), slots, num_first)
 
 
@@ -152,6 +154,7 @@ def _split_slots(
     """
     (number, size), num_first = blocks.positions.shape, blocks.num_first
     length, rest = blocks.slots.shape[-1] - num_first, array.shape[-1:]
+    # *B S D -> *B N F D: each block is led by a copy of the first slots.
     begins = array[..., None, :num_first, :]
     begins = jnp.broadcast_to(begins, (*array.shape[:-2], number, num_first, *rest))
     if number == 1:
@@ -163,17 +166,19 @@ def _split_slots(
     widths = [(0, 0)] * (array.ndim - 2) + [(band.before, total), (0, 0)]
     start = blocks.positions[0, 0]  # the slots of the first block start here, so padded
     pieces = jax.lax.dynamic_slice_in_dim(jnp.pad(array, widths), start, total, axis=-2)
+    # *B (N + P - 1) Q D: block n is made of the pieces n .. n + P - 1, P of them in a block.
     pieces = pieces.reshape(*array.shape[:-2], number + per_block - 1, size, *rest)
-    parts = [pieces[..., index : index + number, :, :] for index in range(per_block)]
+    parts = [pieces[..., index : index + number, :, :] for index in range(per_block)]  # *B N Q D
     joined = jnp.concatenate(parts, axis=-2)[..., :length, :]
     return jnp.concatenate([begins, joined], axis=-2)
 
 
 def reach(band: Band, blocks: Blocks) -> Bool[Array, "N Q K"]:
-    """Returns where a query may read a slot of its block, whether or not that exists."""
+    """Band mask of blocks: tells where a query may read a slot, whether or not the slot exists."""
     slots = blocks.slots[:, None, :]
     offset = slots - blocks.positions[..., None]
     is_begin = jnp.arange(slots.shape[-1]) < blocks.num_first
+    # The first slots count where they lead the block, not where they come again.
     is_near = (offset >= -band.before) & (slots >= band.first)
     return (offset <= band.after) & (is_begin | is_near)
 
@@ -181,12 +186,13 @@ def reach(band: Band, blocks: Blocks) -> Bool[Array, "N Q K"]:
 def rows_of_blocks(
     rows: Shaped[Array, "*#B #T S"], blocks: Blocks, num_queries: int
 ) -> Shaped[Array, "*#B N Q K"]:
-    """Returns the blocks' part of what has a value for every query and slot.
+    """Cuts the blocks out of an array with a value for every query and slot, such as a bias.
 
     Beyond the last query, and for slots that do not exist, it may hold anything.
     """
     rows = jnp.broadcast_to(rows, (*rows.shape[:-2], num_queries, rows.shape[-1]))
     by_block = split_queries(rows, blocks)
+    # N K -> N 1 K: all queries of a block read the same slots.
     index = jnp.clip(blocks.slots, 0, rows.shape[-1] - 1)[:, None, :]
     return jnp.take_along_axis(by_block, index.reshape((1,) * (rows.ndim - 2) + index.shape), -1)
 
@@ -208,7 +214,7 @@ def join(
     """
 
     def by_query(array: Array) -> Array:
-        *batch, number, size, width = array.shape
+        *batch, number, size, width = array.shape  # *B N Q D -> *B T D
         flat = array.reshape(*batch, number * size, width)
         return flat[..., :num_queries, :]
 
@@ -219,6 +225,7 @@ def join(
         found = by_query(array)
         return scatter_window(found, jnp.broadcast_to(slots, found.shape), num_slots)
 
+    # `*B N Q` has no slot axis, which `by_query` expects.
     counted = by_query(output.aux["reach"][..., None])[..., 0]
     read = {name: by_slot(output.aux[name]) for name in ("read",) if name in output.aux}
     return dataclasses.replace(

@@ -14,7 +14,7 @@ def convolve(
     bias: Float[Array, " F"],
     mask: Bool[Array, "B S"],
 ) -> Float[Array, "B S F"]:
-    """Convolves sequences with zeros on both sides of them, so that their lengths stay.
+    """Convolution: filters sequences padded with zeros on both sides, so that lengths stay.
 
     output[s] = bias + sum_w kernel[w]^T values[s + w - (W - 1) / 2]
 
@@ -33,7 +33,7 @@ def convolve(
     depth, width = values.shape[-1], kernel.shape[0] // values.shape[-1]
     product = jax.lax.conv_general_dilated(
         zero_padding(values, mask),
-        kernel.reshape(width, depth, -1),
+        kernel.reshape(width, depth, -1),  # W D F
         window_strides=(1,),
         padding="SAME",
         dimension_numbers=("NWC", "WIO", "NWC"),
@@ -44,7 +44,7 @@ def convolve(
 def average_window(
     values: Float[Array, "B S D"], mask: Bool[Array, "B S"], width: int
 ) -> Float[Array, "B S D"]:
-    """Averages the places of a window, zeros outside of the sequence included.
+    """Average pooling: averages the places of a window, zeros outside the sequence included.
 
     output[s] = 1/W sum_w values[s + w - (W - 1) / 2]
 
@@ -60,13 +60,14 @@ def average_window(
       Gehring et al. (2017), "A convolutional encoder model", section 3.1.
     """
     values, side = zero_padding(values, mask), width // 2
+    # A sum of W shifted copies, which XLA fuses into one pass over the values.
     padded = jnp.pad(values, ((0, 0), (side, side), (0, 0)))
     length = values.shape[1]
     return sum(padded[:, start : start + length] for start in range(width)) / width
 
 
 def gated_linear_unit(values: Float[Array, "*B F2"]) -> Float[Array, "*B F"]:
-    """Lets a second half of the channels decide how much of the first half passes.
+    """Gated linear unit: one half of the channels decides how much of the other half passes.
 
     output = a * sig(b), with [a; b] = values
 

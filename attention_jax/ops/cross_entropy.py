@@ -18,7 +18,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     smoothing_over: str = "vocabulary",
 ) -> Float[Array, "*B"]:
-    """Computes the cross-entropy of each token with its smoothed target distribution.
+    """Cross-entropy: compares each token's logits with its smoothed target distribution.
 
     loss = -sum_v q(v) log p(v), with p = softmax(logits) and, for the target y,
       q(v) = (1 - eps) [v = y] + eps / V                  (smoothing over the vocabulary)
@@ -64,6 +64,7 @@ def smoothed_target(size: int, eps: float, over: str) -> tuple[float, float]:
 
 
 def _plain(peak: float, floor: float, logits: Array, targets: Array, mask: Array) -> Array:
+    # Before all else: a NaN that only the loss is cleared of comes back through the gradient.
     logits = jnp.where(mask[..., None], logits, jnp.zeros((), logits.dtype))
     return _forward(peak, floor, logits, targets, mask)[0]
 
@@ -72,8 +73,9 @@ def _forward(
     peak: float, floor: float, logits: Array, targets: Array, mask: Array
 ) -> tuple[Array, Array]:
     scores = upcast(logits)
+    # -sum_v q(v) log p(v) = log Z - sum_v q(v) logits[v], as q adds up to one.
     log_normalizer = jax.nn.logsumexp(scores, axis=-1)
-    expected = peak * jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
+    expected = peak * jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]  # N V -> N
     if floor:  # 0 * inf would turn a forbidden token into NaN
         expected += floor * scores.sum(axis=-1)
     loss = jnp.where(mask, log_normalizer - expected, 0.0)
@@ -85,6 +87,6 @@ def _backward(
 ) -> tuple[Array, None, None]:
     logits, targets, mask = arguments
     probabilities = jnp.exp(upcast(logits) - log_normalizer[..., None])
-    is_target = targets[..., None] == jnp.arange(logits.shape[-1])
+    is_target = targets[..., None] == jnp.arange(logits.shape[-1])  # N 1, V -> N V
     gradient = (probabilities - peak * is_target - floor) * cotangent[..., None]
     return jnp.where(mask[..., None], gradient, 0.0).astype(logits.dtype), None, None

@@ -34,7 +34,7 @@ Function = Callable[..., Any]
 
 
 def with_backward(function: Function, forward: Function, backward: Function) -> Function:
-    """Gives a function a backward pass; other derivatives are those of the function itself.
+    """Custom gradient: gives a function a backward pass; other derivatives stay its own.
 
     Args:
       function: A pure function of pytrees of arrays, which JAX can differentiate.
@@ -66,7 +66,7 @@ def with_backward(function: Function, forward: Function, backward: Function) -> 
 
 
 def _derived(plain: Function, run: Function, pull: Function) -> Function:
-    """Does what `with_backward` says, for a function of arrays."""
+    """Attaches the backward pass to a function of flat arrays; see `with_backward`."""
     call = jax.custom_jvp(plain)
     run = _run_like(call, run)
 
@@ -75,6 +75,7 @@ def _derived(plain: Function, run: Function, pull: Function) -> Function:
         saved, saved_tree = jax.tree.flatten(saved)
         result_types = jax.tree.map(jax.typeof, result)
         pull_floats = _pull_like(plain, pull, result_types)
+        # Arguments that are not differentiated stay out of the map: they get no gradient.
         moves, count = [type(tangent) is not SymbolicZero for tangent in tangents], len(leaves)
 
         def push_moving(known: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
@@ -89,6 +90,7 @@ def _derived(plain: Function, run: Function, pull: Function) -> Function:
             gradients = pull_floats(known[:count], saved_tree.unflatten(known[count:]), cotangents)
             return list(itertools.compress(gradients, moves))
 
+        # Forward mode evaluates `push`; reverse mode transposes it, which is to run `pull` instead.
         pushed = _push.bind(
             *leaves,
             *saved,
@@ -113,6 +115,7 @@ def _run_like(call: Function, run: Function) -> Function:
 
     def rule(leaves: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         result, saved = run(*leaves)
+        # The result has the tangent that `call` gives it; what was saved has none.
         _, pushed = jax.jvp(call, leaves, tangents)
         still = jax.tree.map(lambda array: _zero_tangent(jax.typeof(array)), saved)
         return (result, saved), (pushed, still)
@@ -132,12 +135,14 @@ def _pull_like(plain: Function, pull: Function, result_types: Any) -> Function:
         gradients = pull(leaves, saved, _tangent(result_types, cotangents))
         for place, leaf in enumerate(leaves):
             if not _is_float(jax.typeof(leaf)):
+                # None is a tree without leaves, for which no tangent is due.
                 gradients[place] = None
             elif gradients[place] is None:
                 gradients[place] = jnp.zeros_like(leaf)
         return gradients
 
     def plainly(leaves: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        # What second derivatives are taken of; never run for a first gradient.
         gradients = jax.vjp(plain, *leaves)[1](_tangent(result_types, cotangents))
         return [one if _is_float(jax.typeof(one)) else None for one in gradients]
 
@@ -171,10 +176,9 @@ def _zero_tangent(kind: Any) -> Any:
     return ad.instantiate_zeros(ad.Zero(kind.to_tangent_aval()))
 
 
-# ---- A linear map that is given its transpose ----------------------------------------------------
-#
-# The operands are `num_known` arrays that it depends on, and tangents. `push` is the map and `pull`
-# its transpose; each is a function of the arrays, and of tangents or cotangents.
+# A linear map that is given its transpose. The operands are `num_known` arrays that it depends on,
+# and tangents. `push` is the map and `pull` its transpose; each is a function of the arrays, and of
+# tangents or cotangents.
 
 _push = Primitive("push_tangents")
 _push.multiple_results = True
@@ -227,6 +231,7 @@ def _map_over_axis(
         return pushed, [None] * len(pushed)
     tangents = operands[num_known:]
     tangents = map(batching.bdim_at_front, tangents, axes[num_known:], itertools.repeat(size))
+    # The maps themselves are mapped, so that a batched primitive is again one with a transpose.
     over = dict(in_axes=(tuple(axes[:num_known]), 0), axis_name=name, axis_size=size)
     pushed = _push.bind(
         *operands[:num_known],
@@ -239,6 +244,7 @@ def _map_over_axis(
     return pushed, [0] * len(pushed)
 
 
+# Compiled as the plain linear map, for `jvp` under `jit`.
 mlir.register_lowering(_push, mlir.lower_fun(_apply, multiple_results=True))
 ad.primitive_jvps[_push] = _differentiate
 ad.primitive_transposes[_push] = _transpose

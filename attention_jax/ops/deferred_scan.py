@@ -37,7 +37,7 @@ def deferred_scan(
     *,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Scans `step` over the leading axis of `inputs`, deferring gradients of `constants`.
+    """Scan: runs `step` over the leading axis of `inputs`, with gradients of `constants` deferred.
 
     Equal to `lax.scan(functools.partial(step, constants), carry, inputs, reverse=reverse)` in its
     values and derivatives, up to the order of summation in its gradients; only these are deferred.
@@ -67,6 +67,7 @@ def deferred_scan(
         )
         return [*jax.tree.leaves(new_carry), *jax.tree.leaves(output)]
 
+    # One step is traced on shapes alone: nothing is computed here.
     first = [jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in input_leaves]
     abstract_groups = (
         constant_tree.unflatten([_abstract(leaf) for leaf in constant_leaves]),
@@ -76,6 +77,7 @@ def deferred_scan(
     output_tree = jax.tree.structure(jax.eval_shape(step, *abstract_groups)[1])
     traced = jax.make_jaxpr(flat_step)(*jax.tree.leaves(abstract_groups))
     program = Program.build(traced, counts)
+    # Outside of the scan and of its custom gradient: JAX differentiates these on its own.
     invariants = program.run_invariant(constant_leaves)
     static = (program, reverse)
     run, forward, backward = (
@@ -100,6 +102,8 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
     program, reverse = static
     length = inputs[0].shape[0]
     shapes = [operation.equation.outvars[0].aval for operation in program.deferred]
+    # A tap is added to nothing and read by nobody: its gradient is the cotangent of one operation's
+    # result at every step, which `_scan_backward` multiplies after the loop.
     taps = [jnp.zeros((length, *shape.shape), shape.dtype) for shape in shapes]
     fixed = dict(zip(program.invariants, map(lax.stop_gradient, invariants), strict=True))
     matrices = {operation.constant for operation in program.deferred if operation.is_matrix_product}
@@ -108,6 +112,7 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
     def run(ordinary: list[Any], carry: list[Any], inputs: list[Any], taps: list[Any]) -> Any:
         def body(carry: list[Any], x: Any) -> Any:
             inputs, taps = x
+            # Deferred uses of a constant have no gradient in the loop; its ordinary uses have.
             merged = list(fixed.values())
             for position, value in zip(program.ordinary, ordinary, strict=True):
                 merged[position] = _as_type(value, merged[position].dtype)
@@ -129,6 +134,7 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
         final, (outputs, tapped) = lax.scan(body, carry, (inputs, taps), reverse=reverse)
         return (final, outputs), tapped
 
+    # In float32, since the loop adds to these gradients at every step.
     ordinary = [upcast(invariants[position]) for position in program.ordinary]
     result, pullback, tapped = jax.vjp(run, ordinary, carry, inputs, taps, has_aux=True)
     return result, (pullback, tapped)
@@ -141,6 +147,7 @@ def _scan_backward(static: Any, arguments: Any, saved: Any, cotangent: Any) -> A
     gradients: list[Any] = [None] * len(invariants)
     for position, gradient in zip(program.ordinary, ordinary, strict=True):
         gradients[position] = gradient
+    # A constant may be used in several products: what each contributes is added up.
     index_of = {number: position for position, number in enumerate(program.invariants)}
     for operation, operands, tap in zip(program.deferred, tapped, taps, strict=True):
         index = index_of[operation.constant]
@@ -178,9 +185,11 @@ def _apply_deferred(
             return operation.apply_transposed(_with(varying, place, fixed))
 
         is_linear = operation.equation.primitive.name != "gather"  # whose indices have no gradient
+        # Linear in the varying operands: transposing needs no values of them to be kept.
         gradient = jax.linear_transpose(linear, varying)(cotangent)[0] if is_linear else None
         return gradient, None, None, cotangent
 
+    # Not `with_backward`: nobody differentiates this but the `vjp` of `_scan_forward`.
     product = jax.custom_vjp(lambda varying, constant, *rest: apply(varying, constant))
     product.defvjp(forward, backward)
     return product(varying, constant, transposed, tap)
@@ -204,6 +213,7 @@ def _deferred_gradient(
         def one_step(varying: list[Any]) -> Any:
             return operation.apply(_with(varying, operation.deferred_operand, constant))[0]
 
+        # Over the steps' axis: the transpose of this is the one large product.
         return jax.vmap(one_step)(varying)
 
     if operation.equation.primitive.name == "gather":  # which may add many rows to one

@@ -13,7 +13,7 @@ from attention_jax.types import Array, Call
 def dropout_factors(
     call: Call, rate: float, shape: tuple[int, ...], dtype: DTypeLike
 ) -> Array | None:
-    """Draws factors, or returns None where nothing is dropped.
+    """Dropout: draws the factors of a call, or returns None where nothing is dropped.
 
     Raises:
       ValueError: If factors are needed and there is no key.
@@ -22,6 +22,7 @@ def dropout_factors(
         return None
     if call.rng is None:
         raise ValueError("rng: expected a key, because dropout is on, found None")
+    # Scaled by what is kept, so that expectations are those of a call without dropout.
     kept = jax.random.bernoulli(call.rng, 1.0 - rate, shape)
     return jnp.where(kept, jnp.asarray(1.0 / (1.0 - rate), dtype), jnp.zeros((), dtype))
 

@@ -1,4 +1,4 @@
-"""Fused scaled dot-product attention: contexts without weights that anyone could ask for.
+"""Fused scaled dot-product attention: contexts alone, without the weights in between.
 
 On accelerators this is the library's attention, which XLA compiles; cuDNN's kernel, which the
 library knows as well, is not asked for. On a CPU, long sequences are answered one after the other
@@ -29,17 +29,10 @@ _BLOCK = 2**18  # scores, of each head that is mapped over from outside
 def fused_dot_attention(
     spec: Any, params: Params, queries: Queries, memory: Memory
 ) -> Array | None:
-    """Returns contexts `*B T Dv` where attention is the plain softmax of scaled dot products.
+    """Fused attention: returns contexts `*B T Dv` if `spec` is plain scaled dot-product attention.
 
-    Args:
-      spec: The mechanism, an `ops.attend.AttentionSpec`.
-      params: Its parameters.
-      queries: What asks.
-      memory: What is attended to.
-
-    Returns:
-      None where something else is computed, or where contexts are averages under weights that are
-      changed on their way, as by dropout, or where it is not asked for.
+    Returns None where `spec`, an `ops.attend.AttentionSpec`, computes something else, where the
+    weights are changed before the average, as by dropout, and where fusing is not asked for.
     """
     is_plain = (
         spec.score is score_scaled_dot
@@ -60,18 +53,11 @@ def fused_dot_context(
     values: Float[Array, "*#B S Dv"],
     mask: Bool[Array, "*#B #T S"],
 ) -> Float[Array, "*B T Dv"]:
-    """Averages values under the softmax of scaled dot products.
+    """Scaled dot-product attention: averages values under the softmax of scaled dot products.
 
     context[t] = sum_s softmax_s(query[t] . keys[s] / sqrt(D)) values[s], over what the mask allows
 
-    Args:
-      query: What asks.
-      keys: What is compared with.
-      values: What is averaged.
-      mask: True where a slot may be attended to.
-
-    Returns:
-      Contexts; zeros where the mask allows nothing.
+    Contexts are zeros where the mask allows nothing.
 
     Source:
       Vaswani et al. (2017), eq. 1.
@@ -90,9 +76,10 @@ def _by_library(query: Array, keys: Array, values: Array, mask: Array) -> Array:
         jnp.broadcast_to(_deepened(x, depth), (*batch, x.shape[-2], depth))
         for x in (query, keys, values)
     ]
-    one_head = [x.reshape(-1, *x.shape[-2:])[:, :, None] for x in every]
+    one_head = [x.reshape(-1, *x.shape[-2:])[:, :, None] for x in every]  # N T 1 D
     flat_mask = jnp.broadcast_to(mask, (*batch, *mask.shape[-2:]))
     flat_mask = flat_mask.reshape(-1, 1, *mask.shape[-2:])
+    # Of the depth before it was padded.
     scale = query.shape[-1] ** -0.5
     context = jax.nn.dot_product_attention(*one_head, mask=flat_mask, scale=scale)
     context = context.reshape(*batch, num_queries, depth)[..., : values.shape[-1]]
@@ -109,13 +96,14 @@ def _on_cpu(query: Array, keys: Array, values: Array, mask: Array) -> Array:
     if query.shape[-2] <= _SHORT:
         scores = scaled_dot_scores(query, keys)
         weights = masked_softmax(scores, jnp.broadcast_to(mask, scores.shape))
+        # All scores at once are small here, and cheaper to keep than to compute again.
         return jnp.matmul(weights.astype(values.dtype), values)
     *batch, num_queries, _ = query.shape
 
     def by_head(array: Array) -> Array:
         return jnp.broadcast_to(array, (*batch, *array.shape[-2:])).reshape(-1, *array.shape[-2:])
 
-    heads = [by_head(array) for array in (query, keys, values, mask)]
+    heads = [by_head(array) for array in (query, keys, values, mask)]  # *B T D -> N T D
     return _by_head(*heads).reshape(*batch, num_queries, values.shape[-1])
 
 
@@ -135,6 +123,7 @@ def _forward(query: Array, keys: Array, values: Array, mask: Array) -> tuple[Arr
 def _answer(keys: Array, values: Array, query: Array, mask: Array) -> tuple[Array, Array]:
     """Returns contexts, and the logarithm of what normalises their weights."""
     scores = jnp.where(mask, scaled_dot_scores(query, keys), LOWEST)
+    # One number a row, from which the backward pass can compute the weights again.
     highest = jnp.max(scores, axis=-1, keepdims=True)
     weights = jnp.where(mask, jnp.exp(scores - highest), 0)
     total = jnp.sum(weights, axis=-1, keepdims=True)
@@ -152,11 +141,13 @@ def _backward(
     context, normalizer = saved
     num_queries, num_slots = query.shape[1], keys.shape[1]
     dtype = accumulation_dtype(cotangent)
+    # sum_s weights[s] (cotangent . values[s]), the softmax's part that all slots of a row share.
     shared = jnp.sum(cotangent * context, axis=-1, keepdims=True, dtype=dtype)
 
     def one_head(head: tuple) -> tuple[Array, Array, Array]:
         keys, values, *blocks = head
 
+        # Each block has queries of its own, but keys and values are shared: their gradients add up.
         def one_block(sums: tuple, block: tuple) -> tuple[tuple, Array]:
             of_query, *more = _differentiate(keys, values, *block)
             return tuple(map(jnp.add, sums, more)), of_query
@@ -189,7 +180,8 @@ def _differentiate(
     Scores have a row for each slot here, since a CPU is slow at products with the transpose of
     what is as large as they are, and there would be two of them in place of one.
     """
-    weights = jnp.where(mask.T, jnp.exp(scaled_dot_scores(keys, query) - normalizer.T), 0)
+    weights = jnp.where(mask.T, jnp.exp(scaled_dot_scores(keys, query) - normalizer.T), 0)  # S Q
+    # `of_x` is the gradient by x. The softmax's: w (dw - sum w dw), with dw = values . cotangent.
     of_scores = weights * (dot_scores(values, cotangent) - shared.T) * query.shape[-1] ** -0.5
     of_scores, weights = of_scores.astype(keys.dtype), weights.astype(values.dtype)
     product = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(keys))
@@ -207,7 +199,9 @@ def _in_blocks(array: Array, num_queries: int, num_slots: int) -> Array:
     rows = min(num_queries, max(_BLOCK // num_slots, 1))
     if array.shape[1] == 1:
         number = -(-num_queries // rows)
+        # Such as the mask of a source's padding, `N 1 S`.
         return jnp.broadcast_to(array[:, None], (array.shape[0], number, *array.shape[1:]))
+    # The last block is filled up with queries that a mask of False lets read nothing.
     missing = -num_queries % rows
     array = jnp.pad(array, [(0, 0), (0, missing), (0, 0)])
     return array.reshape(array.shape[0], -1, rows, array.shape[-1])

@@ -16,7 +16,7 @@ _SHORT_ROW = 1024
 def largest(
     values: Float[Array, "*B V"], number: int
 ) -> tuple[Float[Array, "*B N"], Int[Array, "*B N"]]:
-    """Finds the largest entries of each row, as `lax.top_k` does, ties included.
+    """Top-k: finds the largest entries of each row, as `lax.top_k` does, ties included.
 
     The N largest entries lie in those N groups of neighbours whose maxima are the largest. These
     maxima cost one pass over a row; only they and the N groups are then sorted, which takes a
@@ -36,22 +36,18 @@ def largest(
     groups = _in_groups(values)
     # In the order of the row, so that the first of equals stays the first.
     chosen = jnp.sort(lax.top_k(groups.max(axis=-1), number)[1], axis=-1)
-    rivals = jnp.take_along_axis(groups, chosen[..., None], axis=-2)
+    rivals = jnp.take_along_axis(groups, chosen[..., None], axis=-2)  # *B G M -> *B N M
     entries, places = lax.top_k(rivals.reshape(*values.shape[:-1], number * _GROUP), number)
     group = jnp.take_along_axis(chosen, places // _GROUP, axis=-1)
     return entries, group * _GROUP + places % _GROUP
 
 
 def log_normalizer(values: Float[Array, "*B V"]) -> Float[Array, "*B"]:
-    """Computes the logarithm of the sum of the exponentials of each row.
+    """Log-sum-exp: computes what to subtract from each row to make it log-probabilities.
 
     log_normalizer[b] = log sum_v exp(values[b, v])
 
-    Args:
-      values: Rows that hold at least one finite entry.
-
-    Returns:
-      What to subtract from a row to make it log-probabilities.
+    A row must hold at least one finite entry.
     """
     if values.shape[-1] < _SHORT_ROW:
         return jax.nn.logsumexp(values, axis=-1)

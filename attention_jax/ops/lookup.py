@@ -17,16 +17,9 @@ from attention_jax.types import Array
 
 
 def look_up(table: Float[Array, "V D"], ids: Int[Array, "*N"]) -> Float[Array, "*N D"]:
-    """Looks up one row for each id.
+    """Embedding look-up: takes one row of the table for each id, all of them below V.
 
       rows[n] = table[ids[n]]
-
-    Args:
-      table: A vector for each id.
-      ids: Which ones, each below V.
-
-    Returns:
-      Their vectors.
     """
     return _take(lambda table, ids: table[ids], table, ids)
 
@@ -34,16 +27,9 @@ def look_up(table: Float[Array, "V D"], ids: Int[Array, "*N"]) -> Float[Array, "
 def take_slots(
     rows: Shaped[Array, "*#B S D"], slots: Int[Array, "*#B N"]
 ) -> Shaped[Array, "*B N D"]:
-    """Takes rows out of each memory.
+    """Gather: takes slots, with indices below S, out of each row's own memory.
 
       taken[b, n] = rows[b, slots[b, n]]
-
-    Args:
-      rows: A vector for each slot, of any type.
-      slots: Which ones, each below S.
-
-    Returns:
-      Their vectors.
     """
 
     def take(rows: Array, slots: Array) -> Array:
@@ -69,4 +55,5 @@ def _take_tangent(
     rows, ids = primals
     # Transposed, this rounds what was added up in float32.
     tangent = take(upcast(tangents[0]), ids).astype(rows.dtype)
+    # The value itself is gathered in its short type; only its gradient is a sum.
     return _take_short(take, rows, ids), tangent

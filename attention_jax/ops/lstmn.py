@@ -37,14 +37,14 @@ _PARAMETERS = ("recurrent", "key_kernel", "summary_kernel", "vector")
 
 
 class _Tape(NamedTuple):
-    """What has been read: `keys` `B S Da` are W_h h, `values` `B S 2D` are h and c side by side."""
+    """Tape of states: `keys` `B S Da` are W_h h, `values` `B S 2D` are h and c side by side."""
 
     keys: Array
     values: Array
 
 
 class _Inputs(NamedTuple):
-    """What all steps are given, time-major: the token's part of gates and query, and its place."""
+    """Inputs of all steps, time-major: each token's part of gates and query, and its place."""
 
     gates: Gates
     query: Array
@@ -61,7 +61,7 @@ def run_lstmn(
     reverse: bool = False,
     keep: Float[Array, "B D"] | None = None,
 ) -> tuple[Float[Array, "B S D"], State]:
-    """Runs an LSTM whose state is an attentive summary of its earlier states.
+    """LSTMN: runs an LSTM whose state is an attentive summary of its earlier states.
 
     Args:
       params: `recurrent` `D 4D` as `lstm_step` has it; of the intra-attention, `key_kernel`
@@ -90,7 +90,7 @@ def run_lstmn(
         hidden, final = run_lstmn(params, *rows, reverse=reverse, keep=keep)
         return hidden[:, :0], final
     cell = CELLS["lstm"]
-    by_time = jax.tree.map(time_major, (cell.split(projected), query, mask))
+    by_time = jax.tree.map(time_major, (cell.split(projected), query, mask))  # B S G -> S B G
     inputs = _Inputs(*by_time, jnp.arange(mask.shape[1]))
     run, forward, backward = (
         functools.partial(function, reverse) for function in (_run, _run_forward, _run_backward)
@@ -99,6 +99,7 @@ def run_lstmn(
     values = with_backward(run, forward, backward)(params, keep, inputs)
     values = zero_padding(values, mask)
     hidden, _ = _halves(values)
+    # B S 2D -> B 2D, at each row's last token.
     final = jnp.take_along_axis(values, _last(mask, reverse)[:, None, None], axis=1)[:, 0]
     return hidden, dict(zip(cell.entries, _halves(final), strict=True))
 
@@ -120,7 +121,7 @@ def _read(
 ) -> tuple[Array, Array]:
     """Reads one token; returns the values that it writes on the tape, and its summary of h."""
     memory = Memory(tape.keys, tape.values, allowed)
-    output, _ = attend(SPEC, {"vector": vector}, query[:, None], memory)
+    output, _ = attend(SPEC, {"vector": vector}, query[:, None], memory)  # a query axis of one
     hidden, cell = _halves(output.context[:, 0])
     carry = lstm_step(params, {"hidden": hidden, "cell": cell}, gates, keep)
     return jnp.concatenate([carry["hidden"], carry["cell"]], axis=-1), hidden
@@ -129,7 +130,7 @@ def _read(
 def _allowed(reverse: bool, is_real: Array, position: Array) -> Array:
     """Returns `B S`, True at the slots that are written before a position is read."""
     places = jnp.arange(is_real.shape[0])
-    return is_real.T & (places > position if reverse else places < position)
+    return is_real.T & (places > position if reverse else places < position)  # S B -> B S
 
 
 def _run(reverse: bool, params: Params, keep: Array | None, inputs: _Inputs) -> Array:
@@ -146,11 +147,13 @@ def _run_forward(reverse: bool, params: Params, keep: Array | None, inputs: _Inp
         allowed = _allowed(reverse, inputs.is_real, position)
         query = query + previous @ params["summary_kernel"]
         values, summary = _read(params, keep, allowed, params["vector"], tape, gates, query)
+        # Its key is projected now, once, and not at each of the later tokens that read it.
         slot = _Tape(_halves(values)[0] @ params["key_kernel"], values)
         write = functools.partial(
             jax.lax.dynamic_update_index_in_dim, index=position, axis=1
         )
         tape = jax.tree.map(write, tape, slot)
+        # Padding leaves the summary as it is: a query after it sees the last real token's.
         return (tape, jnp.where(is_real[:, None], summary, previous)), (previous, summary)
 
     tape = _Tape(
@@ -166,6 +169,7 @@ def _run_backward(
     reverse: bool, arguments: Any, saved: Any, cotangent: Array
 ) -> tuple[Any, Array | None, _Inputs]:
     (params, keep, inputs), (tape, summaries) = arguments, saved
+    # `on_x` is the gradient by x. Transposed once, and not at every step of the loop.
     to_hidden, to_summary = params["key_kernel"].T, params["summary_kernel"].T
 
     def step(carry: tuple[_Tape, Array, Array], step_inputs: Any) -> tuple[Any, Any]:
@@ -173,6 +177,7 @@ def _run_backward(
         (gates, query, is_real, position), previous = step_inputs
         allowed = _allowed(reverse, inputs.is_real, position)
         query = query + previous @ params["summary_kernel"]
+        # The last tape, with what was written later masked, is the tape that this step saw.
         _, pullback = jax.vjp(
             functools.partial(_read, params, keep, allowed), params["vector"], tape, gates, query
         )
@@ -180,8 +185,10 @@ def _run_backward(
             jax.lax.dynamic_index_in_dim(on, position, axis=1, keepdims=False).astype(part.dtype)
             for on, part in zip(on_tape, tape, strict=True)
         )
+        # Only later tokens read this slot: by now, the loop has added up all of its gradient.
         on_hidden, on_cell = _halves(value)
         value = jnp.concatenate([on_hidden + key @ to_hidden, on_cell], axis=-1)
+        # At padding the summary was handed on, and so is its gradient, to the last real token.
         is_real = is_real[:, None]
         zero = jnp.zeros((), on_summary.dtype)
         vector, read, gates, query = pullback((value, jnp.where(is_real, on_summary, zero)))
@@ -199,6 +206,7 @@ def _run_backward(
         step, start, (inputs, previous), reverse=not reverse
     )
     hidden = time_major(_halves(tape.values)[0])
+    # What the recurrent matrix multiplied: dropout comes before the product.
     used = summary if keep is None else summary * keep
     on_gates = jnp.concatenate(gates, axis=-1)
     on_keep = None if keep is None else ((on_gates @ params["recurrent"].T) * summary).sum(0)

@@ -7,18 +7,19 @@ from jaxtyping import Array, Bool, Float, Shaped
 def zero_padding(
     values: Float[Array, "*B S D"], mask: Bool[Array, "*#B S"]
 ) -> Float[Array, "*B S D"]:
-    """Replaces what stands at padding by zeros, NaN included."""
+    """Masks padding: replaces whatever stands there by zeros, NaN included."""
+    # Not a product with the mask: zero times NaN is NaN.
     return jnp.where(mask[..., None], values, jnp.zeros((), values.dtype))
 
 
 def masked_mean(values: Float[Array, "*B S D"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B D"]:
-    """Averages over real positions; an empty sequence gives zeros."""
+    """Mean pooling: averages over real positions; an empty sequence gives zeros."""
     count = jnp.maximum(mask.sum(-1, keepdims=True), 1).astype(values.dtype)
     return zero_padding(values, mask).sum(-2) / count
 
 
 def shift_right(tokens: Shaped[Array, "B T"], first: int) -> Shaped[Array, "B T"]:
-    """Returns what precedes every token: `first`, then all tokens but the last."""
+    """Shifts right, for teacher forcing: `first`, then all tokens but the last."""
     start = jnp.full_like(tokens[:, :1], first)
     return jnp.concatenate([start, tokens[:, :-1]], axis=1)
 

@@ -13,7 +13,7 @@ def layer_norm(
     bias: Float[Array, "D"],
     epsilon: float = 1e-6,
 ) -> Float[Array, "*B D"]:
-    """Normalises to mean zero and variance one, then scales and shifts.
+    """Layer normalization: shifts to mean zero and scales to variance one, then gain and bias.
 
       y = scale (x - mean x) / sqrt(var x + epsilon) + bias
 
@@ -22,6 +22,7 @@ def layer_norm(
     """
     values = upcast(vectors)
     centred = values - values.mean(-1, keepdims=True)
+    # From the centred values: E x^2 - (E x)^2 loses its digits where the mean is large.
     deviation = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + epsilon)
     return (centred * deviation * scale + bias).astype(vectors.dtype)
 
@@ -29,7 +30,7 @@ def layer_norm(
 def rms_norm(
     vectors: Float[Array, "*B D"], scale: Float[Array, "D"], epsilon: float = 1e-6
 ) -> Float[Array, "*B D"]:
-    """Normalises to a mean square of one, then scales.
+    """RMS normalization: scales to a mean square of one, then by a gain.
 
       y = scale x / sqrt(mean x^2 + epsilon)
 

@@ -45,35 +45,27 @@ class Normalizer(Protocol):
 def masked_softmax(
     scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]
 ) -> Float[Array, "*B S"]:
-    """Normalises by the softmax.
+    """Softmax, masked: normalises over the slots that the mask allows.
 
-    weights[s] = exp(scores[s]) / sum_r exp(scores[r]), over the slots that the mask allows
+    weights[s] = exp(scores[s]) / sum_r exp(scores[r])
 
-    Args:
-      scores: Any floats, also infinite or NaN where masked.
-      mask: True where a slot may be attended to.
-
-    Returns:
-      Weights in float32, or float64.
+    Where masked, scores may be infinite or NaN. Weights are float32, or float64.
     """
     safe = jnp.where(mask, upcast(scores), LOWEST)
+    # Cancels out of the quotient, and so do its gradients: they need not be computed.
     peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST))
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
     total = exponentials.sum(axis=-1, keepdims=True)
+    # A row without an allowed slot: zeros, and 0 / 1 in place of 0 / 0, whose gradient is NaN.
     return exponentials / jnp.where(total > 0.0, total, 1.0)
 
 
 def sparsemax(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B S"]:
-    """Normalises by the Euclidean projection onto the simplex, which has exact zeros.
+    """Sparsemax: normalises by the Euclidean projection onto the simplex, which has exact zeros.
 
     weights = max(scores - tau, 0), with tau such that they sum to one
 
-    Args:
-      scores: Any floats, also infinite or NaN where masked.
-      mask: True where a slot may be attended to.
-
-    Returns:
-      Weights in float32, or float64.
+    Where masked, scores may be infinite or NaN. Weights are float32, or float64.
 
     Source:
       Martins and Astudillo (2016), algorithm 1 and eq. 14 for the gradient.
@@ -82,16 +74,11 @@ def sparsemax(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float
 
 
 def entmax15(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> Float[Array, "*B S"]:
-    """Normalises by 1.5-entmax, between softmax (dense) and sparsemax (sparse).
+    """1.5-entmax: normalises to weights between softmax (dense) and sparsemax (sparse).
 
     weights = max(scores / 2 - tau, 0)^2, with tau such that they sum to one
 
-    Args:
-      scores: Any floats, also infinite or NaN where masked.
-      mask: True where a slot may be attended to.
-
-    Returns:
-      Weights in float32, or float64.
+    Where masked, scores may be infinite or NaN. Weights are float32, or float64.
 
     Source:
       Peters, Niculae and Martins (2019), section 3.2 and algorithm 2.
@@ -103,6 +90,7 @@ def _normalize_lifted(function: Callable[[Array], Array], scores: Array, mask: A
     """Masks by a finite value, and lifts the best score to zero lest float32 lose its digits."""
     if scores.shape[-1] == 0:
         return upcast(scores)
+    # A slot at minus infinity has no weight; as a finite score it would take part in the sort.
     mask = mask & (scores != -jnp.inf)
     safe = jnp.where(mask, upcast(scores), LOWEST)
     peak = jax.lax.stop_gradient(safe.max(axis=-1, keepdims=True))
@@ -119,6 +107,7 @@ def _sparsemax(scores: Array) -> Array:
     ordered = _descending(scores)
     ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
     sums = jnp.cumsum(ordered, axis=-1)
+    # How many slots have a weight: the largest k with 1 + k z_k > z_1 + ... + z_k.
     size = jnp.sum(1.0 + ranks * ordered > sums, axis=-1, keepdims=True)
     support_sum = jnp.take_along_axis(sums, size - 1, axis=-1)
     return jnp.maximum(scores - (support_sum - 1.0) / size, 0.0)
@@ -127,6 +116,7 @@ def _sparsemax(scores: Array) -> Array:
 @_sparsemax.defjvp
 def _sparsemax_tangent(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     weights = _sparsemax(*primals)
+    # The Jacobian is diag(s) - s s^T / |s|, with s the indicator of the support.
     support, (tangent,) = (weights > 0.0).astype(weights.dtype), tangents
     mean = (tangent * support).sum(-1, keepdims=True) / support.sum(-1, keepdims=True)
     return weights, support * (tangent - mean)
@@ -139,6 +129,7 @@ def _entmax15_root(scores: Array) -> Array:
     ordered = _descending(halves)
     ranks = jnp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
     mean = jnp.cumsum(ordered, axis=-1) / ranks
+    # Of the k best scores, k times their variance: tau_k solves sum (z - tau)^2 = 1 over them.
     spread = ranks * (jnp.cumsum(ordered**2, axis=-1) / ranks - mean**2)
     thresholds = mean - jnp.sqrt(jnp.maximum((1.0 - spread) / ranks, 0.0))
     size = jnp.sum(thresholds <= ordered, axis=-1, keepdims=True)
@@ -149,6 +140,7 @@ def _entmax15_root(scores: Array) -> Array:
 @_entmax15_root.defjvp
 def _entmax15_root_tangent(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     root, (tangent,) = _entmax15_root(*primals), tangents
+    # With r the roots, dr = (dz - r . dz / sum r) / 2 on the support.
     mean = (root * tangent).sum(-1, keepdims=True) / root.sum(-1, keepdims=True)
     return root, jnp.where(root > 0.0, (tangent - mean) / 2.0, 0.0)
 
@@ -197,7 +189,7 @@ NORMALIZERS: Mapping[str, Normalizer] = {
 
 
 def gaussian_window(base: Normalizer, deviation: float) -> Normalizer:
-    """Multiplies the weights inside a window by a Gaussian around its centre.
+    """Gaussian window: multiplies the weights inside a window by a Gaussian around its centre.
 
     weights[s] = base(scores)[s] exp(-(s - center)^2 / (2 deviation^2))
 
@@ -225,11 +217,11 @@ def gaussian_window(base: Normalizer, deviation: float) -> Normalizer:
         **context: Any,
     ) -> tuple[Array, Mapping[str, Array]]:
         weights, aux = base(params, scores, mask, query, memory, state, **context)
-        distance = memory.aux["slots"] - memory.aux["center"][..., None]
+        distance = memory.aux["slots"] - memory.aux["center"][..., None]  # *B T W
         factor = jnp.exp(-0.5 * (distance / deviation) ** 2)
         beside = weights.shape[-1] - factor.shape[-1]  # slots that have no place, such as a sink
         widths = [(0, 0)] * (factor.ndim - 1) + [(0, beside)]
         factor = jnp.pad(factor, widths, constant_values=1.0)
-        return weights * factor[..., None, :], aux
+        return weights * factor[..., None, :], aux  # *B T W -> *B T 1 W
 
     return normalizer

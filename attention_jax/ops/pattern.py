@@ -18,7 +18,7 @@ from attention_jax.types import AttentionOutput, Call, Leaf, Memory, Params
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """Queries that are answered at once, and how.
+    """Queries: those that are answered at once, with their positions, mask and bias.
 
     Attributes:
       vectors: `*B T Dq`, prepared.
@@ -40,6 +40,7 @@ class Queries:
 
     def within(self, memory: Memory) -> Bool[Array, "..."]:
         """Returns which slots may be read, `*B T S` or what broadcasts to it."""
+        # *B S -> *B 1 S: padding is the same for every query.
         reach = memory.mask[..., None, :]
         return reach if self.mask is None else reach & self.mask
 
@@ -53,7 +54,7 @@ Answer = Callable[[Any, Params, Queries, Memory], AttentionOutput]
 
 @runtime_checkable
 class AttentionPattern(Protocol):
-    """What restricts queries to a part of the memory.
+    """Attention pattern: what restricts queries to a part of the memory.
 
     Attributes:
       is_causal: Whether no query reads a slot after its own position, whatever the mask.

@@ -15,7 +15,7 @@ from attention_jax.types import Memory
 
 
 def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array, "*T {depth}"]:
-    """Encodes positions by sines and cosines of geometrically growing wavelengths.
+    """Sinusoidal positions: codes of sines and cosines whose wavelengths grow geometrically.
 
       code[p, 2i]     = sin(p / 10000^(2i / depth))
       code[p, 2i + 1] = cos(p / 10000^(2i / depth))
@@ -28,21 +28,20 @@ def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array
       Codes in float32, or float64 under `jax_enable_x64`.
 
     Source:
-      Vaswani et al. (2017), section 3.5.
-
-    Deviations:
-      None; tensor2tensor puts all sines first and spaces the wavelengths a little differently.
+      Vaswani et al. (2017), section 3.5. (tensor2tensor puts all sines first and spaces the
+      wavelengths a little differently.)
     """
     channel = jnp.arange(0, depth, 2, dtype=float)
-    angle = positions.astype(float)[..., None] * 10000.0 ** (-channel / depth)
+    angle = positions.astype(float)[..., None] * 10000.0 ** (-channel / depth)  # *T D/2
     pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
+    # Interleaved, sine before cosine; an odd depth ends in a sine.
     return pairs.reshape(*positions.shape, 2 * channel.size)[..., :depth]
 
 
 def rotate(
     vectors: Float[Array, "*B T D"], positions: Int[Array, "T"], base: float, layout: str
 ) -> Float[Array, "*B T D"]:
-    """Rotates pairs of channels by angles that grow with the position.
+    """Rotary positions (RoPE): rotates pairs of channels by angles that grow with the position.
 
       (x_k, y_k) -> rotation by p base^(-2k / D) of (x_k, y_k)
 
@@ -61,7 +60,7 @@ def rotate(
       Su et al. (2021), eq. 34; `halves` as in GPT-NeoX.
     """
     half = vectors.shape[-1] // 2
-    angle = positions.astype(float)[:, None] * base ** (-jnp.arange(half) / half)
+    angle = positions.astype(float)[:, None] * base ** (-jnp.arange(half) / half)  # T D/2
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     if layout == "halves":
         x, y = vectors[..., :half], vectors[..., half:]
@@ -69,12 +68,13 @@ def rotate(
     else:
         x, y = vectors[..., 0::2], vectors[..., 1::2]
         rotated = jnp.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
+        # *B T D/2 2 -> *B T D, each pair back at its own channels.
         rotated = rotated.reshape(vectors.shape)
     return rotated.astype(vectors.dtype)
 
 
 def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
-    """Returns how steeply each head's scores fall with distance.
+    """ALiBi slopes: returns how steeply each head's scores fall with distance.
 
       slope[h] = 2^(-steepness h / n), h = 1 .. n, for n heads, n a power of two
 
@@ -90,16 +90,17 @@ def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
 
 
 def slot_offsets(memory: Memory, positions: Int[Array, "*N Q"]) -> Int[Array, "..."]:
-    """Returns how far after each query every slot stands.
+    """Relative positions: returns how far after each query every slot stands.
 
     The shape is that of scores but for leading axes: `T S`; inside windows, where each query has
     a memory of its own, `*B T 1 W`; inside blocks of queries `N Q K`.
     """
+    # Slots on the last axis and queries before it, as in scores.
     return positions_of_slots(memory)[..., None, :] - positions[..., None]
 
 
 def positions_of_slots(memory: Memory) -> Int[Array, "..."]:
-    """Returns where every slot stands in its sequence: `S`, or as the memory's mask is shaped.
+    """Absolute positions: returns where every slot stands, `S`, or shaped as the memory's mask.
 
     Inside windows that is `*B T W`, inside blocks of queries `N K`, also outside the sequence.
     """
@@ -129,10 +130,12 @@ def slots_at(memory: Memory, positions: Int[Array, "*B N"]) -> Int[Array, "*B N"
         return positions
     size, nowhere = memory.mask.shape[-1], np.iinfo(np.int32).max
     places = jnp.where(memory.mask, memory.aux["positions"], nowhere)
+    # Padding goes to the end, at a position that nobody asks for.
     order = jnp.argsort(places, axis=-1)
     search = jnp.vectorize(_search, signature="(s),(n)->(n)")
     rank = search(jnp.take_along_axis(places, order, axis=-1), positions)
     index = _take_along(order, jnp.minimum(rank, size - 1))
+    # The search finds where a position would be inserted; whether it is there has to be seen.
     return jnp.where(_take_along(places, index) == positions, index, size)
 
 

@@ -18,7 +18,7 @@ from attention_jax.types import Leaf
 
 
 class Predictions(abc.ABC):
-    """Distributions p(v) of the next token, `*B`; a pytree of arrays.
+    """Predictions: distributions p(v) of the next token, `*B`; a pytree of arrays.
 
     A subclass gives `log_probs`, and whatever it can compute better than from these.
     """
@@ -30,10 +30,11 @@ class Predictions(abc.ABC):
     @property
     def size(self) -> int:
         """How many ids there are, V + X."""
+        # By shape alone: the distribution itself may be large, and is not computed for this.
         return jax.eval_shape(self.log_probs).shape[-1]
 
     def log_prob(self, targets: Int[Array, "*B"]) -> Float[Array, "*B"]:
-        """Returns log p(target), float32."""
+        """Log-likelihood: returns log p(target), float32."""
         return jnp.take_along_axis(self.log_probs(), targets[..., None], axis=-1)[..., 0]
 
     def scores(self) -> tuple[Float[Array, "*B V"], Float[Array, "*B"]]:
@@ -42,6 +43,7 @@ class Predictions(abc.ABC):
         Searches rank by the scores and normalise only what they keep.
         """
         log_probs = self.log_probs()
+        # Normalised already; a subclass may leave the division to the end.
         return log_probs, jnp.zeros(log_probs.shape[:-1])
 
     def cross_entropy(
@@ -66,12 +68,13 @@ class Predictions(abc.ABC):
         loss = -peak * jnp.where(mask, self.log_prob(targets), 0.0)
         if floor:
             log_probs = self.log_probs()
+            # An impossible id would make the smoothed loss infinite.
             possible = mask[..., None] & jnp.isfinite(log_probs)
             loss -= floor * jnp.where(possible, log_probs, 0.0).sum(axis=-1)
         return loss
 
     def is_best(self, targets: Int[Array, "*B"]) -> Bool[Array, "*B"]:
-        """Tells where no token is more probable than the target."""
+        """Accuracy: tells where no token is more probable than the target."""
         log_probs = self.log_probs()
         target = jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
         return target >= log_probs.max(axis=-1)
@@ -98,7 +101,7 @@ class SoftmaxPredictions(Predictions):
         return jax.nn.log_softmax(upcast(self.logits), axis=-1)
 
     def log_prob(self, targets: Int[Array, "*B"]) -> Float[Array, "*B"]:
-        """Returns log p(target), without the other log-probabilities."""
+        """Log-likelihood: returns log p(target), without the other log-probabilities."""
         return -cross_entropy(self.logits, targets, jnp.ones(targets.shape, bool))
 
     def scores(self) -> tuple[Float[Array, "*B V"], Float[Array, "*B"]]:
@@ -121,7 +124,7 @@ class SoftmaxPredictions(Predictions):
         )  # fmt: skip
 
     def is_best(self, targets: Int[Array, "*B"]) -> Bool[Array, "*B"]:
-        """Tells where no logit is larger than the target's."""
+        """Accuracy: tells where no logit is larger than the target's."""
         # In the loss's two dimensions: its maximum is then computed once. An argmax takes long.
         rows = self.logits.reshape(-1, self.size)
         target = jnp.take_along_axis(rows, targets.reshape(-1, 1), axis=-1)[..., 0]

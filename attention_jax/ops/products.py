@@ -12,42 +12,29 @@ from attention_jax.types import Memory, Params
 def multiply_rows(
     vectors: Float[Array, "*N D"], kernel: Float[Array, "D F"]
 ) -> Float[Array, "*N F"]:
-    """Multiplies each vector by a matrix, all of them as the rows of one.
+    """Linear map: multiplies many vectors by one matrix, as the rows of a single product.
 
       y[n] = x[n] W
 
-    In two dimensions, because XLA on a CPU lays out anew what the gradient of `W` is made of where
-    the rows have several axes, and takes up to three times as long for that product. The first axis
-    has to be the batch: rows that several devices share can be lined up only where theirs are
-    beside each other.
-
-    Args:
-      vectors: What is multiplied, the batch first.
-      kernel: The matrix.
-
-    Returns:
-      The products.
+    In two dimensions, because XLA on a CPU lays out the operands of `W`'s gradient anew where rows
+    have several axes, and then takes up to three times as long for that product. The first axis of
+    the vectors has to be the batch: rows that are split over devices can be lined up only where
+    those of a device are neighbours.
     """
     *axes, depth = vectors.shape
-    rows = vectors.reshape(math.prod(axes), depth)  # no -1, which cannot be told where it is empty
+    rows = vectors.reshape(math.prod(axes), depth)  # not -1: of an empty array it is unknown
     return jnp.matmul(rows, kernel).reshape(*axes, kernel.shape[-1])
 
 
 def add_bias(
     vectors: Float[Array, "*N #D"], bias: Float[Array, "*#N D"]
 ) -> Float[Array, "*N D"]:
-    """Adds the same to many vectors.
+    """Bias: adds one vector, or one for each index of the last axes, to many vectors.
 
       y[n] = x[n] + b
 
-    In float32 and rounded, since the gradient of `b` is a sum over all vectors.
-
-    Args:
-      vectors: What is added to.
-      bias: What is added: one vector, or one for each index of the last axes.
-
-    Returns:
-      The sums, of the vectors' type.
+    In float32, then rounded to the vectors' type, since the gradient of `b` is a sum over all of
+    them.
     """
     return (upcast(vectors) + upcast(bias)).astype(vectors.dtype)
 
@@ -55,5 +42,5 @@ def add_bias(
 def average_values(
     params: Params, weights: Float[Array, "*B T S"], memory: Memory, positions: Array
 ) -> Float[Array, "*B T Dv"]:
-    """Averages the values under the weights: the contexts of `ops.attend`."""
+    """Context: averages the values under the weights, `*B T S` times `*B S Dv`."""
     return jnp.matmul(weights.astype(memory.values.dtype), memory.values)

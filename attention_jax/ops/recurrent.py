@@ -23,7 +23,7 @@ Gates = tuple[Array, ...]
 
 
 class Cell(NamedTuple):
-    """A recurrent cell.
+    """Recurrent cell: its step, and the layout of its carry and of its projected input.
 
     Attributes:
       num_gates: How many blocks of the hidden depth its projected input holds.
@@ -50,7 +50,7 @@ def gru_step(
     gates: tuple[Float[Array, "*B D"], ...],
     keep: Float[Array, "*B D"] | None = None,
 ) -> dict[str, Float[Array, "*B D"]]:
-    """Advances a gated recurrent unit that resets after the product.
+    """GRU: advances a gated recurrent unit that resets after the product.
 
     r = sig(x_r + h U_r)        z = sig(x_z + h U_z)
     candidate = tanh(x_n + r * (h U_n + b_n))
@@ -66,10 +66,8 @@ def gru_step(
       The new carry.
 
     Source:
-      Cho et al. (2014), appendix A, in the form of the decoder's candidate.
-
-    Deviations:
-      None. Where a paper writes (1 - z) * h + z * candidate, its z is one minus this one.
+      Cho et al. (2014), appendix A, in the form of the decoder's candidate. Where a paper writes
+      (1 - z) * h + z * candidate, its z is one minus this one.
     """
     hidden = carry["hidden"]
     reset_in, update_in, candidate_in = gates
@@ -77,6 +75,7 @@ def gru_step(
     reset = jax.nn.sigmoid(reset_in + reset)
     update = jax.nn.sigmoid(update_in + update)
     candidate = jnp.tanh(candidate_in + reset * add_bias(candidate, params["candidate_bias"]))
+    # z h + (1 - z) candidate, with one product instead of two.
     return {"hidden": candidate + update * (hidden - candidate)}
 
 
@@ -86,7 +85,7 @@ def gru_reset_before_step(
     gates: tuple[Float[Array, "*B D"], ...],
     keep: Float[Array, "*B D"] | None = None,
 ) -> dict[str, Float[Array, "*B D"]]:
-    """Advances a gated recurrent unit that resets before the product.
+    """GRU: advances a gated recurrent unit that resets before the product.
 
     r = sig(x_r + h U_r)        z = sig(x_z + h U_z)
     candidate = tanh(x_n + (r * h) U_n)
@@ -102,14 +101,13 @@ def gru_reset_before_step(
       The new carry.
 
     Source:
-      Cho et al. (2014), eq. 5-8; Bahdanau et al. (2015), appendix A.1.1.
-
-    Deviations:
-      None. Where a paper writes (1 - z) * h + z * candidate, its z is one minus this one.
+      Cho et al. (2014), eq. 5-8; Bahdanau et al. (2015), appendix A.1.1. Where a paper writes
+      (1 - z) * h + z * candidate, its z is one minus this one.
     """
     hidden = carry["hidden"]
     kept, depth = _keep(hidden, keep), hidden.shape[-1]
     reset_in, update_in, candidate_in = gates
+    # The candidate's product has to wait for the reset gate, so that there are two of them.
     reset, update = jnp.split(kept @ params["recurrent"][:, : 2 * depth], 2, axis=-1)
     reset = jax.nn.sigmoid(reset_in + reset)
     update = jax.nn.sigmoid(update_in + update)
@@ -124,7 +122,7 @@ def lstm_step(
     gates: tuple[Float[Array, "*B D"], ...],
     keep: Float[Array, "*B D"] | None = None,
 ) -> dict[str, Float[Array, "*B D"]]:
-    """Advances a long short-term memory.
+    """LSTM: advances a long short-term memory by one step.
 
     i, f, o = sig(x_i + h U_i), sig(x_f + h U_f), sig(x_o + h U_o)
     cell' = f * cell + i * tanh(x_g + h U_g)        h' = o * tanh(cell')
@@ -144,6 +142,7 @@ def lstm_step(
     Deviations:
       No peephole connections, as in Sutskever et al. (2014) and Luong et al. (2015).
     """
+    # All four gates in one product, `*B 4D`.
     products = jnp.split(_keep(carry["hidden"], keep) @ params["recurrent"], 4, axis=-1)
     write, forget, candidate, output = map(jnp.add, gates, products)
     cell = jax.nn.sigmoid(forget) * carry["cell"] + jax.nn.sigmoid(write) * jnp.tanh(candidate)
@@ -170,7 +169,7 @@ def run_cell(
     reverse: bool = False,
     keep: Float[Array, "B D"] | None = None,
 ) -> tuple[Float[Array, "B S D"], State]:
-    """Runs a cell over padded sequences.
+    """Recurrent layer: runs a cell over padded sequences.
 
     At padding the carry stays as it is, so that a run from right to left starts at each
     sequence's own last token, and the final carry of a run from left to right is the one after it.
@@ -193,11 +192,13 @@ def run_cell(
         params, keep = constants
         gates, is_real = inputs
         new = cell.step(params, carry, gates, keep)
+        # B -> B 1: at padding every channel of the carry stays.
         is_real = is_real[:, None]
         new = {name: jnp.where(is_real, new[name], carry[name]) for name in cell.entries}
         return new, new["hidden"]
 
-    inputs = (cell.split(jnp.swapaxes(projected, 0, 1)), jnp.swapaxes(mask, 0, 1))
+    inputs = (cell.split(jnp.swapaxes(projected, 0, 1)), jnp.swapaxes(mask, 0, 1))  # time first
     final, hidden = deferred_scan(step, (params, keep), start, inputs, reverse=reverse)
     hidden = jnp.swapaxes(hidden, 0, 1)
+    # The carry that stood still at padding would be repeated there otherwise.
     return jnp.where(mask[..., None], hidden, jnp.zeros((), hidden.dtype)), final

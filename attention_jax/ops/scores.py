@@ -21,16 +21,9 @@ _NO_SCORE = float("-inf")
 def dot_scores(
     query: Float[Array, "*#B T D"], keys: Float[Array, "*#B S D"]
 ) -> Float[Array, "*B T S"]:
-    """Scores by the dot product.
+    """Dot-product score.
 
     scores[t, s] = query[t] . keys[s]
-
-    Args:
-      query: Decoder states that ask.
-      keys: Memory slots, of the same depth.
-
-    Returns:
-      Unnormalised scores.
 
     Source:
       Luong et al. (2015), section 3.1, below eq. 7, first case.
@@ -41,16 +34,11 @@ def dot_scores(
 def scaled_dot_scores(
     query: Float[Array, "*#B T D"], keys: Float[Array, "*#B S D"]
 ) -> Float[Array, "*B T S"]:
-    """Scores by the dot product over the square root of the depth.
+    """Scaled dot-product score.
 
     scores[t, s] = query[t] . keys[s] / sqrt(D)
 
-    Args:
-      query: Decoder states that ask.
-      keys: Memory slots, of the same depth.
-
-    Returns:
-      Unnormalised scores, of unit variance where the components are independent and have it.
+    Scores have unit variance where the components are independent and have it.
 
     Source:
       Vaswani et al. (2017), section 3.2.1, eq. 1.
@@ -63,23 +51,14 @@ def general_scores(
     keys: Float[Array, "*#B S Dk"],
     kernel: Float[Array, "Dq Dk"],
 ) -> Float[Array, "*B T S"]:
-    """Scores by a learned bilinear form.
+    """General score: a learned bilinear form of query and key.
 
     scores[t, s] = query[t]^T kernel keys[s]
 
-    Args:
-      query: Decoder states that ask.
-      keys: Memory slots, not projected.
-      kernel: The bilinear form.
-
-    Returns:
-      Unnormalised scores.
+    Mechanisms call `project_general_keys` once for a source, and `dot_scores` for every query.
 
     Source:
       Luong et al. (2015), section 3.1, below eq. 7, second case.
-
-    Deviations:
-      None. Mechanisms call `project_general_keys` once and `dot_scores` at every step.
     """
     return dot_scores(query, project_general_keys(keys, kernel))
 
@@ -97,18 +76,11 @@ def concat_scores(
     kernel: Float[Array, "Dqk Da"],
     vector: Float[Array, "Da"],
 ) -> Float[Array, "*B T S"]:
-    """Scores by a hidden layer over the concatenation of query and key.
+    """Concat score: a hidden layer over the concatenation of query and key.
 
     scores[t, s] = vector . tanh(kernel^T [query[t]; keys[s]])
 
-    Args:
-      query: Decoder states that ask.
-      keys: Memory slots, not projected.
-      kernel: The hidden layer; its first `Dq` rows meet the query, the others the key.
-      vector: From the hidden layer to a score.
-
-    Returns:
-      Unnormalised scores.
+    The first `Dq` rows of the kernel meet the query, the others the key, which is not projected.
 
     Raises:
       ValueError: If the kernel's rows are not as many as query and key are deep together.
@@ -133,18 +105,15 @@ def location_scores(
     num_slots: int,
     positions: Int[Array, "*#B S"] | None = None,
 ) -> Float[Array, "*B T {num_slots}"]:
-    """Scores slots by their position alone, whatever they hold.
+    """Location score: scores slots by their position alone, whatever they hold.
 
     scores[t, s] = (kernel^T query[t])[s]
 
     Args:
-      query: Decoder states that ask.
+      query: What asks.
       kernel: One column for each of the first `M` positions.
       num_slots: How many slots the memory has.
       positions: Where each slot stands; at its index if not given.
-
-    Returns:
-      Unnormalised scores.
 
     Source:
       Luong et al. (2015), section 3.1, eq. 8.
@@ -154,6 +123,7 @@ def location_scores(
       no weight.
     """
     columns = _product(query, kernel)
+    # Slot s stands at s: the columns are the scores, cut off or filled up.
     if positions is None and isinstance(num_slots, int):
         scores = columns[..., :num_slots]
         missing = num_slots - scores.shape[-1]
@@ -161,6 +131,7 @@ def location_scores(
         return jnp.pad(scores, widths, constant_values=_NO_SCORE)
     places = (jnp.arange(num_slots) if positions is None else positions)[..., None, :]
     nowhere = kernel.shape[-1]  # also for what stands before the first
+    # An index below zero would count from the end.
     places = jnp.where(places < 0, nowhere, places)
     places = jnp.broadcast_to(places, (*columns.shape[:-1], num_slots))
     return jnp.take_along_axis(columns, places, axis=-1, mode="fill", fill_value=_NO_SCORE)
@@ -171,7 +142,7 @@ def additive_scores(
     keys: Float[Array, "*#B S Da"],
     vector: Float[Array, "Da"],
 ) -> Float[Array, "*B T S"]:
-    """Scores by one hidden layer over a projected query and a projected key.
+    """Additive score: one hidden layer over a projected query and a projected key.
 
     scores[t, s] = vector . tanh(query[t] + keys[s])
 
@@ -182,9 +153,6 @@ def additive_scores(
       query: Projected queries, W_a s in the paper.
       keys: Projected keys, U_a h in the paper, the same for all queries.
       vector: From the hidden layer to a score, v_a in the paper.
-
-    Returns:
-      Unnormalised scores.
 
     Source:
       Bahdanau et al. (2015), section 3.1 and appendix A.1.2.
@@ -200,17 +168,18 @@ def _additive_forward(query: Array, keys: Array, vector: Array) -> Array:
 
 
 def _fused(query: Array, keys: Array, vector: Array) -> Array:
-    hidden = _hidden(query[..., :, None, :], keys[..., None, :, :])
+    hidden = _hidden(query[..., :, None, :], keys[..., None, :, :])  # *B T S Da
     return jnp.sum(upcast(hidden) * upcast(vector), axis=-1)
 
 
 def _by_query(query: Array, keys: Array, vector: Array) -> Array:
     def one_query(row: Array) -> Array:
-        hidden = _hidden(row[..., None, :], keys)
+        hidden = _hidden(row[..., None, :], keys)  # *B S Da
         return _product(hidden, vector)
 
     if query.shape[-2] == 1:
         return one_query(jnp.squeeze(query, -2))[..., None, :]
+    # T *B Da -> T *B S -> *B T S
     return jnp.moveaxis(jax.lax.map(one_query, jnp.moveaxis(query, -2, 0)), 0, -2)
 
 
@@ -219,6 +188,7 @@ def _product(left: Array, right: Array) -> Array:
 
 
 def _hidden(query: Array, keys: Array) -> Array:
+    # Upcast for the backward pass, whose gradients are sums over all slots or all queries.
     return jnp.tanh((upcast(query) + upcast(keys)).astype(keys.dtype))
 
 
@@ -239,6 +209,7 @@ def _additive_backward(
         row_gradient, *gradients = pullback(row_cotangent)
         return tuple(map(jnp.add, sums, gradients)), jnp.squeeze(row_gradient, -2)
 
+    # One query's hidden layer at a time: the gradients of keys and vector are summed on the way.
     rows = (jnp.moveaxis(query, -2, 0), jnp.moveaxis(cotangent, -2, 0))
     zeros = tuple(upcast(jnp.zeros_like(part)) for part in (keys, vector))
     (of_keys, of_vector), of_query = jax.lax.scan(one_query, zeros, rows)
@@ -252,14 +223,14 @@ _additive = with_backward(_additive_forward, _additive_save, _additive_backward)
 def score_dot(
     params: Params, query: Array, memory: Memory, state: State, positions: Array
 ) -> Array:
-    """Scores a memory's slots by the dot product, as `ops.attend` asks a score to."""
+    """Dot-product score of a memory's slots, with the arguments that a score has."""
     return dot_scores(query, memory.keys)
 
 
 def score_scaled_dot(
     params: Params, query: Array, memory: Memory, state: State, positions: Array
 ) -> Array:
-    """Scores a memory's slots by the scaled dot product, as `ops.attend` asks a score to."""
+    """Scaled dot-product score of a memory's slots, with the arguments that a score has."""
     return scaled_dot_scores(query, memory.keys)
 
 

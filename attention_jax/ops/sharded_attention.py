@@ -29,7 +29,7 @@ _PROBED_SLOTS = 64
 def sharded_softmax(
     scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"], axis: str
 ) -> Float[Array, "*B S"]:
-    """Normalises by the softmax over the positions of all devices along a mesh axis.
+    """Sharded softmax: normalises over the positions of all devices along a mesh axis.
 
     weights[s] = exp(scores[s] - m) / sum_r exp(scores[r] - m),  m = max_r scores[r]
 
@@ -47,6 +47,7 @@ def sharded_softmax(
     safe = jnp.where(mask, upcast(scores), LOWEST)
     peak = lax.pmax(lax.stop_gradient(safe.max(axis=-1, keepdims=True, initial=LOWEST)), axis)
     exponentials = jnp.where(mask, jnp.exp(safe - peak), 0.0)
+    # One number for each query crosses devices, however many slots there are.
     total = lax.psum(exponentials.sum(axis=-1, keepdims=True), axis)
     return exponentials / jnp.where(total > 0.0, total, 1.0)
 
@@ -62,7 +63,7 @@ def attend_sharded(
     mask: Bool[Array, "*#B #T S"] | None = None,
     bias: Float[Array, "*#B #T S"] | None = None,
 ) -> AttentionOutput:
-    """Answers queries as `attend` does, with the memory's slots split over a mesh axis.
+    """Sequence-parallel attention: `attend`, with the memory's slots split over a mesh axis.
 
     context[t] = sum over devices of sum_s weights[t, s] values[s]
 
@@ -97,6 +98,7 @@ def attend_sharded(
     def attend_to_own_slots(params: Params, query: Array, *rest: Any) -> AttentionOutput:
         memory, mask, bias = rest
         output, _ = attend(spec, params, query, memory, mask=mask, bias=bias)
+        # Each device has averaged its own values under its own share of the weights.
         summed = lax.psum((output.context, output.aux), axis)
         return dataclasses.replace(output, context=summed[0], aux=summed[1])
 
@@ -107,13 +109,14 @@ def attend_sharded(
 
     copy = PartitionSpec()
     arrays = (params, query, Memory(memory.keys, memory.values, memory.mask), mask, bias)
-    splits = (
+    splits = (  # of slots: the last axis but one of keys and values, the last of all others
         jax.tree.map(lambda _: copy, params),
         copy,
         Memory(split(-2, memory.keys), split(-2, memory.values), split(-1, memory.mask)),
         None if mask is None else split(-1, mask),
         None if bias is None else split(-1, bias),
     )
+    # An automatic axis is laid out by the compiler, an explicit one by whoever calls.
     if dict(zip(mesh.axis_names, mesh.axis_types, strict=True))[axis] == AxisType.Explicit:
         arrays = jax.tree.map(functools.partial(_lay_out, mesh, axis), arrays, splits)
     attend_split = jax.shard_map(
@@ -133,7 +136,7 @@ def _last(query: Array, axis: str) -> PartitionSpec:
 
 
 def _lay_out(mesh: Mesh | AbstractMesh, axis: str, array: Array, split: PartitionSpec) -> Array:
-    """Lays an array out along an explicit axis, which takes none that lies otherwise.
+    """Reshards an array along an explicit axis, which accepts no array that lies otherwise.
 
     Along the mesh's other axes it stays as it is.
     """
@@ -142,6 +145,7 @@ def _lay_out(mesh: Mesh | AbstractMesh, axis: str, array: Array, split: Partitio
         found = names if isinstance(names, tuple) else (names,)
         return tuple(name for name in found if name not in (None, axis))
 
+    # A spec may leave out axes at its end, which are not split.
     here = [*jax.typeof(array).sharding.spec, *[None] * array.ndim][: array.ndim]
     there = [*split, *[None] * array.ndim][: array.ndim]
     spec = [
@@ -187,7 +191,7 @@ def _check(spec: AttentionSpec, params: Params, query: Array, memory: Memory) ->
 
 
 def _reads_places(spec: AttentionSpec, params: Params, query: Array, memory: Memory) -> bool:
-    """Tells whether slots with the same key get different scores, found by trying it."""
+    """Tries whether slots with equal keys get different scores, by their places."""
     rng = np.random.default_rng(0)
 
     def draw(*shape: int) -> Array:
@@ -195,6 +199,7 @@ def _reads_places(spec: AttentionSpec, params: Params, query: Array, memory: Mem
 
     with jax.ensure_compile_time_eval():  # the arrays themselves are unknown under `jit`
         tried = jax.tree.map(lambda leaf: draw(*leaf.shape), params)
+        # One key, repeated: a score of query and key alone cannot tell these slots apart.
         key, value = draw(1, memory.keys.shape[-1]), draw(1, memory.values.shape[-1])
         slots = Memory(
             jnp.repeat(key, _PROBED_SLOTS, axis=0),

@@ -1,4 +1,4 @@
-"""Spans: from what is known of the positions that an encoder reads to what its slots stand for.
+"""Spans: what is known of positions that an encoder reads, carried over to its slots, and back.
 
 A slot of a memory stands for the positions `first <= i < end` of its span: all that a pyramid has
 merged, or a region of an image. An empty span stands for nothing, as at padding.
@@ -19,6 +19,7 @@ def any_in_spans(
       flags: Of each position.
       spans: The first position of each span, and the one after its last.
     """
+    # Prefix sums, 0 first: how many flags stand before a place, so that a span needs two of them.
     counts = jnp.cumsum(flags, axis=-1, dtype=jnp.int32)
     counts = jnp.concatenate([jnp.zeros_like(counts[..., :1]), counts], axis=-1)
     *axes, _ = flags.shape
@@ -33,7 +34,7 @@ def any_in_spans(
 def to_positions(
     weights: Float[Array, "B *T S"], spans: Int[Array, "B S 2"], size: int
 ) -> Float[Array, "B *T {size}"]:
-    """Turns attention to slots into attention to positions: those of a slot share it evenly.
+    """Turns attention to slots into attention to positions, which share their slot's evenly.
 
       shared[t, i] = sum_s weights[t, s] / (end[s] - first[s]),  first[s] <= i < end[s]
 
@@ -43,6 +44,6 @@ def to_positions(
       size: N, the positions that there are.
     """
     place, first, end = jnp.arange(size), spans[..., :1], spans[..., 1:]
-    is_inside = (first <= place) & (place < end)
+    is_inside = (first <= place) & (place < end)  # B S N
     shares = is_inside / jnp.maximum(end - first, 1).astype(weights.dtype)
     return jnp.einsum("b...s,bsn->b...n", weights, shares)

@@ -15,7 +15,7 @@ _INLINED_PRIMITIVES = ("pjit", "jit", "closed_call")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operation:
-    """One primitive application.
+    """Operation: one application of a JAX primitive in the traced step.
 
     Attributes:
       equation: As it was traced.
@@ -36,7 +36,7 @@ class Operation:
 
     @property
     def is_matrix_product(self) -> bool:
-        """Whether it multiplies the rows of something by a constant matrix."""
+        """Whether it multiplies rows by a constant matrix, over one axis and without batch axes."""
         if self.deferred_operand is None or self.equation.primitive.name != "dot_general":
             return False
         contracting, batch = self.equation.params["dimension_numbers"]
@@ -61,6 +61,7 @@ class Operation:
     def apply_transposed(self, operands: list[Any]) -> Any:
         """Computes the result of a matrix product from the operands, the matrix transposed."""
         contracting, batch = self.equation.params["dimension_numbers"]
+        # Of two axes, the one that is not contracted is contracted once the matrix is transposed.
         flipped = list(contracting)
         flipped[self.deferred_operand] = (1 - contracting[self.deferred_operand][0],)
         parameters = {**self.equation.params, "dimension_numbers": (tuple(flipped), batch)}
@@ -74,7 +75,7 @@ class _Literal:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """A traced step, parted into what is done once and what is done at every step.
+    """Program: a traced step, split into what is done once and what is done at every step.
 
     Attributes:
       before: Operations that depend on constants only.
@@ -98,8 +99,10 @@ class Program:
 
     @classmethod
     def build(cls, traced: Any, counts: tuple[int, int, int]) -> "Program":
+        # In the order of the trace, in which operands come before what is made of them.
         operations, arguments, outputs = _inline(traced)
         constants, varying = arguments[: counts[0]], arguments[counts[0] :]
+        # What depends on constants alone is constant itself: computed once, before the loop.
         fixed, before, loop = set(constants), [], []
         for operation in operations:
             is_fixed = [isinstance(o, _Literal) or o in fixed for o in operation.operands]
@@ -108,6 +111,7 @@ class Program:
                 fixed.update(operation.results)
             else:
                 loop.append(_mark_deferred(operation, is_fixed))
+        # A dict as an ordered set: the order of the invariants must not change from run to run.
         used, ordinary = {}, set()
         for operation in loop:
             for position, operand in enumerate(operation.operands):
@@ -138,7 +142,7 @@ class Program:
         return [operation for operation in self.loop if operation.deferred_operand is not None]
 
     def run_invariant(self, constants: list[Any]) -> list[Any]:
-        """Computes what the loop takes from outside, out of the step's constants."""
+        """Loop-invariant code motion: computes, out of the constants, what every step reads."""
         values = dict(zip(self.constants, constants, strict=True))
         for operation in self.before:
             results = operation.apply([_read(values, o) for o in operation.operands])
@@ -151,7 +155,7 @@ class Program:
         varying: list[Any],
         apply: Callable[[Operation, list[Any]], list[Any]] = Operation.apply,
     ) -> tuple[list[Any], list[Any]]:
-        """Runs one step.
+        """Interprets the traced operations of one step.
 
         Args:
           invariants: What the loop takes from outside.
@@ -177,6 +181,7 @@ def _mark_deferred(operation: Operation, is_fixed: list[bool]) -> Operation:
     result = operation.equation.outvars[0].aval
     if not jnp.issubdtype(result.dtype, jnp.floating):
         return operation
+    # The other operand of a gather is its indices.
     candidates = (0,) if name == "gather" else (0, 1)
     for position in candidates:
         if is_fixed[position] and not isinstance(operation.operands[position], _Literal):
@@ -192,6 +197,7 @@ def _pays(operation: Operation, position: int) -> bool:
     """
     sizes = [variable.aval.size for variable in operation.equation.invars]
     constant = sizes.pop(position)
+    # Floats that move at each step: the whole constant's gradient, or the rows that are kept.
     return constant > sum(sizes) + operation.equation.outvars[0].aval.size
 
 
@@ -200,9 +206,11 @@ def _inline(traced: Any) -> tuple[list[Operation], list[int], list[Any]]:
     operations: list[Operation] = []
     counter = iter(range(10**9))
 
+    # Numbers, not JAX's variables: those of a function that is called twice would be mixed up.
     def walk(closed: Any, arguments: list[Any]) -> list[Any]:
         numbers: dict[Any, Any] = dict(zip(closed.jaxpr.invars, arguments, strict=True))
         for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+            # Arrays that the step closes over: they are part of the program, without gradients.
             numbers[variable] = _Literal(value)
 
         def number_of(atom: Any) -> Any:
@@ -211,6 +219,7 @@ def _inline(traced: Any) -> tuple[list[Operation], list[int], list[Any]]:
         for equation in closed.jaxpr.eqns:
             operands = [number_of(atom) for atom in equation.invars]
             if equation.primitive.name in _INLINED_PRIMITIVES:
+                # Calls are inlined, so that products inside jitted functions are found.
                 results = walk(equation.params["jaxpr"], operands)
             else:
                 results = [next(counter) for _ in equation.outvars]

@@ -11,7 +11,7 @@ from attention_jax.types import Memory
 
 
 def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
-    """Returns log(1 + t), the target's share of the position bias.
+    """Position bias: returns log(1 + t), the target's share of it.
 
     Source:
       Cohn et al. (2016), section 3.1: psi(j, i, I), first entry.
@@ -22,7 +22,7 @@ def query_position(positions: Int[Array, "*T"]) -> Float[Array, "*T"]:
 def slot_positions(
     mask: Bool[Array, "*B S"], positions: Int[Array, "S"] | None = None, *, first: int = 0
 ) -> Float[Array, "*B S 2"]:
-    """Returns log(1 + s) and log(1 + S) for each slot, S being the number of real slots.
+    """Position bias: returns log(1 + s) and log(1 + S) of each slot, S being that of real slots.
 
     Args:
       mask: True at real slots.
@@ -43,7 +43,7 @@ def slot_positions(
 def neighbourhood(
     values: Float[Array, "*B S"], reach: int, memory: Memory | None = None
 ) -> Float[Array, "*B S W"]:
-    """Returns the values from `reach` slots before each slot to `reach` slots after it.
+    """Neighbourhood: returns the values from `reach` slots before each slot to `reach` after it.
 
     window[s, k] = values[s + k - reach], and zero outside
 
@@ -61,13 +61,14 @@ def neighbourhood(
     widths = [(0, 0)] * (values.ndim - 1) + [(reach, reach)]
     padded = jnp.pad(values, widths)
     shifted = [padded[..., start : start + size] for start in range(2 * reach + 1)]
-    return jnp.stack(shifted, axis=-1)
+    return jnp.stack(shifted, axis=-1)  # 2 reach + 1 of *B S -> *B S W
 
 
 def _neighbourhood_by_position(values: Array, reach: int, memory: Memory) -> Array:
     size, offsets = values.shape[-1], jnp.arange(-reach, reach + 1)
-    near = positions_of_slots(memory)[..., None] + offsets
+    near = positions_of_slots(memory)[..., None] + offsets  # *B S W
     index = slots_at(memory, near.reshape(*near.shape[:-2], size * offsets.size))
     index = jnp.broadcast_to(index, (*values.shape[:-1], index.shape[-1]))
+    # `slots_at` gives S where no slot stands, which is out of bounds and reads as zero.
     found = jnp.take_along_axis(values, index, axis=-1, mode="fill", fill_value=0.0)
     return found.reshape(*values.shape[:-1], size, offsets.size)

@@ -8,11 +8,11 @@ from attention_jax.types import Array
 
 
 def upcast(array: Array) -> Array:
-    """Returns floats shorter than float32 as float32, and others as they are.
+    """Upcasts floats shorter than float32 to float32; returns other arrays as they are.
 
-    A sum of bfloat16 stands still once it is some hundred times as large as what is added, at 256
-    where that is one. What many rows share, such as a bias, is made longer by this before it meets
-    them: its gradient is then a sum of float32, too.
+    A sum in bfloat16 stops growing once it is some hundred times as large as what is added, at 256
+    if that is one. Parameters that many rows share, such as a bias, are upcast before they meet the
+    rows: their gradients are then summed in float32, too.
     """
     if not jnp.issubdtype(array.dtype, jnp.floating):
         return array
@@ -20,5 +20,5 @@ def upcast(array: Array) -> Array:
 
 
 def accumulation_dtype(*arrays: Array) -> Any:
-    """Returns the type in which sums of floats are made: float32, or float64 if one of them is."""
+    """Accumulation type: returns float32 for sums of floats, or float64 if one of them is."""
     return jnp.promote_types(jnp.result_type(*arrays), jnp.float32)

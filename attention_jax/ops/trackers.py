@@ -1,8 +1,8 @@
 """Coverage and other trackers: what attention carries from one query to the next.
 
 Each function returns a `Tracker`, an (init, update) pair of pure functions, to be named in an
-`AttentionSpec`. A score reads the value of before the query, and the update then adds what the
-query attended to. Gradients flow back through all earlier weights.
+`AttentionSpec`. A score reads the value from before the query; the update then adds what the query
+attended to. Gradients flow back through all earlier weights.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from attention_jax.types import AttentionOutput, Memory, Params, State
 
 
 def previous_weights() -> Tracker:
-    """Carries the weights of the query before; zeros at first.
+    """Previous weights: carries those of the query before; zeros at first.
 
     Source:
       Cohn et al. (2016), section 3.2: alpha_{j-1}, that the Markov condition looks at.
@@ -27,13 +27,13 @@ def previous_weights() -> Tracker:
     def update(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
-        return output.weights[..., 0, :]
+        return output.weights[..., 0, :]  # *B 1 S -> *B S
 
     return Tracker(_no_weights, update)
 
 
 def coverage(inverse_fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) -> Tracker:
-    """Carries the sum of all earlier weights, per slot and relative to its fertility.
+    """Coverage: carries the sum of all earlier weights, per slot and relative to its fertility.
 
     C_0 = 0;   C_t[s] = C_{t-1}[s] + weights_t[s] / fertility[s]
 
@@ -50,7 +50,7 @@ def coverage(inverse_fertility: Callable[[Memory], Float[Array, "*B S"]] | None 
     def update(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
-        attended = output.weights[..., 0, :]
+        attended = output.weights[..., 0, :]  # *B 1 S -> *B S
         if inverse_fertility is not None:
             attended = attended * inverse_fertility(memory)
         return value + attended
@@ -59,7 +59,7 @@ def coverage(inverse_fertility: Callable[[Memory], Float[Array, "*B S"]] | None 
 
 
 def neural_coverage(depth: int, cell: str) -> Tracker:
-    """Carries a coverage vector for each slot, which a small recurrent network updates.
+    """Neural coverage: carries a vector for each slot, which a small recurrent network updates.
 
     C_t[s] = cell(C_{t-1}[s]; weights_t[s] w_a + h[s] W_h + query_t W_s), C_0 = 0
 
@@ -84,7 +84,8 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
     def update(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
-        weights = jnp.swapaxes(output.weights, -1, -2)
+        weights = jnp.swapaxes(output.weights, -1, -2)  # *B 1 S -> *B S 1
+        # Upcast, since a parameter's gradient is a sum over all slots: *B S 1, *B S G, *B 1 G.
         entering = (
             weights * upcast(params["coverage_weight"])
             + upcast(memory.aux["coverage_input"])
@@ -101,7 +102,7 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
 
 
 def coverage_embedding(update: str, weights: str) -> Tracker:
-    """Carries what is left to translate of each slot, at first all that its word type holds.
+    """Coverage embedding: carries what is left to translate of each slot, at first all of it.
 
     c_0[s] = table[id of s];   c_t[s] = GRU(c_{t-1}[s]; y_t W_y + weights_t[s] w_a), or
     c_t[s] = c_{t-1}[s] - weights_t[s] (y_t W_y)
@@ -144,7 +145,7 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
     def observe(
         params: Params, value: Array, state: State, observed: Mapping[str, Array], memory: Memory
     ) -> Array:
-        attended = state[weights][..., None]
+        attended = state[weights][..., None]  # *B S -> *B S 1
         word = upcast(observed["written_word"] @ params["coverage_word"])[..., None, :]
         if update == "subtract":
             return (upcast(value) - attended * word).astype(value.dtype)
@@ -153,6 +154,7 @@ def coverage_embedding(update: str, weights: str) -> Tracker:
         gates = gru.split(entering.astype(value.dtype))
         recurrent = {"recurrent": params["coverage_recurrent"]}
         new = gru.step(recurrent, {"hidden": value}, gates, None)["hidden"]
+        # A GRU changes its state whatever its input is; BOS must change nothing.
         has_attended = jnp.any(attended > 0, axis=-2, keepdims=True)
         return jnp.where(has_attended, new, value)
 

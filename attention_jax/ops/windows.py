@@ -19,7 +19,7 @@ from attention_jax.types import AttentionOutput, Memory, Params
 
 
 class Window(NamedTuple):
-    """Which slots each query may attend to.
+    """Window: the slots that each query may attend to, around a centre.
 
     Attributes:
       center: `*B T`, float, the position around which the window lies.
@@ -58,8 +58,8 @@ class LocalWindow:
 
         each = dataclasses.replace(
             queries,
-            vectors=queries.vectors[..., None, :],
-            positions=queries.positions[:, None],
+            vectors=queries.vectors[..., None, :],  # *B T Dq -> *B T 1 Dq
+            positions=queries.positions[:, None],  # T -> T 1
             mask=inside(queries.mask),
             bias=inside(queries.bias),
             is_fused=False,
@@ -78,7 +78,7 @@ class LocalWindow:
 def window_around(
     center: Float[Array, "*B T"], half_width: int, *, whole_slots: bool = True
 ) -> Window:
-    """Places windows of `2 half_width + 1` slots.
+    """Places windows of `2 half_width + 1` slots around their centres.
 
     Args:
       center: Where the windows lie; no gradient flows through the choice of slots.
@@ -93,16 +93,17 @@ def window_around(
       Luong et al. (2015), section 3.2.
     """
     offsets = jnp.arange(-half_width, half_width + 1)
-    slots = jnp.floor(center).astype(jnp.int32)[..., None] + offsets
+    slots = jnp.floor(center).astype(jnp.int32)[..., None] + offsets  # *B T -> *B T W
     if whole_slots:
         return Window(center, slots, jnp.ones(slots.shape, bool))
     return Window(center, slots, jnp.abs(slots - center[..., None]) <= half_width)
 
 
 def gather_window(memory: Memory, window: Window) -> Memory:
-    """Returns every query's own memory: leading axes `*B T`, one slot axis of the window's size."""
+    """Gathers every query's own memory: leading axes `*B T`, and W slots."""
     size, index = memory.mask.shape[-1], window_indices(memory, window)
     real = window.inside & (index >= 0) & (index < size)
+    # In bounds for the gathering; the mask already says which of them are no slots.
     index = jnp.clip(index, 0, size - 1)
     mask = _take(memory.mask[..., None], index)[..., 0] & real
     return Memory(
@@ -114,7 +115,7 @@ def gather_window(memory: Memory, window: Window) -> Memory:
 
 
 def window_indices(memory: Memory, window: Window) -> Int[Array, "*B T W"]:
-    """Returns the indices of a window's slots, and ones outside of the memory for no slot."""
+    """Returns the indices of a window's slots, out of bounds where there is no slot."""
     *batch, queries, width = window.slots.shape
     index = slots_at(memory, window.slots.reshape(*batch, queries * width))
     return index.reshape(window.slots.shape)
@@ -123,7 +124,8 @@ def window_indices(memory: Memory, window: Window) -> Int[Array, "*B T W"]:
 def scatter_window(
     weights: Float[Array, "*B T W"], slots: Int[Array, "*B T W"], size: int, fill: float = 0.0
 ) -> Float[Array, "*B T {size}"]:
-    """Puts what was computed inside windows back to its place among all slots."""
+    """Scatters what was computed inside windows back to its place among all slots."""
+    # One column too many, for values of no slot: they all land there and are cut off.
     full = jnp.full((*weights.shape[:-1], size + 1), fill, weights.dtype)
     index = jnp.where((slots >= 0) & (slots < size), slots, size)
 
@@ -136,7 +138,7 @@ def scatter_window(
 def gather_from_rows(
     rows: Float[Array, "*#B #T S"] | Bool[Array, "*#B #T S"], slots: Int[Array, "*B T W"]
 ) -> Array:
-    """Returns the window's part of an array that has a value for every query and slot."""
+    """Gathers the window's part of an array that has a value for every query and slot."""
     rows = jnp.broadcast_to(rows, (*slots.shape[:-1], rows.shape[-1]))
     return jnp.take_along_axis(rows, jnp.clip(slots, 0, rows.shape[-1] - 1), axis=-1)
 

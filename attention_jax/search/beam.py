@@ -31,7 +31,7 @@ from attention_jax.types import SpecialIds
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class _Live:
-    """The unfinished beginnings, `B K`; those that do not exist have log-probability -inf.
+    """Live hypotheses: the unfinished ones, `B K`; those that do not exist have log p = -inf.
 
     Only a search that needs them carries the attention that each source position received and
     all the tokens so far.
@@ -47,7 +47,7 @@ class _Live:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class _Finished:
-    """The best ended hypotheses, `B N`, best first, and where their histories end.
+    """Finished hypotheses: the best that ended, `B N`, best first, and where their histories end.
 
     `ends` is the position of EOS, `parents` the live beginning that EOS was put after; `count`
     (`B`) also counts those that were not good enough to be kept.
@@ -63,7 +63,7 @@ class _Finished:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class _History:
-    """What each position chose: `L B K`, and the attention of the beginnings it came from."""
+    """Backpointers: the choices of each position, `L B K`, and the attention that led to them."""
 
     tokens: Int[Array, "L B K"]
     parents: Int[Array, "L B K"]
@@ -78,27 +78,19 @@ def beam_method(
     max_length: int,
     words: Bool[Array, "B S"] | None = None,
 ) -> Method:
-    """Finds hypotheses of high normalised log-probability, `config.beam_size` at a time.
+    """Beam search: finds hypotheses of high normalised log-probability, K at a time.
 
-    A continuation by EOS ends a hypothesis if it is among the K best continuations of all;
-    otherwise it is dropped, and in either case the K best others live on. A source is done once
-    K hypotheses have ended, or no live one can still become one of the N best. An output that
-    reaches its longest length must end there.
+    K is `config.beam_size`. A continuation by EOS ends a hypothesis if it is among the K best
+    continuations of all; otherwise it is dropped, and in either case the K best others live on. A
+    source is done once K hypotheses have ended, or no live one can still become one of the N best.
+    An output that reaches its longest length must end there.
 
     Continuations are compared by their log-probabilities; a coverage penalty counts at the end,
     or everywhere with `config.coverage_stepwise`. As it is never more than zero, a live hypothesis
     cannot come to score more than its log-probability over the largest length penalty.
 
-    Args:
-      step: See `dispatch.search`, as for the other arguments.
-      state: Leaves `B 1 ...`.
-      config: Beam size, number of hypotheses, limits and normalisation.
-      source_lengths: Source tokens with EOS.
-      max_length: L.
-      words: See `dispatch.search`.
-
-    Returns:
-      The method, which ends with the N best hypotheses, N being `config.num_hypotheses`.
+    The arguments are those of `dispatch.search`. The method ends with the N best hypotheses, N
+    being `config.num_hypotheses`.
 
     Source:
       Sutskever et al. 2014, sec. 3.2, and Wu et al. 2016, sec. 7, for the normalisation.
@@ -108,10 +100,13 @@ def beam_method(
     """
     batch, width = source_lengths.shape[0], config.beam_size
     shortest, longest = length_limits(config, source_lengths, max_length)
+    # The penalty never falls with the length, and log-probabilities are negative: the largest
+    # penalty gives the best score that a live hypothesis can still reach.
     lowest_penalised = length_penalty(config, longest)[:, None]
 
     def begin(room):
         live = _first_live(state, longest, batch, width)
+        # How many slots there are, S, only the model knows: its step is traced for their shape.
         _, weights, _ = jax.eval_shape(step, live.state, live.tokens)
         live = _with_records(live, config, room, weights)
         history = _empty_history(room, batch, width, weights)
@@ -128,9 +123,11 @@ def beam_method(
         accepted = _among_best(ended, ranked, handicaps)
         scores = hypothesis_scores(config, ended, position + 1, penalties)
         finished = _add_ended(finished, ended, scores, accepted, position)
+        # The N-th best of the finished is to be beaten; -inf while there are fewer.
         can_win = log_probs / lowest_penalised > finished.scores[:, -1:]
         open_still = (finished.count < width) & jnp.any(can_win, axis=1)
         live = _Live(
+            # Once a source is done, nothing of it is live; `is_alive` needs no flag.
             log_probs=jnp.where(open_still[:, None], log_probs, -jnp.inf),
             tokens=tokens,
             state=follow(state, parents),
@@ -164,7 +161,7 @@ def _first_live(state: Any, longest: Int[Array, "B"], batch: int, width: int) ->
 
 
 def _with_records(live: _Live, config: SearchConfig, length: int, weights: Any) -> _Live:
-    """Adds what the config needs to know of a beginning, beside the state of the model."""
+    """Adds the records of live hypotheses that coverage penalties and n-gram blocking need."""
     coverage = written = None
     if config.coverage_penalty != "none":
         coverage = jnp.zeros(weights.shape)
@@ -230,7 +227,7 @@ def _continuations(
     shortest: Int[Array, "B"],
     longest: Int[Array, "B"],
 ) -> tuple[Float[Array, "B K"], tuple[Float[Array, "B K M"], Int[Array, "B K M"]]]:
-    """Scores the continuations of every live beginning.
+    """Expands the beam: scores the continuations of every live hypothesis.
 
     Returns:
       (ended, (candidates, tokens)): the log-probability of ending each beginning here, and its
@@ -246,13 +243,16 @@ def _continuations(
     if live.written is not None:
         logits = without_repeats(logits, live.written, position, config.no_repeat_ngram_size)
     not_live = (SpecialIds.EOS, *never_generated(config))
+    # M, as many more than K as there are tokens that may turn out to be forbidden.
     number = min(log_probs.shape[1] + len(not_live), logits.shape[-1])
     best, tokens = largest(logits, number)
     forbidden = jnp.isin(tokens, jnp.array(not_live))
     forbidden = forbidden | end_required(position, longest)[:, None, None]
+    # Normalised only now: subtracting the same from all logits does not change their order.
     candidates = log_probs[..., None] + best - normalizer[..., None]
     candidates = jnp.where(forbidden, -jnp.inf, candidates)
     if live.written is not None:
+        # Where blocking has left no token, the output ends, even before its shortest length.
         ended = jnp.where(jnp.all(candidates == -jnp.inf, axis=-1), if_ended, ended)
     return ended, (candidates, tokens)
 
@@ -263,14 +263,15 @@ def _best(
     width: int,
     handicaps: Float[Array, "B K"] | None,
 ) -> tuple[Float[Array, "B K"], Float[Array, "B K"], Int[Array, "B K"], Int[Array, "B K"]]:
-    """Returns the best of all candidates: (what ranked them, log_probs, tokens, parents)."""
+    """Prunes to the best of all candidates: (what ranked them, log_probs, tokens, parents)."""
     batch, _, number = candidates.shape
     ranked = candidates if handicaps is None else candidates + handicaps[..., None]
-    ranked, index = lax.top_k(ranked.reshape(batch, -1), width)
+    ranked, index = lax.top_k(ranked.reshape(batch, -1), width)  # B K M -> B KM -> B K
     tokens = jnp.take_along_axis(tokens.reshape(batch, -1), index, axis=1)
     log_probs = ranked
     if handicaps is not None:
         log_probs = jnp.take_along_axis(candidates.reshape(batch, -1), index, axis=1)
+    # M candidates in a row are of one beginning: the quotient is its number.
     return ranked, log_probs, tokens, index // number
 
 
@@ -280,7 +281,7 @@ def _among_best(
     """Tells which endings are among the K best continuations, `others` ranked by `_best`."""
     ended = ended if handicaps is None else ended + handicaps
     rivals = jnp.concatenate([ended, others], axis=1)
-    rank = jnp.sum(rivals[:, None, :] > ended[:, :, None], axis=-1)
+    rank = jnp.sum(rivals[:, None, :] > ended[:, :, None], axis=-1)  # B K 2K -> B K
     return (rank < ended.shape[1]) & (ended > -jnp.inf)
 
 
@@ -291,9 +292,10 @@ def _add_ended(
     accepted: Bool[Array, "B K"],
     position: Int[Array, ""],
 ) -> _Finished:
-    """Adds the accepted ones of the hypotheses that end at `position`."""
+    """Merges the accepted hypotheses that end at `position` into the finished ones."""
     width, number = ended.shape[1], finished.scores.shape[1]
     scores = jnp.where(accepted, scores, -jnp.inf)
+    # B N+K -> B N; of equal scores, the one that has ended earlier stays.
     scores, index = lax.top_k(jnp.concatenate([finished.scores, scores], axis=1), number)
     slots = jnp.broadcast_to(jnp.arange(width, dtype=jnp.int32), ended.shape)
 
@@ -310,7 +312,7 @@ def _add_ended(
 
 
 def _read_back(finished: _Finished, history: _History) -> Hypotheses:
-    """Follows the pointers of every finished hypothesis from its end to its first token."""
+    """Backtracking: follows the pointers of each finished hypothesis from its end to its start."""
     exists = finished.scores > -jnp.inf
     lengths = jnp.where(exists, finished.ends + 1, 0)
 
@@ -321,6 +323,7 @@ def _read_back(finished: _Finished, history: _History) -> Hypotheses:
         token = jnp.take_along_axis(tokens, inside, axis=1)
         token = jnp.where(slots >= 0, token, SpecialIds.PAD)
         parent = jnp.where(slots >= 0, jnp.take_along_axis(parents, inside, axis=1), -1)
+        # A hypothesis is picked up at its EOS, which is in no history; its parent was kept.
         at_end = position + 1 == lengths
         token = jnp.where(at_end, SpecialIds.EOS, token)
         parent = jnp.where(at_end, finished.parents, parent)
@@ -331,12 +334,13 @@ def _read_back(finished: _Finished, history: _History) -> Hypotheses:
     _, (tokens, slots) = lax.scan(
         before, nowhere, (positions, history.tokens, history.parents), reverse=True
     )
+    # L B K S by L B N: each token's attention is that of the beginning it was put after.
     weights = jax.vmap(follow)(history.weights, jnp.maximum(slots, 0))
     weights = jnp.where(slots[..., None] >= 0, weights, 0)
     return Hypotheses(
-        tokens=jnp.moveaxis(tokens, 0, -1),
+        tokens=jnp.moveaxis(tokens, 0, -1),  # L B N -> B N L
         lengths=lengths,
         log_probs=finished.log_probs,
         scores=finished.scores,
-        weights=jnp.moveaxis(weights, 0, -2),
+        weights=jnp.moveaxis(weights, 0, -2),  # L B N S -> B N L S
     )

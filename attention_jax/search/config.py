@@ -47,7 +47,7 @@ class SearchConfig:
       temperature: Divides the logits before sampling; `sample` only.
       top_k: Samples among this many most probable tokens only, 0 for all; `sample` only.
       top_p: Samples among the fewest tokens that together have this probability; `sample` only.
-      seed: Draws other outputs where it is another, of the same run; `sample` only.
+      seed: Another seed draws other outputs of the same run; `sample` only.
       forbid_unknown: Whether the unknown word may not be generated.
       no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
         Where no token is left, the output ends, even before its shortest length.

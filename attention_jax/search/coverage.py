@@ -12,10 +12,11 @@ _LEAST = 1e-10
 def word_columns(
     source_lengths: Int[Array, "B"], size: int, words: Bool[Array, "B S"] | None = None
 ) -> Bool[Array, "B 1 S"]:
-    """Tells which columns of attention, which are slots of the memory, belong to words.
+    """Tells which columns of attention, one for each slot of the memory, belong to words.
 
-    Its EOS is not one of them, and neither is padding: EOS says nothing that has to be said, every
-    output rests on it while it ends, and rows without a counterpart may rest there at no cost.
+    The source's EOS is not one of them, nor is padding: EOS has nothing to be translated, every
+    output attends to it while it ends, and target words without a counterpart may attend to it at
+    no cost.
 
     Args:
       source_lengths: Source tokens with EOS.
@@ -30,7 +31,7 @@ def word_columns(
 def coverage_penalty(
     config: SearchConfig, coverage: Float[Array, "*B S"], words: Bool[Array, "*#B S"]
 ) -> Float[Array, "*B"]:
-    """Computes what is added to the score of a hypothesis for its attention, never more than zero.
+    """Coverage penalty: computes what a hypothesis's score gets for its attention, at most zero.
 
     gnmt:     beta sum_s log(min(c[s], 1)), for words that were attended to too little
     summary: -beta sum_s (max(c[s], 1) - 1), for words that were attended to too much

@@ -7,9 +7,9 @@ from jaxtyping import Array, Bool, Int
 
 from attention_jax.search.beam import beam_method
 from attention_jax.search.config import SearchConfig
-from attention_jax.search.greedy import greedy_method
 from attention_jax.search.hypotheses import Hypotheses
 from attention_jax.search.method import Method, Stage, Step, advance_all, enlarged
+from attention_jax.search.rollout import greedy_method
 from attention_jax.search.sample import sample_method
 
 
@@ -22,7 +22,7 @@ def search(
     rng: jax.Array | None = None,
     words: Bool[Array, "B S"] | None = None,
 ) -> Hypotheses:
-    """Searches the outputs of a batch of sources by the configured method.
+    """Decoding: searches the outputs of a batch of sources by the configured method.
 
     It can be jitted with `config` and `max_length` static.
 
@@ -60,7 +60,7 @@ def search_stage(
     rng: jax.Array | None = None,
     words: Bool[Array, "B S"] | None = None,
 ) -> Stage:
-    """Searches as `search` does, in arrays that have room for the first positions only.
+    """Staged decoding: searches as `search` does, with room for the first positions only.
 
     Outputs are mostly much shorter than they may be, and a state that holds something of every
     position, such as the keys of those written so far, is read and copied whole at each of them.
@@ -83,6 +83,7 @@ def search_stage(
     """
     method = _method(step, state, config, source_lengths, max_length, rng, words)
     first = method.begin(room)
+    # A later stage goes on from the carry of the one before, padded to this one's room.
     carry = advance_all(method, first if carry is None else enlarged(carry, first), room)
     is_done = ~method.is_alive(carry) | (carry[0] >= max_length)
     return Stage(carry if room < max_length else None, method.finish(carry), is_done)
@@ -104,4 +105,5 @@ def _method(
         return greedy_method(*arguments, words)
     if rng is None:
         raise ValueError("search by sampling needs rng")
+    # Folded into the run's key: another seed draws other outputs of the same run.
     return sample_method(*arguments, jax.random.fold_in(rng, config.seed), words)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Hypotheses:
-    """The outputs found for each source, best first.
+    """Hypotheses: the outputs found for each source, best first.
 
     Every hypothesis ends in EOS. Where fewer than N exist, as for a filler row, the missing ones
     have length 0 and a score of minus infinity.

@@ -9,7 +9,7 @@ from attention_jax.search.config import ROUNDING, SearchConfig
 def length_limits(
     config: SearchConfig, source_lengths: Int[Array, "B"], max_length: int
 ) -> tuple[Int[Array, "B"], Int[Array, "B"]]:
-    """Returns the fewest and the most tokens that the output of each source may have.
+    """Length limits: returns the fewest and the most tokens that each source's output may have.
 
     Args:
       config: Gives both as multiples of the source's length.
@@ -26,15 +26,16 @@ def length_limits(
     longest = jnp.clip(longest, 1, max_length).astype(jnp.int32)
     longest = jnp.where(source_lengths > 0, longest, 0)
     shortest = jnp.floor(config.min_length_ratio * lengths + ROUNDING) + 1
+    # Compared as floats: a large ratio would overflow an int32.
     return jnp.minimum(shortest, longest.astype(float)).astype(jnp.int32), longest
 
 
 def length_penalty(config: SearchConfig, lengths: Int[Array, "*B"]) -> Float[Array, "*B"]:
-    """Computes what the log-probability of a hypothesis of this length is divided by.
+    """Length penalty: computes what a hypothesis's log-probability is divided by.
 
     none: 1;  length: n^alpha;  gnmt: ((5 + n) / (5 + 1))^alpha
 
-    It never falls with the length, on which the early stop of the beam rests.
+    It never falls with the length: the early stop of beam search relies on that.
 
     Source:
       gnmt: Wu et al. 2016, Google's Neural Machine Translation System, eq. 14.

@@ -1,4 +1,4 @@
-"""Search loop over positions, which may stop for want of room and be gone on with."""
+"""Search loop over positions, which may stop when its arrays are full and go on in larger ones."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ Step = Callable[[Any, Array], tuple[Predictions, Array, Any]]
 
 
 class Method(NamedTuple):
-    """What a way of searching does at each position, given what it is to search.
+    """Search method: what it does at each position, as functions of a carry.
 
     A carry is a pair, of the next position and a tree of arrays. Those that have an axis of
     positions hold zeros where nothing was written yet, so that they can be made longer by zeros.
@@ -35,7 +35,7 @@ class Method(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Where a search stands that had room for so many positions.
+    """Stage of a search: where it stands after the positions that there was room for.
 
     Attributes:
       carry: What to go on with; None where there was room for the longest output.
@@ -49,7 +49,7 @@ class Stage(NamedTuple):
 
 
 def advance_all(method: Method, carry: Any, room: int) -> Any:
-    """Advances until nothing is left to be continued, or there is no room."""
+    """Search loop: advances until nothing is left to be continued, or there is no room."""
 
     def goes_on(carry: Any) -> Array:
         return (carry[0] < room) & method.is_alive(carry)

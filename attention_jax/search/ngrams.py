@@ -11,11 +11,12 @@ def without_repeats(
     position: Int[Array, ""],
     size: int,
 ) -> Float[Array, "B K V"]:
-    """Sets the logits of tokens that would complete a repeated n-gram to minus infinity.
+    """N-gram blocking: rules out the tokens that would complete an n-gram for the second time.
 
-    Wherever the last n - 1 tokens stood before, the token that followed them then is ruled out.
+    Wherever the last n - 1 tokens stood before, the logit of the token that followed them then
+    becomes minus infinity.
     EOS, which no beginning contains, never is; nor is a token beside which nothing is possible, as
-    where a model is told how its text begins.
+    where a prompt dictates the next one.
 
     Args:
       logits: Of the token at `position`.
@@ -32,10 +33,12 @@ def without_repeats(
     if starts < 1:  # there is no room for two of them
         return logits
     first = jnp.maximum(position - size + 1, 0)
+    # The last n - 1 tokens; while there are fewer, `repeats` below is False everywhere.
     last = lax.dynamic_slice_in_dim(written, first, size - 1, axis=-1)
     repeats = jnp.arange(starts) + size <= position
     repeats = jnp.broadcast_to(repeats, (batch, hypotheses, starts))
     for offset in range(size - 1):
+        # All starts at once, one offset after the other: B K starts.
         repeats &= written[..., offset : offset + starts] == last[..., offset, None]
     # A token beyond the vocabulary is dropped.
     ruled_out = jnp.where(repeats, written[..., size - 1 :], vocabulary)

@@ -1,4 +1,4 @@
-"""Autoregressive rollout: hypotheses that never compete, each goes on by itself."""
+"""Autoregressive rollout, greedy among others: hypotheses never compete, each goes on by itself."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ Choose = Callable[[Float[Array, "B K V"], Int[Array, ""]], Int[Array, "B K"]]
 
 
 class _Outputs(NamedTuple):
-    """What has been written: `B K`, or `L B K` where each position has its own."""
+    """The outputs so far: `B K`, or `L B K` where each position has a value of its own."""
 
     state: Any
     latest: Int[Array, "B K"]
@@ -42,7 +42,7 @@ def rollout_method(
     max_length: int,
     words: Bool[Array, "B S"] | None = None,
 ) -> Method:
-    """Continues `config.num_hypotheses` outputs of each source until all have ended.
+    """Rollout: continues `config.num_hypotheses` outputs of each source until all have ended.
 
     Args:
       step: See `dispatch.search`, as for the other arguments.
@@ -65,6 +65,7 @@ def rollout_method(
         first = repeat_state(state, batch, number)
         tokens = jnp.full((batch, number), SpecialIds.BOS, jnp.int32)
         exists = jnp.broadcast_to((longest > 0)[:, None], (batch, number))
+        # How many slots there are, S, only the model knows: its step is traced for their shape.
         _, weights, _ = jax.eval_shape(step, first, tokens)
         return jnp.int32(0), _Outputs(
             state=first,
@@ -82,7 +83,9 @@ def rollout_method(
         (logits, normalizer), live = predictions.scores(), outputs.is_live
         allowed = mask_logits(logits, outputs.tokens, config, position, shortest, longest)
         tokens = choose(allowed, position)
+        # An output that has ended goes on with padding until all have.
         tokens = jnp.where(live, tokens, SpecialIds.PAD).astype(jnp.int32)
+        # From the model's own logits, not from those that were masked or tempered: B K V -> B K.
         log_prob = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
         log_prob = log_prob - normalizer
         weights = jnp.where(live[..., None], weights, 0)
@@ -105,6 +108,23 @@ def rollout_method(
     return Method(begin, advance, is_alive, finish)
 
 
+def greedy_method(
+    step: Step,
+    state: Any,
+    config: SearchConfig,
+    source_lengths: Int[Array, "B"],
+    max_length: int,
+    words: Bool[Array, "B S"] | None = None,
+) -> Method:
+    """Greedy search: takes y_t = argmax p(y | y_<t, x) until EOS; arguments as for `search`."""
+
+    def choose(logits, position):
+        del position
+        return jnp.argmax(logits, axis=-1)
+
+    return rollout_method(step, state, choose, config, source_lengths, max_length, words)
+
+
 def _best_first(
     outputs: _Outputs,
     config: SearchConfig,
@@ -116,15 +136,16 @@ def _best_first(
         columns = word_columns(source_lengths, outputs.weights.shape[-1], words)
         penalties = coverage_penalty(config, outputs.weights.sum(axis=0), columns)
     scores = hypothesis_scores(config, outputs.log_probs, outputs.lengths, penalties)
+    # All of them, in descending order; of equals the first stays first.
     scores, order = lax.top_k(scores, scores.shape[1])
 
     def sort(values):
         return jax.vmap(lambda value, index: value[index])(values, order)
 
     return Hypotheses(
-        tokens=sort(jnp.moveaxis(outputs.tokens, 0, -1)),
+        tokens=sort(jnp.moveaxis(outputs.tokens, 0, -1)),  # L B N -> B N L
         lengths=sort(outputs.lengths),
         log_probs=sort(outputs.log_probs),
         scores=scores,
-        weights=sort(jnp.moveaxis(outputs.weights, 0, -2)),
+        weights=sort(jnp.moveaxis(outputs.weights, 0, -2)),  # L B N S -> B N L S
     )

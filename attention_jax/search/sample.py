@@ -21,7 +21,7 @@ def sample_method(
     rng: jax.Array,
     words: Bool[Array, "B S"] | None = None,
 ) -> Method:
-    """Draws outputs token by token, `config.num_hypotheses` of each source independently.
+    """Sampling: draws `config.num_hypotheses` outputs of each source, token by token.
 
     The logits are divided by the temperature, then cut to the `top_k` best, then to the nucleus
     `top_p`. The token at position t is drawn with the key `fold_in(rng, t)`. The arguments are
@@ -30,6 +30,7 @@ def sample_method(
 
     def choose(logits, position):
         logits = logits / config.temperature
+        # A static choice: what is not configured is not compiled.
         if config.top_k:
             logits = keep_top_k(logits, config.top_k)
         if config.top_p < 1:
@@ -40,13 +41,13 @@ def sample_method(
 
 
 def keep_top_k(logits: Float[Array, "*B V"], k: int) -> Float[Array, "*B V"]:
-    """Sets all logits below the k-th largest to minus infinity; ties with it stay."""
+    """Top-k sampling: sets logits below the k-th largest to minus infinity; ties with it stay."""
     least = lax.top_k(logits, min(k, logits.shape[-1]))[0][..., -1:]
     return jnp.where(logits >= least, logits, -jnp.inf)
 
 
 def keep_nucleus(logits: Float[Array, "*B V"], p: float) -> Float[Array, "*B V"]:
-    """Keeps the fewest most probable tokens whose probabilities sum to at least `p`.
+    """Nucleus sampling: keeps the fewest most probable tokens that together have at least `p`.
 
     A token stays if those more probable than it have less than `p` together, so that at least
     one does; ties with the last one that stays also do.
@@ -56,6 +57,7 @@ def keep_nucleus(logits: Float[Array, "*B V"], p: float) -> Float[Array, "*B V"]
     """
     descending = -jnp.sort(-logits, axis=-1)
     probabilities = jax.nn.softmax(descending, axis=-1)
+    # What the more probable tokens have together, without the token's own share.
     before = jnp.cumsum(probabilities, axis=-1) - probabilities
     least = jnp.min(jnp.where(before < p, descending, jnp.inf), axis=-1, keepdims=True)
     return jnp.where(logits >= least, logits, -jnp.inf)

@@ -12,7 +12,7 @@ def hypothesis_scores(
     lengths: Int[Array, "*#B"],
     penalties: Float[Array, "*B"] | None = None,
 ) -> Float[Array, "*B"]:
-    """Computes s(Y, X) = log p(Y | X) / lp(Y) + cp(X, Y).
+    """Hypothesis score: computes s(Y, X) = log p(Y | X) / lp(Y) + cp(X, Y).
 
     Args:
       config: Decides lp; see `lengths.length_penalty`.

@@ -8,7 +8,7 @@ from jaxtyping import Array, Int
 
 
 def repeat_state(state: Any, batch: int, hypotheses: int) -> Any:
-    """Turns leaves `B 1 ...` into `B K ...`, the same for all K hypotheses.
+    """Repeats a state for K hypotheses: leaves `B 1 ...` become `B K ...`.
 
     Raises:
       ValueError: Naming the first leaf of another shape.
@@ -26,6 +26,6 @@ def repeat_state(state: Any, batch: int, hypotheses: int) -> Any:
 
 
 def follow(tree: Any, parents: Int[Array, "B K"]) -> Any:
-    """Takes, for every hypothesis, each leaf's entry of the hypothesis that it continues."""
+    """Reorders the beam: takes each leaf's entry of the hypothesis that is continued."""
     take = jax.vmap(lambda leaf, parent: jnp.take(leaf, parent, axis=0, mode="clip"))
     return jax.tree.map(lambda leaf: take(leaf, parents), tree)

@@ -1,7 +1,7 @@
 """Limits of outputs' lengths and the lengths of training pairs, which they should have room for.
 
-A thousandth of the pairs is left out of account: no corpus is without some that are no
-translations of one another.
+A thousandth of the pairs is left out of account: every corpus has some that are no translations of
+one another.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ Lengths = Int[np.ndarray, " N"]
 
 @dataclasses.dataclass(frozen=True)
 class Longest:
-    """The most tokens of an output: a multiple of its source's, and a constant.
+    """Length limit: the most tokens of an output, a multiple of its source's and a constant.
 
     Attributes:
       factor: As `SearchConfig.max_length_factor`.
@@ -32,11 +32,11 @@ class Longest:
 
     @classmethod
     def of(cls, config: SearchConfig) -> "Longest":
-        """Returns that of a search."""
+        """Returns the limit of a search config."""
         return cls(config.max_length_factor, config.max_length_constant)
 
     def within(self, config: SearchConfig) -> SearchConfig:
-        """Returns a search with this one in place of its own."""
+        """Returns a search config with this limit in place of its own."""
         return dataclasses.replace(
             config, max_length_factor=self.factor, max_length_constant=self.constant
         )
@@ -46,7 +46,7 @@ DEFAULT = Longest.of(SearchConfig())
 
 
 def longest_of_pairs(sources: Lengths, targets: Lengths) -> Longest:
-    """Returns the default, or what training pairs need where that has no room for them.
+    """Length limit of a corpus: returns the default, or one that has room for the training pairs.
 
     longest(n) = r a n + c,  r = max(1, sum of targets / sum of sources)
 
@@ -59,7 +59,9 @@ def longest_of_pairs(sources: Lengths, targets: Lengths) -> Longest:
     if not is_unusual(forbidden(SearchConfig(), sources, targets)[1], len(targets)):
         return DEFAULT
     factor = DEFAULT.factor * max(1.0, targets.sum() / sources.sum())
+    # Rounded up to thousandths, which is how it is written into a config.
     factor = min(math.ceil(1000 * factor) / 1000, 1000.0)
+    # What each target needs beyond the multiple; the thousandth that needs most is left out below.
     room = np.sort(targets - np.floor(factor * sources + ROUNDING).astype(int))
     return Longest(factor, max(DEFAULT.constant, int(room[-1 - len(room) // _OUTLIERS])))
 
@@ -79,5 +81,5 @@ def forbidden(config: SearchConfig, sources: Lengths, targets: Lengths) -> tuple
 
 
 def is_unusual(pairs: int, number: int) -> bool:
-    """Whether pairs are more of `number` than such as are no translations of one another."""
+    """Whether these are too many of `number` pairs to be mere errors of the corpus."""
     return pairs > number // _OUTLIERS

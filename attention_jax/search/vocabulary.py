@@ -32,7 +32,7 @@ def mask_logits(
     shortest: Int[Array, "B"],
     longest: Int[Array, "B"],
 ) -> Float[Array, "B K V"]:
-    """Sets the logits of the tokens that may not stand at `position` to minus infinity.
+    """Constrained decoding: rules out, by minus infinity, tokens that may not stand at `position`.
 
     Args:
       logits: Of all tokens.
@@ -56,5 +56,6 @@ def mask_logits(
     logits = jnp.where(allowed[:, None, :], logits, -jnp.inf)
     if size:
         nothing = jnp.all(logits == -jnp.inf, axis=-1, keepdims=True)
+        # Any finite number: it is the only one in its row.
         logits = jnp.where(nothing & is_end, 0.0, logits)
     return logits

@@ -1,6 +1,5 @@
 """The Transformer: against NumPy float64, cached against full, sizes of the paper, every field."""
 
-import copy
 import dataclasses
 import functools
 
@@ -10,65 +9,26 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
-from attention_jax.errors import ConfigError
-from attention_jax.layers.encoder import ENCODERS
-from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.models import MODELS, build_model
 from attention_jax.search import SearchConfig, search
 from attention_jax.types import Call
 from configs import vaswani2017
-from tests.parameters import carried_over, drawn
+from tests.models.tiny_transformer import (
+    OWN,
+    PARTS,
+    B,
+    D,
+    S,
+    T,
+    V,
+    batch,
+    config_of,
+    started,
+)
+from tests.parameters import carried_over
 from tests.quick import quick_jit
 
-B, S, T, V, D = 3, 5, 4, 11, 6
-STACK = {"num_layers": 2, "feed_forward_dim": 7}
-BASE = {
-    "target_embedding_dim": D,
-    "sources": {
-        "source": {
-            "input": {"name": "tokens", "embedding_dim": D},
-            "encoder": {"name": "self_attention", **STACK},
-        }
-    },
-    "decoder": {"name": "transformer", **STACK},
-    "attention": {"name": "multi_head", "num_heads": 2, "head_dim": 4, "head_value_dim": 3},
-    "tie_embeddings": "all",
-    "initialization": {"name": "xavier"},
-}
 
-
-def config_of(**changes):
-    """The config with other fields, those of the encoder given as `encoder`."""
-    source = BASE["sources"]["source"]
-    encoder = {**source["encoder"], **changes.pop("encoder", {})}
-    merged = {
-        name: {**value, **changes.get(name, {})} if isinstance(value, dict) else value
-        for name, value in BASE.items()
-    }
-    merged |= {name: value for name, value in changes.items() if not isinstance(value, dict)}
-    merged["sources"] = {"source": {**source, "encoder": encoder}}
-    return typed(MODELS.config("encoder_decoder"), merged, "config.model")
-
-
-@functools.cache
-def batch():
-    rng = np.random.default_rng(0)
-    tokens = lambda size: jnp.asarray(rng.integers(4, V, (B, size)), jnp.int32)  # noqa: E731
-    return {
-        "source": tokens(S),
-        "source_mask": jnp.arange(S) < jnp.array([5, 3, 1])[:, None],
-        "target": tokens(T),
-        "target_mask": jnp.arange(T) < jnp.array([4, 2, 3])[:, None],
-    }
-
-
-def started(**changes):
-    """A model with parameters that are all random; nothing is compiled for them."""
-    model = build_model(config_of(**changes), V, V)
-    return model, drawn(model)
-
-
-# ---- Against NumPy -------------------------------------------------------------------------------
 def softmax(scores, allowed):
     exponentials = np.where(allowed, np.exp(scores), 0)
     return exponentials / exponentials.sum(-1, keepdims=True)
@@ -191,10 +151,8 @@ def test_the_transformer_is_that_of_its_equations(encoder, decoder):
     np.testing.assert_allclose(output.attention.weights[real], expected[real], rtol=1e-3, atol=1e-5)
 
 
-# ---- Decoding ------------------------------------------------------------------------------------
 GROUPS = {"num_heads": 4, "num_memory_heads": 2}
 ONE = {"num_layers": 1}
-OWN = {"self_attention": BASE["attention"]}
 VARIANTS = {
     "paper": {},
     "pre-norm": {
@@ -324,7 +282,6 @@ def test_a_single_token_is_trained_with_dropout_of_the_attention_to_the_source()
     assert not np.allclose(first, second, atol=1e-3)
 
 
-# ---- Sizes and fields ----------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "expected"), [("base", 65e6), ("big", 213e6)])
 def test_the_papers_sizes(name, expected):
     """Counts by hand with 37,000 shared symbols; the paper prints 65 and 213 million."""
@@ -348,9 +305,6 @@ ALTERNATIVES = {
     "hidden_dropout": 0.5, "alignment_layer": 1, "alignment_head": 1,
     "self_attention": {"name": "multi_head", "num_heads": 1, "head_dim": 4},
 }  # fmt: skip
-
-
-PARTS = ("encoder", "decoder")
 
 
 def test_every_field_of_a_stack_changes_something():
@@ -394,116 +348,3 @@ def trained(model, params):
         "weights": output.attention.weights,
         "heads": heads,
     }
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"decoder": {"alignment_layer": 2}}, "alignment_layer: expected less than num_layers"),
-        ({"decoder": {"alignment_head": 2}}, "alignment_head: expected less than .* 2 heads"),
-        ({"encoder": {"max_positions": 9}}, "max_positions: expected only with learned positions"),
-        (
-            {"attention": {"score": {"name": "local_p"}}},
-            r"model.attention.score.name: .* 'local_p' over 'luong.* length .*; decoder.self_at",
-        ),
-        (
-            {"attention": {"score": {"name": "linguistic_coverage"}}},
-            "'linguistic_coverage', which carries coverage; encoder.self_attention may be another",
-        ),
-        (
-            {"decoder": {"self_attention": {"name": "none"}}},
-            "decoder.self_attention.name: .* 'none', which does not choose between positions$",
-        ),
-        (
-            {"attention": {"refinements": {"rope": {}, "soft_cap": {}}},
-             "encoder": OWN, "decoder": OWN},
-            "model.attention.refinements: expected none that compare positions .*, found 'rope'$",
-        ),
-        (
-            {"attention": {"head_dim": 3, "refinements": {"rope": {}}}},
-            "model.attention.head_dim: expected an even depth for 'rope', found 3",
-        ),
-    ],
-)  # fmt: skip
-def test_parts_that_do_not_fit_are_rejected(changes, message):
-    with pytest.raises(ConfigError, match=message) as caught:
-        build_model(config_of(**changes), V, V)
-    assert str(caught.value).startswith("config.model.") and "\n" not in str(caught.value)
-
-
-def test_positions_are_compared_where_one_stack_attends_as_the_model_says():
-    for part in PARTS:
-        changes = {"attention": {"refinements": {"relative_positions": {}}}, part: OWN}
-        model = build_model(config_of(**changes), V, V)
-        sides = {"encoder": model.sources[0].encoder, "decoder": model.decoder}
-        names = {name: set(sides[name].parameters["layer_0"]["self_attention"]) for name in PARTS}
-        assert {name for name in PARTS if "distance_keys" in names[name]} == {*PARTS} - {part}
-    config = config_of(**changes)
-    recurrent = ENCODERS.config("recurrent")()
-    source = dataclasses.replace(config.sources["source"], encoder=recurrent)
-    alone = dataclasses.replace(config, sources={"source": source})
-    with pytest.raises(ConfigError, match="model.attention.refinements: .* 'relative_positions'$"):
-        build_model(alone, V, V)
-
-
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize(
-    ("attention", "message"),
-    [
-        ({"name": "scaled_dot", "num_heads": 4}, "num_heads: .* divisor of the query depth 6, fo"),
-        ({"num_heads": 1, "refinements": {"talking_heads": {}}}, "num_heads: expected more than"),
-        ({"head_dim": 3, "refinements": {"rope": {}}}, "head_dim: expected an even depth"),
-        ({"score": {"name": "bahdanau"}, "refinements": {"rope": {}}}, "score.name: expected dot"),
-        (
-            {"score": {"name": "luong_concat"}, "num_memory_heads": 1},
-            "num_memory_heads: expected as many as num_heads for 'luong_concat', found 1",
-        ),
-        (
-            {"score": {"name": "local_m"}, "refinements": {"sliding_window": {}}},
-            "refinements: expected a score over all slots for 'sliding_window'",
-        ),
-        (
-            {"score": {"name": "coverage_vector"}, "refinements": {"sliding_window": {}}},
-            "score.name: .* 'coverage_vector', which carries coverage$",
-        ),
-    ],
-)
-def test_faults_of_self_attention_name_its_fields(part, attention, message):
-    own = {"name": "multi_head", **attention}
-    with pytest.raises(ConfigError, match=rf"^config\.model\.{part}\.self_attention\.{message}"):
-        build_model(config_of(**{part: {"self_attention": own}}), V, V)
-
-
-def _config_with(place, mechanism):
-    """The base config with a mechanism of one head at one of the three places of attention."""
-    values = copy.deepcopy(BASE)
-    stacks = {"encoder": values["sources"]["source"]["encoder"], "decoder": values["decoder"]}
-    heads, part = values["attention"], place.partition(".")[0]
-    if place == "attention":
-        values["attention"] = {"name": mechanism}
-        for stack in PARTS:
-            stacks[stack]["self_attention"] = heads
-    else:
-        stacks[part]["self_attention"] = {"name": mechanism}
-    return typed(MODELS.config("encoder_decoder"), values, "config.model")
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS.names())
-@pytest.mark.parametrize("place", ["attention", "encoder.self_attention", "decoder.self_attention"])
-def test_any_mechanism_serves_anywhere_or_is_refused(place, mechanism):
-    """Those without parameters, too, of which a tree of parameters knows nothing."""
-    try:
-        model = build_model(_config_with(place, mechanism), V, V)
-    except ConfigError as error:
-        assert str(error).startswith("config.model.")
-        assert mechanism not in ("scaled_dot", "luong_dot", "bahdanau")
-        return
-
-    def everything(rng, batch):
-        params = model.init(rng)
-        memory, state = model.start(params, batch, T)
-        logits = model.step(params, memory, state, batch["target"][:, :1])[0].logits
-        return model.apply(params, batch, Call(True, rng)).predictions.logits, logits
-
-    trained, searched = jax.eval_shape(everything, jax.random.key(0), batch())
-    assert trained.shape == (B, T, V) and searched.shape[-1] == V

@@ -18,7 +18,7 @@ from attention_jax.types import Array, AttentionOutput, State
 def build_mechanism(
     config: MechanismConfig, query_dim: int, key_dim: int, value_dim: int, **sizes: Any
 ) -> Mechanism:
-    """Builds the mechanism that a config describes, with its heads.
+    """Attention mechanism: builds the one that a config describes, with its heads.
 
     Args:
       config: The mechanism's own config dataclass.
@@ -40,6 +40,7 @@ def build_mechanism(
                     f"attention.num_heads: expected a divisor of the {name} depth {depth}, "
                     f"found {num_heads}"
                 )
+        # Each head is built for its part of the depths; those that project read them whole.
         query_dim, key_dim = query_dim // num_heads, key_dim // num_heads
     made = build_parts(
         config, query_dim, key_dim, {"value_dim": value_dim, "place": "cross", **sizes}
@@ -48,18 +49,19 @@ def build_mechanism(
         depth = value_dim if made.context_dim is None else made.context_dim
         made = SingleHead(made, depth) if num_heads == 1 else MultiHead(made, depth, num_heads)
     if isinstance(made, OneSource):
+        # So that two that were built alike are equal, which their closures would not be.
         made = dataclasses.replace(made, built=(made_of, made.parts))
     return made
 
 
 class Attention(nn.Module):
-    """Any mechanism as a Linen layer, for models of one's own.
+    """Attention layer: any mechanism as a Linen module, for your own models.
 
     Attributes:
       config: A mechanism's config, such as `mechanisms.bahdanau.Config(attention_dim=64)`.
       initialization: How its parameters start.
       sizes: What some mechanisms need beside the depths of their arrays; see `layers.mechanism`.
-        A `place` says what is asked and restricts nothing, which is for `query_mask`; but a
+        A `place` only describes the call and restricts nothing, as `query_mask` does; but a
         `sliding_window` in a `causal` place reads nothing ahead.
     """
 
@@ -82,7 +84,7 @@ class Attention(nn.Module):
         slot_positions: Int[Array, "S"] | None = None,
         **rest: Any,
     ) -> tuple[AttentionOutput, State]:
-        """Attends from `query` (`*B T Dq`) over `values` (`*B S Dv`).
+        """Attention: asks `values` (`*B S Dv`) with each `query` (`*B T Dq`).
 
         Args:
           query: What asks.

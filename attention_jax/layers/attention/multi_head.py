@@ -21,7 +21,7 @@ from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, St
 
 
 class HeadLayout(NamedTuple):
-    """Heads that all read whole queries, keys and values, and project them themselves.
+    """Head layout: heads that read whole queries, keys and values, and project them themselves.
 
     Attributes:
       num_memory_heads: How many of the heads have keys and values of their own; the query heads
@@ -37,7 +37,7 @@ class HeadLayout(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MultiHead(OneSource):
-    """Several heads; also a single one that projects.
+    """Multi-head attention: several heads, or a single one that projects.
 
     The weights and scores that come out are the heads' mean, or those of the one head that stands
     for all; `aux["head_weights"]` (`*B T H S`) holds each head's weights.
@@ -73,6 +73,7 @@ class MultiHead(OneSource):
         """Prepares the source for each head; heads stand behind the batch axes."""
         keys, values, mask, aux = self._of_source(sources)
         make = functools.partial(make_memory, self.parts.spec)
+        # *B S D: heads go behind the batch axes, before the slots.
         axis = keys.ndim - 2
 
         def one_head(params: Params, keys: Array, values: Array) -> Memory:
@@ -116,6 +117,7 @@ class MultiHead(OneSource):
         """Returns how much of each slot is left to translate, the heads' side by side."""
         if not self.tells_remaining:
             return None
+        # *B H S C -> *B S H C -> *B S HC
         return _side_by_side(jnp.moveaxis(state[self.parts.remaining], -3, -2))
 
     def attend(
@@ -168,9 +170,9 @@ class MultiHead(OneSource):
 
         joined = AttentionOutput(
             context,
-            standing(output.weights),
+            standing(output.weights),  # *B H T S -> *B T S
             standing(output.scores),
-            {name: jnp.moveaxis(value, axis, axis + 1) for name, value in aux.items()},
+            {name: jnp.moveaxis(value, axis, axis + 1) for name, value in aux.items()},  # *B T H ..
         )
         return joined, state
 
@@ -196,6 +198,7 @@ class MultiHead(OneSource):
                 tree,
             )
 
+        # Two maps, over memory heads and over the query heads of each: a memory is never repeated.
         at = (axis,) * len(arrays)
         inner = jax.vmap(
             function, (None, 0, None, *at), axis,
@@ -206,6 +209,7 @@ class MultiHead(OneSource):
         )  # fmt: skip
         found = outer(self._of_memory(params), grouped(own, 0), memory, *grouped(arrays, axis))
         return jax.tree.map(
+            # Memory heads and the groups of query heads become one axis of heads again.
             lambda leaf: leaf.reshape(
                 *leaf.shape[:axis], self.num_heads, *leaf.shape[axis + 2 :]
             ),
@@ -213,7 +217,7 @@ class MultiHead(OneSource):
         )
 
     def _of_memory(self, params: Params) -> Params:
-        """What the memory heads depend on: with one for every head, anything."""
+        """Returns the memory heads' parameters: all, if each query head has its own memory."""
         shared, joint = self.parts.memory_parameters, self._joint
         is_any = self._num_memory_heads == self.num_heads
         return {
@@ -223,7 +227,7 @@ class MultiHead(OneSource):
         }
 
     def _of_queries(self, params: Params) -> Params:
-        """What the query heads depend on beside their memory heads."""
+        """Returns the parameters of query heads that are not those of their memory heads."""
         others = self.parts.memory_parameters | self._joint
         return {name: value for name, value in params.items() if name not in others}
 
@@ -232,8 +236,9 @@ class MultiHead(OneSource):
         return frozenset(self.layout.parameters if self.layout else ())
 
     def _split(self, array: Float[Array, "*B S D"]) -> Float[Array, "*B H S Dh"]:
-        # No -1: of a memory without slots yet, no size can be told from the others.
+        # Not -1, which is unknown for a memory that has no slots yet.
         *rest, depth = array.shape
+        # *B S D -> *B S H Dh -> *B H S Dh
         split = array.reshape(*rest, self.num_heads, depth // self.num_heads)
         return jnp.moveaxis(split, -2, -3)
 

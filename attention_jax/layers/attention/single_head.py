@@ -17,7 +17,7 @@ from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OneSource(Mechanism):
-    """What mechanisms share whose heads are `MechanismParts`, and which ask one source.
+    """Attention to one source: what mechanisms share whose heads are `MechanismParts`.
 
     Those that were built of equal configs and sizes are equal and have one hash, so that a function
     under `jit` that takes one as a static argument is compiled once for all of them.
@@ -34,18 +34,19 @@ class OneSource(Mechanism):
     built: tuple[Any, MechanismParts] | None = dataclasses.field(default=None, kw_only=True)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both do the same, as far as can be told without running them."""
+        """Whether both were built of equal configs and sizes, and so do the same."""
         if not isinstance(other, OneSource):
             return NotImplemented
         return self._identity == other._identity
 
     def __hash__(self) -> int:
-        """Of what tells mechanisms apart."""
+        """Hashes what `__eq__` compares."""
         return hash(self._identity)
 
     @property
     def _identity(self) -> tuple[Any, ...]:
         made_of, parts = self.built or (None, None)
+        # Parts hold closures, which have no equality: they are known by what they were built of.
         what = made_of if parts is self.parts else id(self.parts)
         made = ("parts", "layout", "built")  # which follow from what they were built of
         names = (field.name for field in dataclasses.fields(self) if field.name not in made)
@@ -78,7 +79,7 @@ class OneSource(Mechanism):
 
     @property
     def observes(self) -> frozenset[str]:  # type: ignore[override]
-        """Names of what is to be told between queries."""
+        """Names of what `observe` has to be given between queries."""
         return self.parts.spec.observes
 
     @property
@@ -105,7 +106,7 @@ class OneSource(Mechanism):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SingleHead(OneSource):
-    """One head over whole queries, keys and values."""
+    """Single-head attention: one head over whole queries, keys and values."""
 
     @property
     def averages_values(self) -> bool:  # type: ignore[override]
@@ -156,6 +157,7 @@ class SingleHead(OneSource):
     ) -> tuple[AttentionOutput, State]:
         """Answers queries; a mask or a bias `*B H T S` is of the only head."""
         axis = query.ndim - 2
+        # The mask, `*B S`, tells how many batch axes the memory has, the query how many it needs.
         memory = with_batch_axes(memory, axis - memory.mask.ndim + 1)
         rows = {"mask": mask, "bias": bias}
         for name, row in rows.items():
@@ -165,7 +167,7 @@ class SingleHead(OneSource):
 
 
 def with_batch_axes(memory: Memory, missing: int) -> Memory:
-    """Gives a memory that all rows share axes of one, so that its slots stand as theirs do."""
+    """Gives a memory that all rows share leading axes of one, for queries with more batch axes."""
     return jax.tree.map(lambda leaf: leaf[(None,) * missing], memory) if missing > 0 else memory
 
 
@@ -181,4 +183,4 @@ def rows_by_head(name: str, rows: Array, axis: int, num_heads: int) -> Array:
             f"{num_heads} heads, on the third axis from the end, found shape {rows.shape}"
         )
     every = (*rows.shape[:axis], num_heads, *rows.shape[axis + 1 :])
-    return jnp.moveaxis(jnp.broadcast_to(rows, every), axis, 0)
+    return jnp.moveaxis(jnp.broadcast_to(rows, every), axis, 0)  # *B #H T S -> H *B T S

@@ -42,7 +42,7 @@ PAPER = "Bahdanau, Cho and Bengio (2015), section 3.1, appendix A.1.2 and A.2.2"
 
 @dataclasses.dataclass(frozen=True)
 class Config(DecoderConfig):
-    """The decoder that attends before it updates.
+    """Bahdanau's decoder, which attends before it updates.
 
     Further fields are those of `layers.decoder.DecoderConfig`.
 
@@ -75,7 +75,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "BahdanauDecod
 
 @dataclasses.dataclass(frozen=True)
 class BahdanauDecoder(RecurrentDecoder):
-    """Pure functions of the decoder."""
+    """Bahdanau's decoder as pure functions."""
 
     config: Config
     sizes: DecoderSizes
@@ -98,6 +98,7 @@ class BahdanauDecoder(RecurrentDecoder):
         context_dim = self.mechanism.context_dim
         cell = cell_parameters(config.cell, embedding_dim, config.hidden_dim)
         width = cell["input"].shape[1]
+        # The cell reads [E y; c]; this is the context's part of its input kernel.
         cell["context"] = Parameter.of("kernel", context=context_dim, gates=width)
         return {
             "attention": self.mechanism.parameters,
@@ -141,12 +142,13 @@ class BahdanauDecoder(RecurrentDecoder):
         inputs: Gates,
         call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
-        """Attends and updates, in the order of the variant."""
+        """Attends and updates the state, in the order of the variant."""
         if self.config.variant == "groundhog":
             return self._advance_groundhog(params, memory, dropout, state, inputs, call)
         previous = state["carry"]
         attention, attention_state = self.attend(params, previous["hidden"], memory, state, call)
         carry = self._update(params, previous, inputs, attention.context, dropout)
+        # Which state the readout sees: s_i of section 3.1, or s_{i-1} of appendix A.2.2.
         read = carry if self.config.variant == "main_text" else previous
         outputs = {"attention": attention, "state": read["hidden"]}
         new = {"carry": carry, "position": counted(state), "attention": attention_state}
@@ -161,8 +163,10 @@ class BahdanauDecoder(RecurrentDecoder):
         inputs: Gates,
         call: Call,
     ) -> tuple[State, dict[str, Any]]:
+        # Selected, not branched on: a scan compiles one body for all of its steps.
         is_first = (state["position"] == 0)[..., None]
         updated = self._update(params, state["carry"], inputs, state["context"], dropout)
+        # Nothing is consumed at the first step: the bridge's state itself asks.
         carry = {name: jnp.where(is_first, state["carry"][name], updated[name]) for name in updated}
         attention, attention_state = self.attend(params, carry["hidden"], memory, state, call)
         outputs = {"attention": attention, "state": carry["hidden"], "is_first": is_first}
@@ -179,12 +183,14 @@ class BahdanauDecoder(RecurrentDecoder):
     ) -> State:
         cell, gates = CELLS[self.config.cell], inputs
         if "context" in params["cell"]:
+            # No kernel was declared for contexts without depth, as with attention `none`.
             gates = tuple(map(jnp.add, gates, cell.split(context @ params["cell"]["context"])))
         return cell.step(params["cell"], carry, gates, dropout)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Reads features off the state, the previous word and the context."""
         if "is_first" in outputs:
+            # The program's readout of the first word sees no word before it, not even BOS.
             embedded = jnp.where(outputs["is_first"], jnp.zeros((), embedded.dtype), embedded)
         context = outputs["attention"].context
         return deep_output(

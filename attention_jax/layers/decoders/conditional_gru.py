@@ -67,7 +67,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "ConditionalGr
 
 @dataclasses.dataclass(frozen=True)
 class ConditionalGru(RecurrentDecoder):
-    """Pure functions of the decoder."""
+    """Conditional GRU as pure functions."""
 
     config: Config
     sizes: DecoderSizes
@@ -120,12 +120,14 @@ class ConditionalGru(RecurrentDecoder):
         inputs: Gates,
         call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
-        """Takes both half-steps."""
+        """Takes both half-steps, with attention between them."""
         cell = CELLS[self.config.cell]
+        # A search drops nothing, and passes None for all.
         keep_first, keep_second = dropout or (None, None)
         half = cell.step(params["first"], state["carry"], inputs, keep_first)
         attention, attention_state = self.attend(params, half["hidden"], memory, state, call)
         second = params["second"]
+        # The second half-step reads the context where the first reads the word.
         gates = cell.split(
             add_bias(project(attention.context, second.get("input")), second["bias"])
         )

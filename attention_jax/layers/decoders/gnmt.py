@@ -53,7 +53,7 @@ _FIRST_RESIDUAL = 2  # counted from zero: the third layer from the bottom
 
 @dataclasses.dataclass(frozen=True)
 class Config(DecoderConfig):
-    """The decoder whose bottom layer attends for all.
+    """GNMT's decoder, whose bottom layer attends for all.
 
     Further fields are those of `layers.decoder.DecoderConfig`.
 
@@ -98,7 +98,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "GnmtDecoder":
 
 @dataclasses.dataclass(frozen=True)
 class GnmtDecoder(RecurrentDecoder):
-    """Pure functions of the decoder."""
+    """GNMT's decoder as pure functions."""
 
     config: Config
     sizes: DecoderSizes
@@ -157,6 +157,7 @@ class GnmtDecoder(RecurrentDecoder):
         return [
             [
                 dropout_factors(call.fold(2 * layer + place), rate, shape, dtype)
+                # The bottom layer's input, the embedded word, has a dropout of its own.
                 for place, rate in enumerate(rates if layer else (0.0, rates[1]))
             ]
             for layer in range(config.num_layers)
@@ -198,8 +199,9 @@ class GnmtDecoder(RecurrentDecoder):
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
-        """Decodes with known targets, layer by layer."""
+        """Teacher forcing: decodes with known targets, layer by layer."""
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
+        # The upper layers' states stay out of the recurrence that attends.
         asking = {name: part for name, part in state.items() if name not in self._upper}
         new, outputs = self.recur(
             self._ask, (params, memory, dropout), asking, time_major(embedded), mask, call
@@ -207,6 +209,7 @@ class GnmtDecoder(RecurrentDecoder):
         below, attention = outputs["state"], outputs["attention"]
         for layer, name in enumerate(self._upper, 1):
             keep_input, keep_hidden = dropout[layer]
+            # One product for all steps, T B D; only the recurrent half is left to the scan.
             gates = self._gates(params[name], scale(below, keep_input), attention.context)
             constants = (params[name], keep_hidden)
             new[name], hidden = deferred_scan(self._update, constants, state[name], gates)
@@ -242,6 +245,7 @@ class GnmtDecoder(RecurrentDecoder):
             query = state["layer_0"]["hidden"]
             attention, new["attention"] = self.attend(params, query, memory, state, call)
             if self.config.variant == "gnmt":
+                # The first step asks nothing: no weights, and coverage and the like stay unchanged.
                 nothing = jax.tree.map(jnp.zeros_like, attention), state["attention"]
                 found = attention, new["attention"]
                 attention, new["attention"] = _choose(state["position"] == 0, nothing, found)
@@ -259,8 +263,8 @@ class GnmtDecoder(RecurrentDecoder):
 
     def _gates(self, weights: Params, below: Array, context: Array) -> Gates:
         """Projects what a layer above the bottom is given, for one step or for all."""
-        told = below @ weights["input"] + project(context, weights.get("context"))
-        return CELLS[self.config.cell].split(add_bias(told, weights["bias"]))
+        product = below @ weights["input"] + project(context, weights.get("context"))
+        return CELLS[self.config.cell].split(add_bias(product, weights["bias"]))
 
     def _update(
         self, constants: tuple[Params, Array | None], carry: State, gates: Gates
@@ -275,7 +279,7 @@ class GnmtDecoder(RecurrentDecoder):
 
 
 def _choose(condition: Array, yes: Any, no: Any) -> Any:
-    """Selects between two trees, row by row."""
+    """Selects between two trees, row by row of their arrays."""
 
     def choose(one: Array, other: Array) -> Array:
         return jnp.where(jnp.expand_dims(condition, range(condition.ndim, one.ndim)), one, other)

@@ -42,7 +42,7 @@ PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
 
 @dataclasses.dataclass(frozen=True)
 class Config(DecoderConfig):
-    """The decoder that updates before it attends.
+    """Luong's decoder, which updates before it attends.
 
     Further fields are those of `layers.decoder.DecoderConfig`.
 
@@ -86,7 +86,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "LuongDecoder"
 
 @dataclasses.dataclass(frozen=True)
 class LuongDecoder(RecurrentDecoder):
-    """Pure functions of the decoder."""
+    """Luong's decoder as pure functions."""
 
     config: Config
     sizes: DecoderSizes
@@ -194,7 +194,8 @@ class LuongDecoder(RecurrentDecoder):
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
-        """Decodes known targets, with the attention after the recurrence where it can be."""
+        """Teacher forcing: decodes known targets, with attention after the recurrence if it can."""
+        # Both need the answer to one query before the next can be asked.
         if self.config.input_feeding or not self.mechanism.is_parallel:
             return super().run(params, memory, state, embedded, mask=mask, call=call)
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
@@ -203,9 +204,10 @@ class LuongDecoder(RecurrentDecoder):
         def step(constants: Any, state: State, inputs: Gates) -> tuple[State, Array]:
             return self._update(*constants, state, inputs)
 
+        # The recurrence carries the layers alone: this attention has no state.
         layers = {name: value for name, value in state.items() if name != "attention"}
         layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
-        queries = jnp.swapaxes(queries, 0, 1)
+        queries = jnp.swapaxes(queries, 0, 1)  # T B D -> B T D
         attention, after = self.mechanism.attend(
             params["attention"], queries, memory,
             mask=call.mask_of("attention"), call=call.fold(ATTENTION_KEY),
@@ -214,7 +216,7 @@ class LuongDecoder(RecurrentDecoder):
         return Decoded(self._combine(params, queries, attention.context), attention, state)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
-        """Returns h~."""
+        """Returns the attentional state h~."""
         if "attentional" in outputs:
             return outputs["attentional"]
         return self._combine(params, outputs["state"], outputs["attention"].context)
@@ -226,6 +228,7 @@ class LuongDecoder(RecurrentDecoder):
         cell = CELLS[config.cell]
         new: dict[str, Any] = {"position": counted(state)}
         if config.input_feeding:
+            # The concatenation [E y; h~] is never formed, only the sum of two products.
             fed = cell.split(state["attentional"] @ params["layer_0"]["feed"])
             gates = tuple(map(jnp.add, gates, fed))
         output = None
@@ -244,11 +247,13 @@ class LuongDecoder(RecurrentDecoder):
 
     def _combine(self, params: Params, query: Array, context: Array) -> Array:
         if not self._projects_values:
+            # Otherwise the values were multiplied by W_c already, and so is their average.
             context = project(context, params["combine"].get("context"))
         return jnp.tanh(context + query @ params["combine"]["state"])
 
 
 def _multiplied(encoded: Encoded, kernel: Array) -> Encoded:
     """Returns a source whose values, and their summary, are multiplied by a kernel."""
+    # Attention `none` averages nothing: its context is the summary, which W_c meets here.
     aux = {**encoded.aux, "summary": encoded.summary @ kernel}
     return dataclasses.replace(encoded, values=encoded.averaged @ kernel, aux=aux)

@@ -97,7 +97,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
 
 @dataclasses.dataclass(frozen=True)
 class TransformerDecoder(SequenceDecoder):
-    """Pure functions of the decoder.
+    """The Transformer's decoder as pure functions.
 
     Attributes:
       config: The decoder's config.
@@ -133,7 +133,8 @@ class TransformerDecoder(SequenceDecoder):
     def start(
         self, params: Params, sources: Sources, max_length: int
     ) -> tuple[tuple[Memory, ...], State]:
-        """Projects the sources for each layer, and makes room for the past."""
+        """Projects the sources for each layer, and makes room for the KV caches."""
+        # Only its shape and type are needed: this decoder has no state that is made from a source.
         encoded = first_source(sources)
         batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
         memories, state = [], self.first_state(params, batch, max_length, dtype)
@@ -170,6 +171,7 @@ class TransformerDecoder(SequenceDecoder):
         """Teacher forcing: decodes known targets, all positions at once behind a causal mask."""
         mask = jnp.ones(embedded.shape[:2], bool) if mask is None else mask
         positions = jnp.arange(embedded.shape[1])
+        # The causal mask; a mechanism that reads nothing ahead by itself needs none.
         before = None if self.past.is_causal else positions <= positions[:, None]  # T T
 
         def attend_to_past(layer: str, weights: Params, vectors: Array, past: Any, call: Call):
@@ -180,7 +182,7 @@ class TransformerDecoder(SequenceDecoder):
             )  # fmt: skip
             return output, past
 
-        embedded = zero_padding(embedded, mask)
+        embedded = zero_padding(embedded, mask)  # NaN must reach no gradient
         return self._decode(params, memory, state, embedded, positions, attend_to_past, call)
 
     def step(
@@ -195,7 +197,7 @@ class TransformerDecoder(SequenceDecoder):
             return output, past
 
         found = self._decode(
-            params, memory, state, embedded[..., None, :], position, attend_to_past
+            params, memory, state, embedded[..., None, :], position, attend_to_past  # *B 1 E
         )
         axis = embedded.ndim - 1
         here = jax.tree.map(lambda part: jnp.squeeze(part, axis), found.attention)
@@ -214,6 +216,7 @@ class TransformerDecoder(SequenceDecoder):
         config = self.config
         stream = transformer.place_embeddings(config, params, embedded, positions)
         stream = transformer.drop(stream, config.dropout, call.fold(0))
+        # A copy: the state that was passed stays as it is.
         state, outputs = {**state, "position": counted(state)}, {}
         for number, layer in enumerate(self._layers):
             source = memory[number] if memory else None
@@ -237,7 +240,7 @@ class TransformerDecoder(SequenceDecoder):
         attend_to_past: Any,
         call: Call,
     ) -> tuple[Array, State, dict[str, AttentionOutput]]:
-        """One layer: the past, cross-attention if there is a source, and each position alone."""
+        """Transformer layer: self-attention, cross-attention if there is a source, feed-forward."""
         config, after, found = self.config, {}, {}
 
         def past(vectors: Array) -> tuple[Array, Any]:
@@ -247,6 +250,7 @@ class TransformerDecoder(SequenceDecoder):
 
         def source(vectors: Array) -> tuple[Array, Any]:
             weights, before = params.get("attention", {}), state["attention"]
+            # In the memory's own order of axes, see `attend_to_one`.
             if vectors.shape[-2] == 1 and not call.train:  # a step of a search
                 output, after = attend_to_one(
                     self.mechanism, weights, vectors, memory, before, positions
@@ -258,7 +262,7 @@ class TransformerDecoder(SequenceDecoder):
                 )  # fmt: skip
             return output.context, (output, after)
 
-        def alone(vectors: Array) -> tuple[Array, None]:
+        def feed_forward(vectors: Array) -> tuple[Array, None]:
             weights = params["feed_forward"]
             return transformer.feed_forward(config, weights, vectors, call.fold(2)), None
 
@@ -271,13 +275,14 @@ class TransformerDecoder(SequenceDecoder):
             stream, (found["attention"], after["attention"]) = add(
                 "attention", source, stream, call.fold(4)
             )
-        stream, _ = add("feed_forward", alone, stream, call.fold(5))
+        stream, _ = add("feed_forward", feed_forward, stream, call.fold(5))
         return stream, after, found
 
     def _joined(self, outputs: Mapping[str, AttentionOutput]) -> AttentionOutput:
-        """The attention of the layer that aligns, with the heads of all layers beside it."""
+        """Returns the attention of the layer that aligns, with the heads of all layers."""
         attended = [outputs[f"{layer}/attention"] for layer in self._layers]
         chosen = attended[self.config.aligned]
+        # Each layer's *B T H S, side by side on the axis of heads.
         heads = jnp.concatenate([weights_of_heads(output) for output in attended], axis=-2)
         return dataclasses.replace(chosen, aux={**chosen.aux, "head_weights": heads})
 

@@ -54,7 +54,7 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "AveragePool
 
 @dataclasses.dataclass(frozen=True)
 class AveragePoolingEncoder(SequenceEncoder):
-    """Pure functions of the encoder."""
+    """Pooling encoder as pure functions."""
 
     config: Config
     input_dim: int
@@ -78,7 +78,8 @@ class AveragePoolingEncoder(SequenceEncoder):
         mask: Array,
         call: Call = Call(),
     ) -> Encoded:
-        """Adds positions and averages."""
+        """Adds positions, and averages neighbours into keys."""
         values = add_positions(self.config.positions, params, embedded, mask)
+        # Zeroed again: windows at the end of a sentence reach into its padding.
         keys = zero_padding(average_window(values, mask, self.config.width), mask)
         return Encoded(keys, mask, values=values)

@@ -49,7 +49,7 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "Concatenati
 
 @dataclasses.dataclass(frozen=True)
 class ConcatenationEncoder(SequenceEncoder):
-    """Pure functions of the encoder."""
+    """Embedded tokens as annotations, in pure functions."""
 
     config: Config
     input_dim: int
@@ -72,5 +72,5 @@ class ConcatenationEncoder(SequenceEncoder):
         mask: Array,
         call: Call = Call(),
     ) -> Encoded:
-        """Adds positions."""
+        """Adds positions to embedded tokens."""
         return Encoded(add_positions(self.config.positions, params, embedded, mask), mask)

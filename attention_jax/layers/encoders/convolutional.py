@@ -72,7 +72,7 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "Convolution
 
 @dataclasses.dataclass(frozen=True)
 class ConvolutionalEncoder(SequenceEncoder):
-    """Pure functions of the encoder."""
+    """Convolutional encoder as pure functions."""
 
     config: Config
     input_dim: int
@@ -92,7 +92,7 @@ class ConvolutionalEncoder(SequenceEncoder):
             **position_parameters(config.positions, config.max_positions, outer),
             "key_input": affine(embed=outer, hidden=inner),
             **{
-                f"key_layer_{layer}": affine(kernel=width * inner, hidden=inner)
+                f"key_layer_{layer}": affine(kernel=width * inner, hidden=inner)  # W D F as WD F
                 for layer in range(config.key_layers)
             },
             "key_output": affine(hidden=inner, embed=outer),
@@ -109,9 +109,10 @@ class ConvolutionalEncoder(SequenceEncoder):
         mask: Array,
         call: Call = Call(),
     ) -> Encoded:
-        """Runs both stacks."""
+        """Runs both stacks, CNN-a for the keys and CNN-c for the values."""
         config = self.config
         embedded = add_positions(config.positions, params, embedded, mask)
+        # CNN-a works at a depth of its own, between two projections.
         keys = _project(params["key_input"], embedded)
         for layer in range(config.key_layers):
             keys = _layer(params[f"key_layer_{layer}"], keys, mask)

@@ -69,7 +69,7 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "GatedConvol
 
 @dataclasses.dataclass(frozen=True)
 class GatedConvolutionalEncoder(SequenceEncoder):
-    """Pure functions of the encoder."""
+    """ConvS2S's encoder as pure functions."""
 
     config: Config
     input_dim: int
@@ -83,6 +83,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, outer, inner = self.config, self.input_dim, self.config.hidden_dim
+        # Twice as wide as its input: a gated linear unit halves it.
         layer = affine(kernel=config.kernel_width * inner, gates=2 * inner)
         return {
             **position_parameters(config.positions, config.max_positions, outer),
@@ -98,7 +99,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
         mask: Array,
         call: Call = Call(),
     ) -> Encoded:
-        """Runs the stack."""
+        """Runs the stack of gated convolutions."""
         config = self.config
         embedded = add_positions(config.positions, params, embedded, mask)
         hidden = add_bias(embedded @ params["input"]["kernel"], params["input"]["bias"])
@@ -108,6 +109,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
                 call.fold(layer), config.dropout, hidden.shape, hidden.dtype
             )
             product = convolve(scale(hidden, factors), weights["kernel"], weights["bias"], mask)
+            # Halves the variance of the sum, so that it does not grow with the number of layers.
             hidden = (gated_linear_unit(product) + hidden) * math.sqrt(0.5)
         keys = add_bias(hidden @ params["output"]["kernel"], params["output"]["bias"])
         keys = zero_padding(keys, mask)

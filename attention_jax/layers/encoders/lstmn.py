@@ -27,7 +27,7 @@ PAPER = "Cheng, Dong and Lapata (2016), section 3.1, eq. 5-10"
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """An encoder of memory-networks.
+    """LSTMN encoder.
 
     Attributes:
       name: The encoder.
@@ -60,7 +60,7 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "LstmnEncode
 
 @dataclasses.dataclass(frozen=True)
 class LstmnEncoder(SequenceEncoder):
-    """Pure functions of the encoder."""
+    """LSTMN encoder as pure functions."""
 
     config: Config
     input_dim: int
@@ -114,6 +114,7 @@ class LstmnEncoder(SequenceEncoder):
                 )
                 layer_input = scale(layer_input, factors)
             outputs, carries = [], {}
+            # Three keys a layer: one for its input's dropout, and one for each direction.
             for side, reading in enumerate(final.readings):
                 weights = params[f"layer_{layer}_{reading}"]
                 keep = dropout_factors(
@@ -121,6 +122,7 @@ class LstmnEncoder(SequenceEncoder):
                 )
                 hidden, carries[reading] = run_lstmn(
                     weights,
+                    # For all tokens at once: the loop over the tape multiplies summaries only.
                     add_bias(layer_input @ weights["input"], weights["bias"]),
                     layer_input @ weights["query_kernel"],
                     mask,
@@ -128,6 +130,7 @@ class LstmnEncoder(SequenceEncoder):
                     keep=keep,
                 )
                 outputs.append(hidden)
+            # The directions side by side: B S D each -> B S 2D.
             layer_input = jnp.concatenate(outputs, axis=-1)
             finals.append(carries)
         return Encoded(layer_input, mask, tuple(finals))

@@ -64,6 +64,7 @@ class Config:
         if self.num_layers == 1 and (self.dropout or self.residual):
             field = "dropout" if self.dropout else "residual"
             raise ValueError(f"{field}: expected more than one layer beside it, found one")
+        # A layer that reads both ways is twice as deep, and cannot be added to one that does not.
         widths = [len(self.readings(layer)) for layer in range(self.num_layers)]
         if self.residual and all(a != b for a, b in itertools.pairwise(widths)):
             raise ValueError(
@@ -85,7 +86,7 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "RecurrentEn
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentEncoder(SequenceEncoder):
-    """Pure functions of the encoder."""
+    """Recurrent encoder as pure functions."""
 
     config: Config
     input_dim: int
@@ -135,6 +136,7 @@ class RecurrentEncoder(SequenceEncoder):
                 factors = dropout_factors(call.fold(3 * layer), rate, layer_input.shape, dtype)
                 layer_input = scale(layer_input, factors)
             outputs, carries = [], {}
+            # Three keys a layer: one for its input's dropout, and one for each direction.
             for side, reading in enumerate(config.readings(layer)):
                 weights = params[f"layer_{layer}_{reading}"]
                 keep = dropout_factors(
@@ -152,6 +154,7 @@ class RecurrentEncoder(SequenceEncoder):
                 )
                 outputs.append(hidden)
                 carries[reading] = final
+            # The directions side by side: B S D each -> B S 2D.
             output = jnp.concatenate(outputs, axis=-1)
             if layer and config.residual and output.shape == below.shape:
                 output = output + below

@@ -34,7 +34,7 @@ def build(config: Config, input_dim: int, attention: Any) -> "SelfAttentionEncod
 
 @dataclasses.dataclass(frozen=True)
 class SelfAttentionEncoder(SequenceEncoder):
-    """Pure functions of the encoder.
+    """The Transformer's encoder as pure functions.
 
     Attributes:
       config: The encoder's config.
@@ -71,6 +71,7 @@ class SelfAttentionEncoder(SequenceEncoder):
         config = self.config
         positions = jnp.arange(embedded.shape[1])
         stream = transformer.place_embeddings(
+            # NaN at padding would come back through the gradients of the products.
             config, params, zero_padding(embedded, mask), positions
         )
         stream = transformer.drop(stream, config.dropout, call.fold(0))
@@ -80,6 +81,7 @@ class SelfAttentionEncoder(SequenceEncoder):
             stream, outputs[key] = self._layer(
                 params[f"layer_{layer}"], stream, mask, part, call.mask_of(key)
             )
+        # Biases and norms have filled the padding since.
         stream = zero_padding(transformer.finish(config, params, stream), mask)
         return Encoded(stream, mask, outputs=outputs)
 

@@ -23,7 +23,7 @@ PAPER = "Chan, Jaitly, Le and Vinyals (2016), Listen, attend and spell, section 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """A linear map of frames.
+    """Frames: a linear map of vectors.
 
     Attributes:
       name: The input.
@@ -43,7 +43,7 @@ def build(config: Config, sizes: InputSizes) -> "FrameInput":
 
 @dataclasses.dataclass(frozen=True)
 class FrameInput(Input):
-    """Pure functions of the input.
+    """Frames as pure functions.
 
     Attributes:
       sizes: What it fits.
@@ -66,7 +66,7 @@ class FrameInput(Input):
         return {"projection": affine(input=self.frame_dim, embed=self.depth)}
 
     def example(self, rows: int, length: int) -> Batch:
-        """Returns silence."""
+        """Returns silence, of which only the shape counts."""
         frames, mask = self.fields
         silence = jnp.zeros((rows, length, self.frame_dim))
         return {frames: silence, mask: jnp.ones((rows, length), bool)}
@@ -84,6 +84,7 @@ class FrameInput(Input):
                 f"the frames, found {self.frame_dim} beside an array of shape {frames.shape}"
             )
         weights = params["projection"]
+        # In the model's type: data are float32 whatever that is.
         frames = zero_padding(frames.astype(weights["kernel"].dtype), mask)
         vectors = add_bias(frames @ weights["kernel"], weights["bias"])
         kept = dropout_factors(call, self.sizes.dropout, vectors.shape, vectors.dtype)

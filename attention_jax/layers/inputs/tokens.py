@@ -20,7 +20,7 @@ PAPER = "Bengio, Ducharme, Vincent and Jauvin (2003), A neural probabilistic lan
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """A table of word embeddings.
+    """Word embeddings: a table with a row for each symbol.
 
     Attributes:
       name: The input.
@@ -38,7 +38,7 @@ def build(config: Config, sizes: InputSizes) -> "TokenInput":
 
 @dataclasses.dataclass(frozen=True)
 class TokenInput(Input):
-    """Pure functions of the input.
+    """Embedded tokens as pure functions.
 
     Attributes:
       sizes: What it fits.
@@ -67,14 +67,15 @@ class TokenInput(Input):
         return {"embedding": table}
 
     def example(self, rows: int, length: int) -> Batch:
-        """Returns padding symbols."""
+        """Returns padding symbols, of which only the shape counts."""
         arrays = jnp.zeros((rows, length), jnp.int32), jnp.ones((rows, length), bool)
         return dict(zip(self.fields, arrays, strict=True))
 
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
-        """Looks up the tokens."""
+        """Embedding look-up: turns ids `B N` into vectors `B N E`."""
         ids, mask = (batch[field] for field in self.fields)
         vectors = look_up(params["embedding"], ids)
         kept = dropout_factors(call, self.sizes.dropout, vectors.shape, vectors.dtype)
+        # Boundaries are attended to, but nothing has to be translated of them.
         is_boundary = (ids == SpecialIds.BOS) | (ids == SpecialIds.EOS)
         return Embedded(scale(vectors, kept), mask, mask & ~is_boundary, {"source_ids": ids})

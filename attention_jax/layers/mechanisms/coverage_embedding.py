@@ -65,6 +65,7 @@ def build(
     if is_gated:
         more["coverage_weight"] = Parameter.of("attention_vector", gates=width)
         more["coverage_recurrent"] = Parameter.of("recurrent", coverage=covered, gates=width)
+    # Coverage moves on when the word is observed, by the weights of the query that wrote it.
     trackers = {
         "coverage": coverage_embedding(config.coverage_update, weights="weights"),
         "weights": previous_weights(),
@@ -75,4 +76,5 @@ def build(
 
 
 def _keys(params: Params, memory: Memory, state: State) -> Array:
+    # *B S Da + *B S C @ C Da
     return memory.keys + state["coverage"] @ params["coverage_kernel"]

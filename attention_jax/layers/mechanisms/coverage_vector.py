@@ -43,6 +43,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
+    # The bias is added once for a source, although the equation adds it for every query.
     keys = add_bias(memory.keys @ params["key_kernel"], params["bias"])
     return dataclasses.replace(memory, keys=keys)
 

@@ -64,11 +64,13 @@ def _inverse_share(keys: Array, params: Params) -> Array:
     """Returns 1 / sig(keys . u), bounded such that sums of it are finite."""
     product = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(keys))
     logit = product(keys, params["fertility_vector"])
+    # The exponential of this is far enough below the largest float for hundreds of steps to add up.
     most = 0.9 * math.log(jnp.finfo(logit.dtype).max)
     return 1.0 + jnp.exp(jnp.minimum(-logit, most))
 
 
 def _keys(params: Params, memory: Memory, state: State) -> Array:
     dtype = memory.keys.dtype
+    # A float32 beyond the largest of a shorter type would be infinite there.
     covered = jnp.minimum(state["coverage"], jnp.finfo(dtype).max).astype(dtype)
     return memory.keys + covered[..., None] @ params["coverage_kernel"]

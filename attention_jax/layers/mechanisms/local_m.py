@@ -34,6 +34,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds local attention around its scoring mechanism."""
 
     def place(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
+        # T -> *B T; not in bfloat16, which has no odd numbers above 256.
         center = jnp.broadcast_to(positions.astype(accumulation_dtype(query)), query.shape[:-1])
         return window_around(center, config.half_width)
 

@@ -59,6 +59,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         in_full = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(query))
         hidden = jnp.tanh(in_full(query, params["center_kernel"]))
         share = jax.nn.sigmoid(in_full(hidden, params["center_vector"]))
+        # S is the number of real slots: padding must not move a window.
         length = memory.mask.sum(-1).astype(share.dtype)[..., None]
         span = jnp.maximum(length - 1.0, 0.0) if is_code else length
         center = first_position(memory)[..., None] + span * share

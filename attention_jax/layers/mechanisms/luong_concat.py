@@ -42,6 +42,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds concat attention for queries and keys of the given depths."""
     depth = config.attention_dim
     parameters = {
+        # One matrix, as in the paper: its initialization depends on the joint fan-in.
         "kernel": Parameter.of(
             "attention_kernel", query_key=query_dim + key_dim, attention=depth
         ),

@@ -44,5 +44,6 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
-    size, places = memory.mask.shape[-1], memory.aux.get("positions")  # in a window, from its start
+    # Inside a window there are no positions: its slots are counted from the window's start.
+    size, places = memory.mask.shape[-1], memory.aux.get("positions")
     return location_scores(query, params["kernel"], size, places)

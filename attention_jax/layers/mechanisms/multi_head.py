@@ -110,7 +110,7 @@ class Config(MechanismConfig):
 
 
 def _tells_key_bias(score: MechanismConfig, refinements: Collection[str]) -> bool:
-    """Whether what is added to all keys changes weights."""
+    """Whether a bias that is added to all keys alike changes weights."""
     telling = refinements_telling_key_bias()
     return score.tells_key_bias or any(name in refinements for name in telling)
 
@@ -125,6 +125,7 @@ def build(
             "attention.score.name: expected a score of queries and keys alone, found "
             f"{config.score.name!r}"
         )
+    # The score is built for the depth of a head, to which queries and keys are projected first.
     inner = build_parts(config.score, depth, depth, {})
     width = config.head_value_dim or depth
     num_memory_heads = config.num_memory_heads or config.num_heads
@@ -143,6 +144,7 @@ def build(
         product_scale(inner.spec.score, depth),
     )  # fmt: skip
     parts = refine(config.refinements, parts, head)
+    # The score's own preparation comes last, when keys are projected, normalised and rotated.
     before = parts.spec.prepare
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -193,6 +195,7 @@ def _with_projections(
     def prepare_query(params: Params, query: Array, positions: Array) -> Array:
         return project(params, "query", query)
 
+    # Query heads of a group share these; each has the query's projection for itself.
     of_memory = {name for name in parameters if name.startswith(("key_", "value_"))}
     return inner._replace(
         spec=dataclasses.replace(inner.spec, prepare=prepare, prepare_query=prepare_query),
@@ -204,6 +207,7 @@ def _with_projections(
 def _join(params: Params, contexts: Array) -> Array:
     kernel = params["output_kernel"]
     num_heads, depth, width = kernel.shape
+    # *B T H Dv -> *B T HDv: the sum over heads becomes part of one product.
     side_by_side = contexts.reshape(*contexts.shape[:-2], num_heads * depth)
     joined = multiply_rows(side_by_side, kernel.reshape(num_heads * depth, width))
     return add_bias(joined, params["output_bias"]) if "output_bias" in params else joined

@@ -50,6 +50,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
+    # Before the keys are projected for the score, since the network reads the annotations.
     aux = {**memory.aux, "coverage_input": memory.keys @ params["coverage_key"]}
     return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 

@@ -43,7 +43,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         mean = masked_mean(memory.values, memory.mask)
         summary = memory.aux.get("summary", mean)
-        slot = summary[..., None, :] if is_visible else summary[..., None, :0]
+        slot = summary[..., None, :] if is_visible else summary[..., None, :0]  # *B D -> *B 1 D
         is_real = memory.mask.any(-1, keepdims=True)
         return Memory(slot, slot, is_real, at_indices(memory).aux)
 
@@ -55,4 +55,5 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
 
 
 def _score(params: Params, query: Array, memory: Memory, state: State, positions: Array) -> Array:
+    # The softmax of a single score is one, whatever the score is.
     return jnp.zeros((*query.shape[:-1], 1), accumulation_dtype(query))

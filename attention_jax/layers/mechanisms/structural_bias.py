@@ -88,6 +88,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def keys(params: Params, memory: Memory, state: State) -> Array:
         found = memory.keys
         for name in trackers:
+            # *B S -> *B S W, W = 2 reach + 1
             features = neighbourhood(state[name], config.reach, memory).astype(found.dtype)
             found = found + features @ params[f"{name}_kernel"]
         return found

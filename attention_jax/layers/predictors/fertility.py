@@ -22,7 +22,7 @@ PAPER = "Cohn et al. (2016), section 3.3, global fertility"
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """The prediction of fertilities, which the objective `global_fertility` teaches.
+    """Fertility prediction, which the objective `global_fertility` teaches.
 
     Attributes:
       hidden_dim: Depth of the hidden layer.
@@ -38,7 +38,7 @@ def build(config: Config, annotation_dim: int) -> "FertilityPredictor":
 
 @dataclasses.dataclass(frozen=True)
 class FertilityPredictor(Predictor):
-    """Pure functions of the predictor.
+    """Fertility predictor as pure functions.
 
     Attributes:
       annotation_dim: Depth of an annotation.
@@ -65,15 +65,10 @@ class FertilityPredictor(Predictor):
 
 
 def predict_fertility(params: Params, annotations: Float[Array, "B S D"]) -> Fertility:
-    """Predicts each source token's fertility: N(mu(e_i), sigma^2(e_i)).
+    """Fertility: predicts a normal distribution N(mu(e_i), sigma^2(e_i)) for each source token.
 
-    Args:
-      params: `hidden`, `hidden_bias`, `output` and `output_bias`.
-      annotations: `B S D`, what the encoder made of the source.
-
-    Returns:
-      Mean and logarithm of the variance, so that the variance is the exponential of a linear
-      layer. Deviation from the paper: both share the hidden layer.
+    Returned are the mean and the logarithm of the variance, `B S` each, so that the variance is the
+    exponential of a linear layer. Unlike in the paper, both share the hidden layer.
     """
     hidden = jnp.tanh(add_bias(annotations @ params["hidden"], params["hidden_bias"]))
     predicted = upcast(add_bias(hidden @ params["output"], params["output_bias"]))

@@ -40,7 +40,7 @@ def build(config: Config, sizes: ReadoutSizes) -> "SoftmaxReadout":
 
 @dataclasses.dataclass(frozen=True)
 class SoftmaxReadout(Readout):
-    """Pure functions of the readout.
+    """Softmax readout as pure functions.
 
     Attributes:
       sizes: What it fits.
@@ -68,6 +68,7 @@ class SoftmaxReadout(Readout):
         features = step.features
         if "output_projection" in params:
             features = features @ params["output_projection"]
+        # Weight tying: without a matrix of its own, the target embedding is the output matrix.
         table = params.get("output", step.embedding)
         return SoftmaxPredictions(logits_of(features, table, params["output_bias"]))
 
@@ -75,7 +76,7 @@ class SoftmaxReadout(Readout):
 def logits_of(
     features: Float[Array, "*B F"], table: Float[Array, "V F"], bias: Float[Array, "V"]
 ) -> Float[Array, "*B V"]:
-    """Scores the vocabulary, in float32; `table` has one row for each symbol.
+    """Logits: scores the vocabulary, in float32; `table` has one row for each symbol.
 
     Rows, not columns, so that the table can also be the embedding.
     """

@@ -36,7 +36,8 @@ class Config(RefinementConfig):
 
 def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     """Adds the biases."""
-    slopes = alibi_slopes(head.num_heads, config.steepness)  # on no device while a model is built
+    # NumPy: a jax array would be put on a device already when the model is built.
+    slopes = alibi_slopes(head.num_heads, config.steepness)
 
     def score(
         params: Params, scores: Array, query: Array, memory: Memory, positions: Array

@@ -49,6 +49,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         sink = params["sink"].astype(scores.dtype) if config.is_learned else 0.0
         column = jnp.full((*scores.shape[:-1], 1), sink, scores.dtype)
         scores = jnp.concatenate([scores, column], axis=-1)
+        # The sink is open where any slot is: a fully masked row has to give zeros.
         mask = jnp.concatenate([mask, mask.any(-1, keepdims=True)], axis=-1)
         weights, aux = normalize(params, scores, mask, *rest, **call)
         return weights[..., :-1], aux

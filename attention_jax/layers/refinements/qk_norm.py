@@ -61,8 +61,9 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
             "key_scale": Parameter.of("scale", head_dim=head.key_dim),
         }
     else:
-        parameters = {"query_scale": Parameter.of("scale")}
+        parameters = {"query_scale": Parameter.of("scale")}  # a scalar for each head
         scale = scale_of_products(head, "'qk_norm' with norm 'l2'")
+        # Divided by the score's own scale, whose place this factor takes.
         factor = math.log2(config.length**2 - config.length) / scale
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:

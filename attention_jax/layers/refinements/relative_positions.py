@@ -61,6 +61,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         of_distance = factor * jnp.matmul(
             query, params["distance_keys"].T, preferred_element_type=accumulation_dtype(query)
         )
+        # A query meets each distance once, *B T 2R+1, and each slot then takes its own: *B T S.
         index = jnp.broadcast_to(bins(memory, positions), scores.shape)
         return scores + jnp.take_along_axis(of_distance, index, axis=-1)
 
@@ -72,7 +73,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     def average(params: Params, weights: Array, memory: Memory, positions: Array) -> Array:
         context = average_values(params, weights, memory, positions)
         places = jax.nn.one_hot(bins(memory, positions), size, dtype=weights.dtype)
-        of_distance = jnp.einsum("...ts,...tsd->...td", weights, places)
+        of_distance = jnp.einsum("...ts,...tsd->...td", weights, places)  # d: 2 reach + 1 distances
         return context + of_distance.astype(context.dtype) @ params["distance_values"]
 
     return parts._replace(spec=dataclasses.replace(parts.spec, average=average))

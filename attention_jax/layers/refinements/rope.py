@@ -47,6 +47,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
 
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         memory = spec.prepare(params, memory, positions)
+        # Once for a source: in a search, the cache holds keys that are rotated already.
         keys = rotate(memory.keys, positions, config.base, config.layout)
         return dataclasses.replace(memory, keys=keys)
 

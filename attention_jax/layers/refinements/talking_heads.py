@@ -54,6 +54,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         )
 
     def mix(array: Array, column: Array) -> Array:
+        # H times H *B T S: this head's share of every head, its own among them.
         others = jnp.tensordot(column.astype(array.dtype), head.gather(array), 1)
         return array + others
 

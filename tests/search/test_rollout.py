@@ -1,4 +1,4 @@
-"""Greedy search against a plain loop."""
+"""Greedy search, a rollout of the most probable tokens, against a plain loop."""
 
 import jax.numpy as jnp
 import numpy as np
