@@ -67,6 +67,7 @@ def make_grid(smoke: bool = False) -> Grid:
     """Returns the twelve runs, or four tiny ones on made-up data."""
     short: Mapping[str, Any] = {"data.max_train_source_words": SHORT_WORDS}
     if smoke:
+        # The made-up sentences are shorter, and counted in tokens.
         short = {"data.max_source_length": 5}
     return Grid(
         name=f"{NAME}_smoke" if smoke else NAME,

@@ -153,6 +153,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 
 def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
+    # What the page says of data, decoder and training is the same in all cells.
     config = next((run for run in runs if run.cell == BASE), runs[0]).resolved()
     data, model, training = config["data"], config["model"], config["training"]
     title = "Sentences as matrices: what the vectors of a sentence must know of one another"

@@ -88,6 +88,7 @@ def _reached(comparison: ResultComparison) -> str:
 
 def _measures(run: Run) -> Mapping[str, seeds.SentenceCounts]:
     """Reads the counts of each test sentence: of all measures, or of BLEU only."""
+    # Experiments keep counts of several measures, or of BLEU alone where they test by length.
     if sentence_measures.FILE in run.grid.kept:
         return sentence_measures.of_run(run)
     return {"bleu": sentence_bleu.of_run(run, "test")}

@@ -104,6 +104,7 @@ def config_users() -> dict[tuple[str, str], list[str]]:
     """Finds the config files that use a part by default, by (kind, name)."""
     users: dict[tuple[str, str], list[str]] = {}
     for path in sorted(Path("configs").glob("*.py")):
+        # `configs/common.py` and `__init__.py` are no configs.
         if "def get_config" not in path.read_text(encoding="utf-8"):
             continue
         for part in set(_chosen(cli.load_config(str(path)).to_dict())):

@@ -65,6 +65,7 @@ def draw_words(run: TrainedRun, path: Path) -> None:
 
 def printed(record: Path) -> str:
     """Returns what the run printed at its end, with the path that a clone would show."""
+    # The last line names the record's own folder; a reader's run is elsewhere.
     *lines, _ = format_results(RunDirectory(record, writes=False), TASK.shown).splitlines()
     return "\n".join([*lines, "Everything is in .../runs/quickstart"])
 

@@ -92,6 +92,7 @@ def config_name(run: Path) -> str:
     made = read_json(run / "run.json")
     if made is None:
         raise UserError(f"--run: expected a finished run, found no run.json in {run}")
+    # `configs/NAME.py:ARGUMENT` becomes NAME-ARGUMENT, the record's cell.
     found = re.search(r"--config=configs/(\w+)\.py(?::(\w+))?", made["command"])
     if found is None:
         raise UserError(f"{run}: expected a run of a file in configs, found {made['command']!r}")

@@ -67,6 +67,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """
     found = attention_record.by_cell(grid, runs)
     every = [run for of_cell in found.values() for run in of_cell]
+    # AER and match are there only if the runs were measured beside gold links.
     measures = [name for name in MEASURES if all(name in run for run in every)]
     page, plot = out / f"{grid.name}.md", out / grid.name / "curves.png"
     curves = {LABELS[cell]: _curve([run for run in runs if run.cell == cell]) for cell in found}

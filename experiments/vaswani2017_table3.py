@@ -187,6 +187,7 @@ def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
         row, of_cell = known[name], [run for run in runs if run.cell == name]
         bleu = [run["bleu"] for run in found[name]]
         p = tables.NOTHING
+        # Until the base is finished there is nothing to compare with.
         if name != "base" and "base" in found:
             result = seeds.compare([run["bleu"] for run in found["base"]], bleu)
             p = tables.probability(result.p_value, seeds.RESAMPLES)

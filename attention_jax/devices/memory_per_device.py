@@ -57,6 +57,7 @@ def held_bytes(tree: Any) -> tuple[int, int]:
     """
     leaves, held = jax.tree.leaves(tree), collections.Counter()
     for leaf in leaves:
+        # Of other processes' devices nothing is known here; all hold equally much.
         for shard in leaf.addressable_shards:
             held[shard.device] += shard.data.nbytes
     return sum(leaf.nbytes for leaf in leaves), max(held.values(), default=0)

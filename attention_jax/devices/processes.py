@@ -95,6 +95,7 @@ def joined() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        # Not this process's fault: the other one is gone already and cannot be waited for.
         if _is_broken_connection(error):
             print(_LOST, file=sys.stderr)
             _exit(RETRY)

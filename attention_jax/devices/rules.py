@@ -127,6 +127,7 @@ def _split(
             and ruled.get(axes[dimension], "") is not None
         ]
         if free:
+            # The largest dimension; of equally large ones, the first.
             split[max(free, key=lambda dimension: shape[dimension])] = "fsdp"
     return tuple(split) if any(split) else ()
 

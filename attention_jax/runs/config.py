@@ -99,6 +99,7 @@ class TrainingConfig:
             )
         if len(set(self.writers)) < len(self.writers):
             raise ValueError(f"writers: expected every one once, found {self.writers}")
+        # An average of more checkpoints than are kept would silently be one of fewer.
         count = getattr(self.averaging, "count", 1)
         if self.keep_latest < count:
             raise ValueError(

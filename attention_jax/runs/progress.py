@@ -33,6 +33,7 @@ class Progress:
         self._total_steps = total_steps
         self._stream = sys.stderr if stream is None else stream
         self._silent = silent
+        # In a log file, carriage returns would leave one endless line.
         self._in_place = self._stream.isatty()
         self._width = 0
         self._last_line = -_LINE_EVERY_SECONDS

@@ -79,6 +79,7 @@ def commit() -> str | None:
     try:
         head = _git(root, "rev-parse", "HEAD")
         others = ("--", ".", f":(exclude){_RESULTS}")
+        # Untracked files (-uno) are no change: data and runs lie in the clone, too.
         return head + _MODIFIED if _git(root, "status", "--porcelain", "-uno", *others) else head
     except (OSError, subprocess.SubprocessError):
         return None

@@ -260,6 +260,7 @@ class RunDirectory:
                 write_json(path, change(read_json(path) or {}))
 
     def _names(self) -> list[str]:
+        # Files that a launcher or another process makes before there is a run.
         own = (_LOCK, _UPDATE_LOCK, self.logs.name)
         return [n for n in os.listdir(self.path) if n not in own and not is_temporary(n)]
 

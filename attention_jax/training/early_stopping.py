@@ -117,6 +117,7 @@ class Watch:
         best = math.inf if self.best is None else sign * self.best
         improved = sign * value < best
         waited = 0 if improved else self.waited + 1
+        # `resumed` looks at the new count and says whether patience is used up.
         changed = dataclasses.replace(self, waited=waited).resumed(config)
         if improved or sign * value == best:
             changed = dataclasses.replace(changed, best=value, best_step=step)

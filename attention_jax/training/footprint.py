@@ -178,6 +178,7 @@ def device_bytes(tree: Any) -> int:
 def _batch_of(parts: Assembly, bucket: Bucket, accumulate_steps: int) -> dict[str, Any]:
     """Returns the shapes of a batch of all processes, as the training loop would pass it."""
     lengths = bucket.source_length, bucket.target_length
+    # A real batch has all fields and types of the task; only its number of rows is replaced.
     batch = next(
         batch
         for batch in parts.batches

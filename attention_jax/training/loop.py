@@ -234,6 +234,7 @@ def _naming_good_steps(checkpointer: Checkpointer) -> Iterator[None]:
         yield
     except DivergenceError as error:
         checkpointer.wait()
+        # After the save under way, which may be the last good one, has been committed.
         good = processes.from_first(checkpointer.counting_steps)
         known = f"step {good[-1]} is the last good checkpoint" if good else "no checkpoint is good"
         raise DivergenceError(

@@ -63,7 +63,7 @@ def word_links(
 def _aligned(
     config: AlignmentConfig, words: tuple[Sentences, Sentences], report: Callable[[str], None]
 ) -> list[WordLinks]:
-    from attention_jax.data.alignment.cache import align_once
+    from attention_jax.data.alignment.cache import align_once  # only a run with an aligner needs it
 
     # Two directional alignments, symmetrised as the config says (such as grow-diag-final).
     forward, reverse = align_once(*words, method=config.method, report=report)

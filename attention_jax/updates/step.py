@@ -72,7 +72,7 @@ def make_train_step(
         finite = jnp.isfinite(loss) & jnp.isfinite(norm)
         spike = finite & is_spike(state.norms, norm, max_gradient_ratio)
         good, made = finite & ~spike, state.step - state.skipped
-        learning_rate = schedule(state.step, state.plateau.scale)
+        learning_rate = schedule(state.step, state.plateau.scale)  # by steps, skipped ones too
         kept = tuple(getattr(state, field) for field in _UPDATED)
 
         def update(kept: tuple) -> tuple:

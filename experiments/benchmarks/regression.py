@@ -122,6 +122,7 @@ def _shrink(config: Any) -> None:
             group = group.get(each, {})
         # Most configs leave the size of their sample to its default.
         if field in group or field == "max_train_examples":
+            # ConfigDicts are locked against new fields, and most configs do not set this one.
             with group.unlocked():
                 group[field] = value
 

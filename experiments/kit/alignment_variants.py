@@ -264,6 +264,7 @@ def cells(full: bool = False) -> dict[str, dict[str, Any]]:
 
 
 def _chosen(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    # None removes an override, such as one of `FULL` that a variant has no field for.
     both = {**overrides, **own}
     return {path: value for path, value in both.items() if value is not None}
 

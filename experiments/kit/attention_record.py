@@ -73,6 +73,7 @@ def record(run: TrainedRun) -> None:
     gold = gold_links(test, run.config.data)
     sentence_measures.save(path / sentence_measures.FILE, measure(run, test, outputs, gold))
     write_lines(path / disagreement.OUTPUTS, readable(outputs))
+    # A source and its first reference in turn, as `disagreement.texts` reads them.
     pairs = zip(test.sources, test.references, strict=True)
     texts = (text for source, variants in pairs for text in (source, variants[0]))
     write_lines(path / disagreement.TEXTS, texts)

@@ -52,6 +52,7 @@ def section(title: str, curves: Curves, plot: Path, caveat: str = "") -> list[st
             for first in sorted(labels)
         )])  # fmt: skip
     headings = [f"{labels[first][0]} words" for first in sorted(labels)]
+    # The first row of the table says how many sentences each bucket has.
     numbers = ["sentences", *(f"{labels[first][1]:,}" for first in sorted(labels))]
     return [
         f"## BLEU by source length, {title}",

@@ -22,6 +22,7 @@ def overview(found: Found, labels: Mapping[str, str], measures: Sequence[str]) -
       labels: Names of the variants.
       measures: Names of `MEASURES`; a variant that lacks one has a gap.
     """
+    # The first variant of a mapping, which keeps the order of the grid's cells.
     base, *_ = found
     rows = []
     for name, runs in found.items():

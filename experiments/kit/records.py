@@ -40,6 +40,7 @@ def record_of(
     files = read_record(run)
     arrays, lines = {}, {}
     for name, chosen in (kept or {}).items():
+        # Of arrays, perhaps only some are kept: records are committed and must stay small.
         if name.endswith(".npz"):
             found = read_arrays(run / name, "arrays")
             arrays[name] = {key: found[key] for key in found if chosen is None or key in chosen}

@@ -80,6 +80,7 @@ def seed_mean(seeds: Sequence[SentenceCounts]) -> SeedMean:
     low, high = np.percentile(_draws(seeds, stream=0), [2.5, 97.5])
     return SeedMean(
         mean=float(np.mean(scores)),
+        # ddof=1: the sample standard deviation, undefined for one seed.
         deviation=float(np.std(scores, ddof=1)) if len(scores) > 1 else float("nan"),
         low=float(low),
         high=float(high),

@@ -120,6 +120,7 @@ def by_length(seeds: Sequence[SentenceBleu], edges: Sequence[int]) -> list[Lengt
       The buckets that hold sentences.
     """
     buckets = []
+    # Buckets 1 to e1, e1+1 to e2, ..., and an open last one.
     for first, last in zip([1, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
         chosen = [seed.select(first, last) for seed in seeds]
         if len(chosen[0].words):

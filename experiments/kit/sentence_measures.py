@@ -22,6 +22,7 @@ Scores = Float[np.ndarray, "*R"]
 
 def share(sums: Sums) -> Scores:
     """Computes a percentage, 100 a / b, from sums of a and b."""
+    # A resample may hold no sentence with a count: 0 / 0 is taken as 0.
     return 100 * sums[..., 0] / np.maximum(sums[..., 1], 1e-12)
 
 

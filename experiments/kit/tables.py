@@ -17,6 +17,7 @@ NOTHING = "–"
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Makes a Markdown table; the first column is aligned left, all others right."""
+    # Markdown's rule below the headings; a colon at the right end aligns a column right.
     rule = ["---", *["---:"] * (len(headings) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
 

@@ -16,6 +16,7 @@ def tokens_per_second(run: Run) -> float:
 
 def sentences_per_second(run: Run) -> float:
     """Returns the median training speed in sentence pairs per second, whatever the subwords."""
+    # From the config of the record: the grid's may have changed since.
     return _median(run, "steps_per_second") * run.record().config["data"]["batch_size"]
 
 

@@ -134,6 +134,7 @@ class Checkpointer:
         self._read_only = read_only
         self._report = report
         self._manager: ocp.CheckpointManager | None = None
+        # Array storage trips over unusual characters in a path; see `plainly_named`.
         self._plain_name = contextlib.ExitStack()
         # The step whose saving is under way, and the steps that are interim ones.
         self._saving: int | None = None

@@ -40,6 +40,7 @@ def origin(
 
 def known_inputs(checkpoint: Checkpoint) -> dict[str, Any]:
     """Returns the hashes of a checkpoint's training data; earlier versions recorded only some."""
+    # They lie beside the config's own groups, in the same JSON object.
     return {name: checkpoint.config[name] for name in _HASHES if name in checkpoint.config}
 
 

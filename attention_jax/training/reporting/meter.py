@@ -68,6 +68,7 @@ class Meter:
         self._watch(step, values)
 
     def _watch(self, step: int, values: Mapping) -> None:
+        # `skipped` is a (sum, count) pair like every metric: 1 or 0 of one update.
         self._in_a_row = self._in_a_row + 1 if values["skipped"][0] > 0 else 0
         if self._in_a_row >= self._limit:
             raise DivergenceError(

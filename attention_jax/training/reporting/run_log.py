@@ -70,6 +70,7 @@ class RunLog:
         self._profile.close()
         if self._metrics is not None:
             self._metrics.close()
+        # Trackers mark an interrupted run as one to be continued, and a failed one as failed.
         interrupted = kind is not None and issubclass(kind, Preempted | KeyboardInterrupt)
         for writer in self._writers:
             writer.close(FINISHED if kind is None else INTERRUPTED if interrupted else FAILED)

@@ -53,6 +53,7 @@ def opening_lines(
     yield from _few_checkpoints(settings, total)
     yield from _long_warmup(parts.schedule)
     log_every_steps = settings.log_every_steps
+    # The next multiple of the distance, as the meter's windows end.
     first = min((step // log_every_steps + 1) * log_every_steps, total)
     yield f"compiling the update for {_shapes(parts.batches.buckets)}; step {first} is shown next"
 

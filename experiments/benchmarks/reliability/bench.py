@@ -138,6 +138,7 @@ class Bench:
         command = [sys.executable, "-m", module, f"--config={CONFIG}", f"--workdir={workdir}"]
         command += [*self.options, *arguments]
         if processes > 1:
+            # The supervisor goes outside: it starts all processes again when one has died.
             command = ["launch/local.sh", str(processes), *command]
         if supervised:
             command = ["launch/supervise.sh", "--wait=1", *command]

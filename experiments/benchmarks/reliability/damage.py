@@ -62,6 +62,7 @@ def every_file(bench: Bench) -> Trials:
         files = sorted(path.relative_to(run) for path in folder.rglob("*") if path.is_file())
         for number, file in enumerate(files):
             kinds = list(KINDS)
+            # A short drill damages each file in one way, and goes through the ways in turn.
             for kind in [kinds[number % len(kinds)]] if bench.is_short else kinds:
                 problem = _trial(bench.copy(run, "damaged"), like, good, file, KINDS[kind])
                 yield problem and f"{file} {kind}: {problem}"

@@ -98,6 +98,7 @@ def _with_factor(bench: Bench, factor: float, words: str) -> str | None:
     after = _last_state(config, run)
     if int(after.step) != STEPS + 1 or int(after.skipped) != 1:
         return f"{after.skipped} updates were skipped up to step {after.step}"
+    # Whatever a skipped update must leave alone, to the bit.
     for name in ("params", "optimizer", "average", "norms"):
         same = jax.tree.map(_equal, getattr(before, name), getattr(after, name))
         if not all(jax.tree.leaves(same)):

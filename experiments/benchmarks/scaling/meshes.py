@@ -35,6 +35,7 @@ def parse_mesh(text: str, devices: int) -> dict[str, int]:
             raise UserError(f"--mesh: expected every axis once, found {name} twice")
         sizes[name] = size
     split = math.prod(sizes.values())
+    # Data parallelism takes what is left, as -1 does in a config.
     if "data" not in sizes and devices % split == 0:
         sizes["data"] = devices // split
     if math.prod(sizes.values()) != devices:

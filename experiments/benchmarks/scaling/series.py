@@ -43,6 +43,7 @@ class SeriesPoint:
         task = {"subject": dataclasses.asdict(self.subject), "devices": self.devices}
         environment = {"JAX_PLATFORMS": _JAX_NAMES[platform]}
         if platform == CPU:
+            # XLA reads it when the process starts, so it has to be in the environment.
             simulated = f"--xla_force_host_platform_device_count={self.devices}"
             flags = [os.environ.get("XLA_FLAGS", ""), simulated]
             environment |= {"XLA_FLAGS": " ".join(filter(None, flags)), **KEEP_MEMORY}

@@ -85,6 +85,7 @@ class Setting:
     def environment(self) -> dict[str, str]:
         """Returns the variables that all contenders get."""
         threads = str(self.threads)
+        # The same allocator settings for all contenders, or a comparison would favour this project.
         malloc = KEEP_MEMORY if self.keep_memory else {}
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {

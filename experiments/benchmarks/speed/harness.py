@@ -227,6 +227,7 @@ def _set_up(worker: Worker, conditions: Conditions) -> Measurement:
     ready = worker.read(conditions.set_up_limit)
     set_up_seconds = worker.age()
     once = worker.run(1, conditions.run_limit)
+    # Short work is repeated until it is long beside the clock's resolution and a pipe's delay.
     repetitions = max(1, round(conditions.min_seconds / max(once, 1e-6)))
     return Measurement([], [], repetitions, ready, set_up_seconds)
 

@@ -88,6 +88,7 @@ def draw_parameters(model: Model, seed: int = 0, end_bias: float = 0.0) -> Param
       seed: Of the drawing.
       end_bias: Added to the logit of EOS: enough of it ends outputs where they first may end.
     """
+    # Biases start at zero: noise makes them differ, so that a swapped pair is noticed.
     leaves, structure = jax.tree.flatten(jax.jit(model.init)(jax.random.key(seed)))
     rng = np.random.default_rng(seed)
     noisy = (leaf + 0.01 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves)

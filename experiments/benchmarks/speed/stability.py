@@ -75,6 +75,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
     vocabulary = max(task.source_vocabulary.size, task.target_vocabulary.size)
     trainer = Trainer.create(Sizes(vocabulary=vocabulary, embedding=hidden // 2, hidden=hidden))
     compilations = []
+    # JAX reports every compilation by the backend as an event with this name.
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, seconds, **unused: event == _COMPILATION and compilations.append(seconds)
     )
