@@ -217,3 +217,17 @@ def test_gradients_with_x64_have_the_digits_of_float64():
             )
         )  # fmt: skip
         np.testing.assert_allclose(slope, (ahead - behind) / 2e-5, rtol=1e-8)
+
+
+@pytest.mark.parametrize("length", [1, S])
+@pytest.mark.parametrize("name", DECODERS.names())
+def test_a_mask_of_a_call_silences_attention(name, length):
+    """Of a single target token, too, for which a decoder may take the way of a search."""
+    model, path = build("concatenation", name), "decoder/attention"
+    if name == "transformer":
+        path = "decoder/layer_0/attention"
+        model = build("concatenation", name, decoder={"name": name, "num_layers": 1})
+    given = {side: array[:, :length] for side, array in batch().items()}
+    call = Call(masks={path: np.zeros((1, 1, 1, 1), bool)})
+    output = quick_jit(model.apply)(drawn(model, 1), given, call)
+    assert not output.attention.weights.any()

@@ -250,15 +250,16 @@ class TransformerDecoder(SequenceDecoder):
 
         def source(vectors: Array) -> tuple[Array, Any]:
             weights, before = params.get("attention", {}), state["attention"]
-            # In the memory's own order of axes, see `attend_to_one`.
-            if vectors.shape[-2] == 1 and not call.train:  # a step of a search
+            mask = call.mask_of(f"{layer}/attention")
+            # A step of a search, in the memory's own order of axes, see `attend_to_one`.
+            if vectors.shape[-2] == 1 and not call.train and mask is None:
                 output, after = attend_to_one(
                     self.mechanism, weights, vectors, memory, before, positions
                 )
             else:
                 output, after = self.mechanism.attend(
-                    weights, vectors, memory, before, mask=call.mask_of(f"{layer}/attention"),
-                    positions=positions, call=call.fold(1), is_fused=True,
+                    weights, vectors, memory, before, mask=mask, positions=positions,
+                    call=call.fold(1), is_fused=True,
                 )  # fmt: skip
             return output.context, (output, after)
 
