@@ -1,10 +1,15 @@
 """The pages under docs/results are what the records beside them give."""
 
+import functools
 import importlib
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+
+from experiments.benchmarks.scaling import page as scaling_page
+from experiments.benchmarks.speed import local_attention, report, saving
 
 NAMES = (
     "bahdanau2015_length",
@@ -46,3 +51,20 @@ def test_results_are_a_few_files_that_take_little_room(repository):
     assert sum(path.stat().st_size for path in files) <= 5_000_000
     for folder in (repository / "docs/results").iterdir():
         assert sum(path.parent == folder for path in files) <= 12, folder
+
+
+MEASURED = {
+    "speed/training": functools.partial(report.page, "Training speed"),
+    "speed/decoding": functools.partial(report.page, "Decoding speed"),
+    "speed/local_attention": local_attention.page,
+    "speed/saving": saving.page,
+    "scaling/cpu": functools.partial(scaling_page.page, "cpu"),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_committed_measurements_are_what_their_record_gives(name, repository):
+    """Their command, too, as it was at the commit beside it."""
+    page = repository / "docs/results" / f"{name}.md"
+    facts = json.loads(page.with_suffix(".json").read_text())
+    assert page.read_text() == MEASURED[name](facts)
