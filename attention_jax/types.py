@@ -39,12 +39,17 @@ class Call:
       masks: What attention may read, beside its own masks, by the path of its parameters, such as
         `decoder/layer_0/attention`: bool, such that `B H T S` is a shape that it broadcasts to. A
         head that may read nothing is ablated.
+      sequence: The key of a whole sequence, at those of its steps that have an `rng` of their own.
+      training_step: How many training steps came before, for what changes with them; None where
+        nothing is trained.
     """
 
     # Static: whether dropout is on decides what is compiled, not what is computed with.
     train: bool = dataclasses.field(default=False, metadata={"static": True})
     rng: Leaf | None = None
     masks: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
+    sequence: Leaf | None = None
+    training_step: Leaf | None = None
 
     def fold(self, number: int | Array) -> "Call":
         """Derives the call of one part among several, with a random key of its own (`fold_in`)."""
@@ -59,6 +64,15 @@ class Call:
     def with_key(self, rng: Leaf | None) -> "Call":
         """Returns the same call with another random key."""
         return dataclasses.replace(self, rng=rng)
+
+    def at_step(self, rng: Leaf | None) -> "Call":
+        """Returns the call of one step of a sequence, with a key of its own beside the whole's."""
+        return dataclasses.replace(self, rng=rng, sequence=self.sequence_key)
+
+    @property
+    def sequence_key(self) -> Leaf | None:
+        """The key of the whole sequence, the same at each of its steps."""
+        return self.rng if self.sequence is None else self.sequence
 
     def within(self, part: str) -> "Call":
         """Narrows the call to a part of the model: only the masks below that part stay."""

@@ -33,3 +33,15 @@ def test_a_call_under_jit_keeps_its_mode_and_masks(rng):
     np.testing.assert_array_equal(key, jax.random.key_data(jax.random.fold_in(rng, 3)))
     assert bool(mask[0]) and bool(train)
     assert Call().split(2) is None and Call().fold(1).rng is None
+
+
+def test_a_step_keeps_the_key_of_the_whole_sequence(rng):
+    """What is drawn once for a sequence is drawn by it, at whatever depth its steps are split."""
+    call = Call(True, rng, training_step=jnp.int32(7))
+    own = jax.random.fold_in(rng, 1)
+    step = call.at_step(own)
+    inner = step.at_step(jax.random.fold_in(own, 2)).fold(3)
+    for found in (call, step, inner):
+        assert found.sequence_key == rng and found.training_step == 7
+    assert step.rng == own and inner.rng != own
+    assert Call(True).at_step(None).sequence_key is None

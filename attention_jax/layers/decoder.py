@@ -341,14 +341,16 @@ class RecurrentDecoder(SequenceDecoder):
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
             words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
 
-        # Split before the scan, so that no key has to be carried through it.
-        rngs = call.fold(ATTENTION_KEY).split(embedded.shape[0]) if call.train else None
+        # Split before the scan, so that no key has to be carried through it; each step has its own
+        # beside the whole's.
+        call = call.fold(ATTENTION_KEY)
+        rngs = call.split(embedded.shape[0]) if call.train else None
 
         def step(constants: Any, state: State, inputs: Any) -> tuple[State, Any]:
             projected, words, rng = inputs
             if words is not None:
                 state = self.observe(*constants[:2], state, *words)
-            return advance(*constants, state, projected, call.with_key(rng))
+            return advance(*constants, state, projected, call.at_step(rng))
 
         # All input projections at once, T B G, instead of one small product at each step.
         inputs = (self.inputs(constants[0], embedded), words, rngs)

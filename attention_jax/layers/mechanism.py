@@ -66,6 +66,7 @@ class MechanismParts(NamedTuple):
         translate, if there is one.
       memory_parameters: Names of the parameters that only the memory depends on, which heads of
         one memory share.
+      provides: As of `Mechanism`.
     """
 
     spec: AttentionSpec
@@ -76,6 +77,7 @@ class MechanismParts(NamedTuple):
     context_dim: int | None = None
     remaining: str | None = None
     memory_parameters: frozenset[str] = frozenset()
+    provides: tuple[str, ...] = ()
 
 
 class Mechanism(abc.ABC):
@@ -93,6 +95,7 @@ class Mechanism(abc.ABC):
       observes: Names of what `observe` has to be given between queries.
       carries: Names of what it carries from query to query.
       tells_remaining: Whether `remaining` returns anything.
+      provides: Names in `aux` of what only an objective that reads them teaches it by.
     """
 
     context_dim: int
@@ -106,6 +109,7 @@ class Mechanism(abc.ABC):
     observes: frozenset[str] = frozenset()
     carries: tuple[str, ...] = ()
     tells_remaining: bool = False
+    provides: tuple[str, ...] = ()
 
     @property
     @abc.abstractmethod

@@ -99,6 +99,8 @@ def self_attention(
         reason = "which does not choose between positions"
     elif place == "causal" and plain.reads_length:
         reason = "which depends on the length of what is still being written"
+    elif plain.provides:
+        reason = "which an objective has to teach that sees attention to a source only"
     else:
         return build(config)
     is_shared = stack.self_attention is None and not is_alone

@@ -11,6 +11,7 @@ import jax
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
+from attention_jax.layers.mechanism import described
 from attention_jax.layers.source import MAIN
 from attention_jax.models import encoder_decoder
 from attention_jax.types import (
@@ -49,6 +50,12 @@ def build(
             f"objectives see the forward one's only, found {', '.join(config.predictors)}"
         )
     forward = encoder_decoder.build(config, source_vocabulary_size, target_vocabulary_size)
+    if forward.decoder.mechanism.provides:
+        raise ConfigError(
+            "config.model.attention: expected one that no objective has to teach in a model of "
+            "both directions, of which objectives see the forward one's only, found "
+            f"{described(config.attention)}"
+        )
     if list(config.sources) != [MAIN] or forward.sources[0].input.vocabulary_size is None:
         found = ", ".join(
             f"{name} (input {source.input.name!r})" for name, source in config.sources.items()

@@ -259,8 +259,9 @@ class EncoderDecoder:
             "last_word": self.decoder.knows_last_word or decoder.WRITTEN_WORD in attention.observes,
             "coverage": attention.tells_remaining,
         }
-        predicted = {name: f"config.model.predictors.{name}" for name in self.config.predictors}
-        return {**{name: None for name, there in is_there.items() if there}, **predicted}
+        taught = dict.fromkeys(attention.provides, "config.model.attention")
+        taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}
+        return {**{name: None for name, there in is_there.items() if there}, **taught}
 
     @property
     def module(self) -> "EncoderDecoderModule":

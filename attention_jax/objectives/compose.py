@@ -178,6 +178,12 @@ def build_objective(config: Any, where: str = "config.objectives") -> Objective:
 
 
 def _readers(key: str) -> list[str]:
-    """Lists the objectives that need something of a model, whatever their fields are."""
-    needs = {name: getattr(OBJECTIVES.config(name), "needs", {}) for name in OBJECTIVES.names()}
-    return [name for name, keys in needs.items() if isinstance(keys, Mapping) and key in keys]
+    """Lists the objectives that may need something of a model, whatever their fields are."""
+
+    def may_need(term: type) -> Any:
+        return getattr(term, "may_need", getattr(term, "needs", ()))
+
+    needs = {name: may_need(OBJECTIVES.config(name)) for name in OBJECTIVES.names()}
+    return [
+        name for name, keys in needs.items() if isinstance(keys, Mapping | tuple) and key in keys
+    ]

@@ -28,6 +28,14 @@ from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.fused_dot import fused_dot_attention, fused_dot_context
+from attention_jax.ops.hard_attention import (
+    draw_by_position,
+    gumbel_softmax,
+    log_prob_of_slot,
+    most_probable_slot,
+    sample_slot,
+    straight_through,
+)
 from attention_jax.ops.largest import largest, log_normalizer
 from attention_jax.ops.lookup import look_up, take_slots
 from attention_jax.ops.lstmn import run_lstmn
@@ -132,6 +140,7 @@ __all__ = [
     "cross_entropy",
     "deferred_scan",
     "dot_scores",
+    "draw_by_position",
     "dropout_factors",
     "entmax15",
     "entmax15_normalizer",
@@ -145,6 +154,7 @@ __all__ = [
     "general_scores",
     "gru_reset_before_step",
     "gru_step",
+    "gumbel_softmax",
     "has_blocks",
     "in_blocks",
     "init_state",
@@ -155,11 +165,13 @@ __all__ = [
     "layer_norm",
     "location_scores",
     "log_normalizer",
+    "log_prob_of_slot",
     "look_up",
     "lstm_step",
     "make_memory",
     "masked_mean",
     "masked_softmax",
+    "most_probable_slot",
     "multiply_rows",
     "neighbourhood",
     "neural_coverage",
@@ -175,6 +187,7 @@ __all__ = [
     "rows_of_blocks",
     "run_cell",
     "run_lstmn",
+    "sample_slot",
     "scale",
     "scaled_dot_scores",
     "scatter_window",
@@ -192,6 +205,7 @@ __all__ = [
     "sparsemax_normalizer",
     "split_memory",
     "split_queries",
+    "straight_through",
     "take_slots",
     "time_major",
     "to_positions",

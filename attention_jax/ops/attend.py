@@ -71,15 +71,16 @@ class AttentionSpec:
         of the queries, for all rows: `T`; inside windows, where each query has a memory of its
         own, `T 1`, beside queries `*B T 1 Dq`; inside bands `N Q`, beside queries `*B N Q Dq`.
         The normalizer and `average` are given the same.
-      normalizer: From scores to weights.
+      normalizer: From scores to weights; its `aux["read"]` is what the values are averaged under
+        where that is not the weights, such as a sample of them.
       prepare: (params, memory, positions) -> memory, done once for a source, such as projecting
         its keys; the positions are those of the slots.
       prepare_query: (params, query, positions) -> query, done before anything else is; score,
         normalizer and trackers are given what it returns.
       average: (params, weights, memory, positions) -> context.
       reweight: (params, weights, call) -> what the values are averaged under, in place of the
-        weights; None where that is the weights. The output's weights, and what trackers read, are
-        those of the normalizer.
+        weights; None where that is the normalizer's. The output's weights, and what trackers read,
+        are those of the normalizer.
       dropout: Share of the weights that is dropped in training before the average, without
         normalising again (attention dropout).
       pattern: Which slots a query may read; None for all.
@@ -331,7 +332,7 @@ def _answer_in_turn(
         (vectors, mask, bias), known = jax.tree.map(lambda part: jnp.expand_dims(part, -2), parts)
         query = dataclasses.replace(
             queries, vectors=vectors, mask=mask, bias=bias, positions=position[None],
-            call=queries.call.with_key(rng),
+            call=queries.call.at_step(rng),
         )  # fmt: skip
         output, state = _answer_next(spec, params, query, memory, state, known)
         # Counted from the front: `reach` is `*B 1`, with the query axis last.
@@ -374,7 +375,8 @@ def _answer(
         context = implementation(spec, params, queries, memory)
         if context is not None:
             return AttentionOutput(context, weights, scores, aux)
-    read = weights if spec.reweight is None else spec.reweight(params, weights, call)
+    read = aux.get("read", weights)
+    read = read if spec.reweight is None else spec.reweight(params, read, call)
     read = scale(read, dropout_factors(call, spec.dropout, read.shape, read.dtype))
     if read is not weights:
         aux = {**aux, "read": read}

@@ -38,7 +38,10 @@ class Normalizer(Protocol):
         positions: Array,
         call: Call,
     ) -> tuple[Array, Mapping[str, Array]]:
-        """Returns (weights, aux); `mask` has the shape of `scores`."""
+        """Returns (weights, aux); `mask` has the shape of `scores`.
+
+        Where something else than the weights is read, such as a sample, that is `aux["read"]`.
+        """
         ...
 
 

@@ -153,7 +153,7 @@ def _gradient(
     params = exchange.gather(state.params)
 
     def part_loss(params: Params, part: Batch, rng: Array) -> tuple[Array, Pairs]:
-        output = model.apply(params, part, Call(train=True, rng=rng))
+        output = model.apply(params, part, Call(True, rng, training_step=state.step))
         return objective(output, part, state.step, counts, state.carried)
 
     value_and_gradient = jax.value_and_grad(part_loss, has_aux=True)

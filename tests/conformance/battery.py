@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.layers import hard_attention
 from attention_jax.layers.attention import OneSource, build_mechanism
 from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
@@ -30,6 +31,11 @@ REFINEMENT_FIELDS = {
     "sliding_window": [{"size": 2}, {"size": 2, "num_first": 1}],
     "soft_cap": [{"cap": 0.5}],
     "talking_heads": [{}, {"mixes_scores": False}, {"mixes_weights": False}],
+}
+# Other choices of groups of fields that are chosen by name; what is read at test time is a case.
+GROUPS = {
+    "estimator": [hard_attention.StraightThrough(), hard_attention.GumbelSoftmax()],
+    "at_test": [hard_attention.Argmax(), hard_attention.Sample()],
 }
 # Which of their fields make mechanisms carry nothing from query to query, as scores must.
 _CARRYING_NOTHING = {"structural_bias": {"markov": False, "fertility": False}}
@@ -73,11 +79,16 @@ def configs() -> Iterator:
                 yield small_config(name, num_heads=heads, normalizer=normalizer)
             if name in _CARRYING_NOTHING:
                 yield small_config(name, **_CARRYING_NOTHING[name])
-        elif "score" in fields:
+        elif "half_width" in fields:
             for score in filter(None, map(small_score, MECHANISMS.names())):
                 yield small_config(name, score=score)
             score = small_score("luong_general", normalizer="sparsemax")
             yield small_config(name, score=score, num_heads=2)
+        elif "score" in fields:  # whose weights are those of any other
+            yield small_config(name)
+            yield small_config(name, score=small_score("bahdanau", normalizer="sparsemax"))
+            for way in GROUPS["at_test"] if "at_test" in fields else ():
+                yield small_config(name, at_test=way)
         for field in fields.values():
             default = getattr(small_config(name), field.name)
             if isinstance(default, bool):

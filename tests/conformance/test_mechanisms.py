@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.layers import hard_attention
 from attention_jax.layers.attention import Attention, build_mechanism
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.types import Call
 from tests.conformance.battery import (
     CASES,
+    GROUPS,
     LENGTHS,
     LONGER,
     REFINEMENT_FIELDS,
@@ -142,7 +144,9 @@ def test_rows_without_slots_give_zeros_and_finite_gradients(case):
 
 
 def is_positional(case):
-    """Whether the weights tell slots apart that hold the same."""
+    """Whether slots are told apart that hold the same: by their weights, or by what is drawn."""
+    if getattr(case.config, "at_test", None) == hard_attention.Sample():
+        return True
     query, keys, values, _ = inputs()
     alike = jnp.broadcast_to(keys[:, :1], keys.shape)
     output, _ = case.run(case.params, query, alike, values, jnp.ones((B, S), bool))
@@ -277,6 +281,8 @@ def alternatives(config):
             others = [0.5]
         elif field.name == "score":
             others = [small_score("luong_dot"), small_score("luong_general", normalizer="entmax15")]
+        elif field.name in GROUPS:
+            others = GROUPS[field.name]
         elif "choices" in field.metadata:
             others = [choice for choice in field.metadata["choices"] if choice != value]
         elif field.name == "num_heads":
@@ -304,7 +310,8 @@ CHANGES = [
 def test_every_field_changes_something(config, changed):
     """Another value means another output, of parameters that are the same where both have them."""
     one, other = build_case(config), build_case(changed)
-    call = dict(call=Call(True, jax.random.key(0)))
+    is_of_test = getattr(config, "at_test", None) != getattr(changed, "at_test", None)
+    call = dict(call=Call(not is_of_test, jax.random.key(0)))
     found = [
         jax.jit(functools.partial(case.attend, **call))(params, *inputs())
         for case, params in (

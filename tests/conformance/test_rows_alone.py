@@ -166,6 +166,13 @@ def objective_case(kind):
         "coverage": {
             "attention": {"name": "coverage_embedding", "attention_dim": D, "coverage_dim": 2}
         },
+        "sample_log_prob": {
+            "attention": {
+                "name": "hard",
+                "score": {"name": "bahdanau", "attention_dim": D},
+                "at_test": {"name": "sample"},
+            }
+        },
     }[kind]
     values = {
         "name": "encoder_decoder",
@@ -186,7 +193,8 @@ def objective_case(kind):
 def test_objective(name):
     (term,) = build_objective({name: {}}).terms.values()
     needs = needs_of(term)
-    kind = next((kind for kind in ("reverse", "coverage") if kind in needs), "plain")
+    kinds = ("reverse", "coverage", "sample_log_prob")
+    kind = next((kind for kind in kinds if kind in needs), "plain")
     model, together, rows = objective_case(kind)
     assert set(needs) <= set(model.provides)
     given = batch()

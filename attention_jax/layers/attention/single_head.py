@@ -92,6 +92,11 @@ class OneSource(Mechanism):
         """Whether `remaining` returns anything."""
         return self.parts.remaining is not None
 
+    @property
+    def provides(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names in `aux` of what only an objective that reads them teaches it by."""
+        return self.parts.provides
+
     def _of_source(self, sources: Sources) -> tuple[Array, Array, Array, Mapping[str, Array]]:
         """Returns keys, values, mask and what stands beside them of the only source."""
         if len(sources) != 1:

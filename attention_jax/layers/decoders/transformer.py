@@ -26,7 +26,7 @@ from attention_jax.layers.decoder import (
 )
 from attention_jax.layers.encoder import Sources, first_source, sequence
 from attention_jax.layers.kv_cache import attend_to_one, empty_cache, write
-from attention_jax.layers.mechanism import Mechanism
+from attention_jax.layers.mechanism import Mechanism, described
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.masks import zero_padding
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
@@ -86,6 +86,11 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
         raise ValueError(
             f"attention.name: expected contexts as deep as the embeddings ({depth}), found "
             f"{attention.name!r} with {mechanism.context_dim}; multi_head gives them any depth"
+        )
+    if mechanism.provides and config.num_layers > 1:
+        raise ValueError(
+            "decoder.num_layers: expected 1 beside attention that an objective has to teach, which "
+            f"sees that of one layer, {described(attention)}, found {config.num_layers}"
         )
     if config.alignment_layer is not None and not mechanism.is_alignment:
         raise ValueError(
