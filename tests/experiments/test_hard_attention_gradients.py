@@ -1,5 +1,6 @@
 """The measurement of gradient estimators, at a small size: which have a bias, and what spread."""
 
+import json
 from types import SimpleNamespace
 
 import jax
@@ -82,3 +83,9 @@ def test_main_writes_a_record_a_page_and_a_plot(record, tmp_path, monkeypatch):
     values.tables_only = True
     experiment.main()
     assert (tmp_path / f"{experiment.NAME}.md").read_text() == page
+
+
+def test_the_committed_page_is_what_its_record_gives(repository):
+    results = repository / "docs/results"
+    record = json.loads((results / experiment.NAME / "results.json").read_text())
+    assert (results / f"{experiment.NAME}.md").read_text() == experiment.page(record)
