@@ -84,6 +84,7 @@ def make_smoke(config: ConfigDict) -> ConfigDict:
         (model.decoder, "readout_dim"),
         (model.decoder, "attentional_dim"),
         (model.attention, "attention_dim"),
+        (model.get("readout", {}), "hidden_dim"),
     ):
         if name in section:
             section[name] = 48

@@ -135,11 +135,13 @@ class SequenceDecoder(abc.ABC):
       mechanism: How it attends to the source.
       feature_dim: Depth of what it returns for each token.
       knows_last_word: Whether the query for a word has read the word before it.
+      reads_contexts: Whether states or features depend on what has been attended to.
     """
 
     mechanism: Mechanism
     feature_dim: int
     knows_last_word = True
+    reads_contexts = True
 
     @property
     @abc.abstractmethod

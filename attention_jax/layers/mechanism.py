@@ -91,6 +91,7 @@ class Mechanism(abc.ABC):
       reads_length: Whether its weights depend on how many slots there are.
       is_parallel: Whether queries do not depend on one another.
       is_causal: Whether it reads no slot after its query's own position, whatever the mask.
+      is_softmax: Whether weights are the softmax of the scores, over all slots of the memory.
       averages_values: Whether contexts are averages of the values as they were given.
       observes: Names of what `observe` has to be given between queries.
       carries: Names of what it carries from query to query.
@@ -105,6 +106,7 @@ class Mechanism(abc.ABC):
     reads_length: bool = False
     is_parallel: bool = True
     is_causal: bool = False
+    is_softmax: bool = False
     averages_values: bool = False
     observes: frozenset[str] = frozenset()
     carries: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from attention_jax.discovery import Parts
 from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.predictions import Predictions
 from attention_jax.types import Array, AttentionOutput, Batch, Params
@@ -27,6 +28,8 @@ class ReadoutSizes(NamedTuple):
       embedding_dim: Depth of an embedded target token.
       is_tied: Whether the target embedding is the output matrix, too (`tie_embeddings`).
       memory_dim: Depth of an annotation of the source; None where there is no source.
+      mechanism: What the decoder attends by; None where there is no source.
+      attention: Its config, for messages.
     """
 
     vocabulary_size: int
@@ -34,6 +37,8 @@ class ReadoutSizes(NamedTuple):
     embedding_dim: int
     is_tied: bool = False
     memory_dim: int | None = None
+    mechanism: Mechanism | None = None
+    attention: Any = None
 
 
 class Step(NamedTuple):
@@ -44,12 +49,30 @@ class Step(NamedTuple):
       attention: What the decoder has attended to, `*B S`; None where there is no source.
       embedding: The target embedding, `V E`.
       source: What `Readout.prepare` returned, with an axis of one for `T` or `K`: `B 1 ...`.
+      written: `B K`, in a search, the tokens before those to be predicted; BOS at first.
+      state: In a search, what `Readout.step` left behind at the token before.
     """
 
     features: Array
     attention: AttentionOutput | None
     embedding: Array
     source: Any = ()
+    written: Array | None = None
+    state: Any = ()
+
+
+class Predicted(NamedTuple):
+    """What a readout returns for a step of a search.
+
+    Attributes:
+      predictions: The distribution of each next token, `B K`.
+      attention: What the step is said to have attended to.
+      state: What its next step finds: arrays `B K ...`, which follow their hypotheses.
+    """
+
+    predictions: Predictions
+    attention: AttentionOutput | None
+    state: Any
 
 
 class Readout(abc.ABC):
@@ -68,7 +91,31 @@ class Readout(abc.ABC):
 
     @abc.abstractmethod
     def predict(self, params: Params, step: Step) -> Predictions:
-        """Returns the distribution of each next token."""
+        """Returns the distribution of each next token, of which only its own step decides."""
+
+    def run(
+        self, params: Params, step: Step, targets: Array, mask: Array
+    ) -> tuple[Predictions, AttentionOutput | None]:
+        """Reads all steps of known targets.
+
+        Args:
+          params: Its parameters.
+          step: The steps, `B T`.
+          targets: `B T`, the tokens that they are to predict.
+          mask: `B T`, True at real ones.
+
+        Returns:
+          The predictions, and the attention that is shown and supervised.
+        """
+        return self.predict(params, step), step.attention
+
+    def init_state(self, params: Params, source: Any) -> Any:
+        """Returns what the first step of a search finds: arrays `B ...`, of what `prepare` did."""
+        return ()
+
+    def step(self, params: Params, step: Step) -> Predicted:
+        """Reads one step of a search, which may depend on those before it by a state."""
+        return Predicted(self.predict(params, step), step.attention, step.state)
 
     def prepare(self, params: Params, encoded: Encoded, batch: Batch) -> Any:
         """Prepares what it reads of a source, once: a pytree with leading axis `B`."""
@@ -77,3 +124,11 @@ class Readout(abc.ABC):
     def input_ids(self, tokens: Array) -> Array:
         """Returns the ids to embed for written tokens: UNK for words beyond the vocabulary."""
         return tokens
+
+
+def sums_over_slots(config: Any) -> bool:
+    """Whether a readout reads the slots of the source by itself, as its config says.
+
+    Of a decoder it then wants what has read none of them.
+    """
+    return getattr(config, "sums_over_slots", False)

@@ -20,7 +20,7 @@ from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.input import InputSizes
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.predictor import PREDICTORS, build_predictors
-from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
+from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step, sums_over_slots
 from attention_jax.layers.refinement import positional_refinements
 from attention_jax.layers.source import (
     Source,
@@ -35,7 +35,6 @@ from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions
 from attention_jax.types import (
     Array,
-    AttentionOutput,
     Batch,
     Call,
     ModelOutput,
@@ -108,16 +107,35 @@ def build(
             # Declared here once, so that a mistake is reported before anything is compiled.
             source.encoder.parameters  # noqa: B018  (rejects parts that do not fit)
         functions.parameters  # noqa: B018
+        readout = _build_readout(config, sources, functions, target_vocabulary_size)
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
-    readout = module_of(config.readout).build(
-        config.readout,
-        ReadoutSizes(
-            target_vocabulary_size, functions.feature_dim, config.target_embedding_dim,
-            is_tied=config.tie_embeddings != "none", memory_dim=sources[0].encoder.output_dim,
-        ),
-    )  # fmt: skip
     return EncoderDecoder(config, *sizes, sources, functions, readout)
+
+
+def _build_readout(
+    config: Config,
+    sources: tuple[Source, ...],
+    functions: decoder.SequenceDecoder,
+    vocabulary_size: int,
+) -> Readout:
+    """Builds the readout; raises `ValueError` where it is not for what the decoder returns."""
+    if sums_over_slots(config.readout) and functions.reads_contexts:
+        raise ValueError(
+            "decoder.name: expected one that reads no contexts, such as 'transducer', beside the "
+            f"readout {config.readout.name!r}, found {config.decoder.name!r}"
+        )
+    if not (sums_over_slots(config.readout) or functions.reads_contexts):
+        raise ValueError(
+            "readout.name: expected one that reads the source, such as 'marginal', beside the "
+            f"decoder {config.decoder.name!r}, found {config.readout.name!r}"
+        )
+    sizes = ReadoutSizes(
+        vocabulary_size, functions.feature_dim, config.target_embedding_dim,
+        is_tied=config.tie_embeddings != "none", memory_dim=sources[0].encoder.output_dim,
+        mechanism=functions.mechanism, attention=config.attention,
+    )  # fmt: skip
+    return module_of(config.readout).build(config.readout, sizes)
 
 
 def _check_tying(
@@ -253,8 +271,9 @@ class EncoderDecoder:
         """What may be asked of it; see `types.Model`."""
         attention, is_single = self.decoder.mechanism, len(self.sources) == 1
         keeps_positions = all(source.encoder.keeps_positions for source in self.sources)
+        is_aligned = attention.is_alignment or sums_over_slots(self.config.readout)
         is_there = {
-            "alignment": attention.is_alignment and is_single,
+            "alignment": is_aligned and is_single,
             "slot_for_each_token": keeps_positions and is_single,
             "last_word": self.decoder.knows_last_word or decoder.WRITTEN_WORD in attention.observes,
             "coverage": attention.tells_remaining,
@@ -331,6 +350,18 @@ class Searched(NamedTuple):
     slots: Slots
 
 
+class Written(NamedTuple):
+    """What a search has written so far, as far as its next step depends on it.
+
+    Attributes:
+      decoder: The decoder's state.
+      readout: The readout's.
+    """
+
+    decoder: Any
+    readout: Any
+
+
 class EncoderDecoderModule(nn.Module):
     """Encoder-decoder as a Linen module, which owns the parameters.
 
@@ -367,7 +398,7 @@ class EncoderDecoderModule(nn.Module):
         sources, slots = self._encode(batch, call.fold(0))
         # No room for a cache: known targets are decoded without one.
         memory, state = self.decoder.start(sources, 0)
-        target, mask = batch["target"], batch["target_mask"]
+        target, mask = known = batch["target"], batch["target_mask"]
         embedded = self._embed_target(shift_right(target, SpecialIds.BOS), call.fold(1))
         decoded = self.decoder.run(
             memory, state, embedded, mask=mask, call=call.fold(2).within("decoder")
@@ -391,14 +422,16 @@ class EncoderDecoderModule(nn.Module):
             outputs["coverage"] = coverage
         source = self.readout.prepare(self.tables, encoded, batch)
         source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as `start` has it
-        predictions = self._predict(scale(features, kept), attended, source)
+        step = Step(scale(features, kept), attended, self.tables["target_embedding"], source)
+        predictions, attended = self.readout.run(self.tables, step, *known)
         return ModelOutput(predictions, attended, outputs)
 
-    def start(self, batch: Batch, max_length: int) -> tuple["Searched", Any]:
+    def start(self, batch: Batch, max_length: int) -> tuple["Searched", "Written"]:
         """Encodes the sources; returns what is searched for, and the first state."""
         sources, slots = self._encode(batch)
         memory, state = self.decoder.start(sources, max_length)
         source = self.readout.prepare(self.tables, first_source(sources), batch)
+        state = Written(state, self.readout.init_state(self.tables, source))
         return Searched(memory, source, slots), state
 
     def _encode(self, batch: Batch, call: Call = Call()) -> tuple[Sources, Slots]:
@@ -423,24 +456,21 @@ class EncoderDecoderModule(nn.Module):
         return found
 
     def step(
-        self, memory: "Searched", state: Any, tokens: Array
-    ) -> tuple[Predictions, Array, Any]:
+        self, memory: "Searched", state: "Written", tokens: Array
+    ) -> tuple[Predictions, Array, "Written"]:
         """Feeds one token to every hypothesis."""
         embedded = self._embed_target(tokens)
-        features, attended, state = self.decoder.step(memory.memory, state, embedded)
-        return self._predict(features, attended, memory.source), attended.weights, state
+        features, attended, decoding = self.decoder.step(memory.memory, state.decoder, embedded)
+        table = self.tables["target_embedding"]
+        step = Step(features, attended, table, memory.source, tokens, state.readout)
+        predictions, attended, reading = self.readout.step(self.tables, step)
+        return predictions, attended.weights, Written(decoding, reading)
 
     def _embed_target(self, tokens: Array, call: Call = Call()) -> Array:
         tokens = self.readout.input_ids(tokens)
         embedded = look_up(self.tables["target_embedding"], tokens)
         rate = self.config.embedding_dropout
         return scale(embedded, dropout_factors(call, rate, embedded.shape, embedded.dtype))
-
-    def _predict(
-        self, features: Array, attended: AttentionOutput, source: Any
-    ) -> Predictions:
-        step = Step(features, attended, self.tables["target_embedding"], source)
-        return self.readout.predict(self.tables, step)
 
 
 def _tables(

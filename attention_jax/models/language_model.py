@@ -86,11 +86,11 @@ def build(
         functions = transformer.build(
             config.decoder, DecoderSizes(config.embedding_dim, {}), config.attention
         )
+        depth = config.embedding_dim
+        sizes = ReadoutSizes(target_vocabulary_size, depth, depth, is_tied=config.tie_embeddings)
+        readout = module_of(config.readout).build(config.readout, sizes)
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
-    depth = config.embedding_dim
-    sizes = ReadoutSizes(target_vocabulary_size, depth, depth, is_tied=config.tie_embeddings)
-    readout = module_of(config.readout).build(config.readout, sizes)
     return LanguageModel(config, target_vocabulary_size, functions, readout)
 
 

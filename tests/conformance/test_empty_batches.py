@@ -11,7 +11,7 @@ from attention_jax.layers.decoder import DECODERS
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.readout import READOUTS
 from tests.conformance.test_rows_alone import batch
-from tests.models.test_encoders_with_decoders import V, build
+from tests.models.test_encoders_with_decoders import V, build, decoder_for
 
 EMPTY = {"rows": 0, "target words": 1, "source words": 2}
 AXES = {"source": (0, 2), "target": (0, 1), "links": (0, 1, 2)}
@@ -58,4 +58,4 @@ def test_decoder(name, what):
 @pytest.mark.parametrize("what", EMPTY)
 @pytest.mark.parametrize("name", READOUTS.names())
 def test_readout(name, what):
-    check(build("concatenation", "luong", readout={"name": name}), what)
+    check(build("concatenation", decoder_for(name), readout={"name": name}), what)

@@ -332,7 +332,7 @@ def test_bfloat16_keeps_parameters_and_logits_in_float32():
     )
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(gradients))
     _, state = jax.eval_shape(functools.partial(model.start, max_length=T), params, batch())
-    assert state["carry"]["hidden"].dtype == jnp.bfloat16
+    assert state.decoder["carry"]["hidden"].dtype == jnp.bfloat16
 
 
 def test_bahdanau2015_starts_uniform_and_moves_the_vector_first():

@@ -12,6 +12,7 @@ from attention_jax.layers.encoder import Sources
 from attention_jax.layers.mechanism import Mechanism, MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import attend, init_state, make_memory, observe
+from attention_jax.ops.normalizers import softmax_normalizer
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 
@@ -117,6 +118,12 @@ class SingleHead(OneSource):
     def averages_values(self) -> bool:  # type: ignore[override]
         """Whether contexts are averages of the values as they were given."""
         return self.context_dim > 0
+
+    @property
+    def is_softmax(self) -> bool:  # type: ignore[override]
+        """Whether weights are the softmax of the scores, over all slots."""
+        spec = self.parts.spec
+        return spec.pattern is None and spec.normalizer is softmax_normalizer
 
     @property
     def parameters(self) -> dict[str, Parameter]:

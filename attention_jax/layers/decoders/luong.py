@@ -18,7 +18,7 @@ from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
-from attention_jax.layers.cells import cell_parameters
+from attention_jax.layers.cell_stack import CellStack
 from attention_jax.layers.decoder import (
     ATTENTION_KEY,
     Decoded,
@@ -32,8 +32,6 @@ from attention_jax.layers.encoder import Encoded, Sources
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.ops.dropout import dropout_factors, scale
-from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Call, Memory, Params, State
 
@@ -112,13 +110,19 @@ class LuongDecoder(RecurrentDecoder):
                 "state": Parameter.of("kernel", hidden=depth, features=feature_dim),
             },
         }
-        for layer in range(config.num_layers):
-            input_dim = depth if layer else self.sizes.embedding_dim
-            tree[f"layer_{layer}"] = cell_parameters(config.cell, input_dim, depth)
+        tree |= self._stack.parameters
         if config.input_feeding:
             width = tree["layer_0"]["input"].shape[1]
             tree["layer_0"]["feed"] = Parameter.of("kernel", features=feature_dim, gates=width)
         return tree
+
+    @property
+    def _stack(self) -> CellStack:
+        config = self.config
+        return CellStack(
+            config.cell, self.sizes.embedding_dim, config.hidden_dim, config.num_layers,
+            config.residual, config.dropout, config.recurrent_dropout,
+        )  # fmt: skip
 
     @property
     def _projects_values(self) -> bool:
@@ -150,21 +154,11 @@ class LuongDecoder(RecurrentDecoder):
 
     def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the factors of each layer's input and hidden state."""
-        config, shape = self.config, (batch, self.config.hidden_dim)
-        rates = (config.dropout, config.recurrent_dropout)
-        return [
-            [
-                dropout_factors(call.fold(2 * layer + place), rate, shape, dtype)
-                for place, rate in enumerate(rates)
-            ]
-            for layer in range(config.num_layers)
-        ]
+        return self._stack.draw(call, batch, dtype)
 
     def inputs(self, params: Params, embedded: Array) -> Gates:
         """Projects the previous words for the lowest layer."""
-        weights = params["layer_0"]
-        inputs = add_bias(embedded @ weights["input"], weights["bias"])
-        return CELLS[self.config.cell].split(inputs)
+        return self._stack.inputs(params, embedded)
 
     def advance(
         self,
@@ -224,26 +218,12 @@ class LuongDecoder(RecurrentDecoder):
     def _update(
         self, params: Params, dropout: Any, state: State, gates: Gates
     ) -> tuple[State, Array]:
-        config = self.config
-        cell = CELLS[config.cell]
-        new: dict[str, Any] = {"position": counted(state)}
-        if config.input_feeding:
+        if self.config.input_feeding:
             # The concatenation [E y; h~] is never formed, only the sum of two products.
-            fed = cell.split(state["attentional"] @ params["layer_0"]["feed"])
-            gates = tuple(map(jnp.add, gates, fed))
-        output = None
-        for layer in range(config.num_layers):
-            weights, name = params[f"layer_{layer}"], f"layer_{layer}"
-            keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
-            below = output
-            if layer:
-                product = scale(below, keep_input) @ weights["input"]
-                gates = cell.split(add_bias(product, weights["bias"]))
-            new[name] = cell.step(weights, state[name], gates, keep_hidden)
-            output = new[name]["hidden"]
-            if layer and config.residual:
-                output = output + below
-        return new, output
+            fed = state["attentional"] @ params["layer_0"]["feed"]
+            gates = tuple(map(jnp.add, gates, CELLS[self.config.cell].split(fed)))
+        carries, output = self._stack.step(params, dropout, state, gates)
+        return {"position": counted(state), **carries}, output
 
     def _combine(self, params: Params, query: Array, context: Array) -> Array:
         if not self._projects_values:

@@ -1,0 +1,1 @@
+"""Latent alignments, one file each; its name is the one that the readout `marginal` has for it."""
