@@ -67,7 +67,8 @@ def run_experiment(
         elif directory.writes:
             print(f"This run is complete: {directory.path}")
         if directory.writes:
-            print(format_results(directory, config.task.shown, config.evaluation.splits))
+            task, splits = config.task, config.evaluation.splits
+            print(format_results(directory, task.shown, splits, task.table))
 
 
 def _evaluate(config: ExperimentConfig, directory: RunDirectory) -> None:

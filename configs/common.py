@@ -2,7 +2,9 @@
 
 from ml_collections import ConfigDict
 
-DATA_SETS = ("multi30k", "tatoeba", "parallel", "cmudict", "smoke")
+INFLECTIONS = ("conll2017", "inflections")
+PRONUNCIATIONS = ("cmudict", "sigmorphon2021", "pronunciations")
+DATA_SETS = ("multi30k", "tatoeba", "parallel", *INFLECTIONS, *PRONUNCIATIONS, "smoke")
 
 
 def choose(argument: str | None, default: str, choices: tuple[str, ...]) -> str:
@@ -26,6 +28,9 @@ def data_section(name: str) -> ConfigDict:
         sizes = {"batch_size": 256, "eval_batch_size": 512}
         limits = {"max_source_length": 24, "max_target_length": 24}
         return ConfigDict({"name": "cmudict", **sizes, **limits})
+    if name in (*INFLECTIONS, *PRONUNCIATIONS):
+        sizes = {"batch_size": 32, "eval_batch_size": 256, "num_buckets": 4}
+        return ConfigDict({"name": name, **sizes})
     data = {"name": name, "batch_size": 80, "max_source_length": 51, "max_target_length": 51}
     if name != "parallel":
         # More batch shapes than by default: less padding, and so many steps repay compiling them.
@@ -65,10 +70,12 @@ def finish(config: ConfigDict, data_name: str) -> ConfigDict:
     """Adapts a translation config to the data set that is named after the colon."""
     if data_name == "smoke":
         return make_smoke(config)
-    if data_name in ("cmudict", "parallel"):  # where one side may have far fewer tokens
+    if data_name in (*INFLECTIONS, *PRONUNCIATIONS, "parallel"):  # one side may have far less
         config.search.min_length_ratio = 0.0
     if data_name == "tatoeba" and "num_epochs" in config.training:
         config.training.num_epochs *= 0.4  # six times as many sentences, half as long
+    if data_name in (*INFLECTIONS, *PRONUNCIATIONS[1:]) and "num_epochs" in config.training:
+        config.training.num_epochs *= 6  # a few thousand words
     return config
 
 

@@ -152,7 +152,7 @@ def evaluate_as_asked(
         if evaluation.is_aligning:
             _view(run, outputs, gold, reverse, opponents, others, heads)
     names = [split.name for split in splits]
-    return [*printed, format_results(run.directory, run.task.shown, names)]
+    return [*printed, format_results(run.directory, run.task.shown, names, run.task.table)]
 
 
 def _measured(

@@ -108,6 +108,10 @@ class DataConfig:
       task: What is learnt from the data: the name of a file of `data/tasks`.
       units: Tokens of sources and of targets, as kinds of a `SymbolVocabulary`.
       subwords: Tokenization, which replaces `units` if it is not None.
+      oracle_steps: The aligner whose STEPs stand among the targets' symbols; `none` without STEPs.
+      has_lowercase_sources: Whether all sources are in lower case, so that the task `pronounce`
+        lowercases a user's.
+      must_be_read: Fields without which a source is incomplete, so that a model has to read them.
     """
 
     task: ClassVar[str] = "translate"
@@ -119,6 +123,9 @@ class DataConfig:
     bleu_tokenizer: ClassVar[str] = "13a"
     min_train_source_words: ClassVar[int] = 0
     max_train_source_words: ClassVar[int] = 0
+    oracle_steps: ClassVar[str] = "none"
+    has_lowercase_sources: ClassVar[bool] = False
+    must_be_read: ClassVar[tuple[str, ...]] = ()
 
     batch_size: int = setting(64, at_least=1)
     batch_unit: str = setting("sentences", choices=("sentences", "tokens"))
@@ -139,6 +146,14 @@ class DataConfig:
         from attention_jax.data.preparation import load_examples
 
         return load_examples(self.builder.Builder, self.builder_config())
+
+    def finished(self, splits: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the splits, once there are vocabularies, as they are to be learnt from.
+
+        Raises:
+          DataError: If they cannot be made so.
+        """
+        return splits
 
     @property
     def builder(self) -> ModuleType:

@@ -161,8 +161,9 @@ class Split(Texts, Examples):
 
     @functools.cached_property
     def target_ids(self) -> list[np.ndarray]:
-        """Target ids, int32, ending in EOS."""
-        return encoded(self.target_vocabulary, self.targets)
+        """Target ids, int32, ending in EOS: those in `extras`, where texts do not tell them."""
+        given = self.extras.get(TARGET.name)
+        return encoded(self.target_vocabulary, self.targets) if given is None else [*given]
 
     def ids(self, name: str) -> list[np.ndarray]:
         """Returns the ids of the field `source` or `target`."""
@@ -197,10 +198,8 @@ class Split(Texts, Examples):
             other ids, as a text has many segmentations into subwords.
         """
         texts = [self.target_vocabulary.decode(each) for each in ids]
-        changed = dataclasses.replace(self, targets=texts)
-        # A cached property keeps its value here, so this one will never be computed.
-        vars(changed)["target_ids"] = list(ids)
-        return changed
+        extras = {**self.extras, TARGET.name: [*ids]}
+        return dataclasses.replace(self, targets=texts, extras=extras)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -116,6 +116,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
         )
         for name, part in texts.items()
     }  # fmt: skip
+    splits = data_config.finished(splits)
     return TaskData(task, source, target, splits, num_training_pairs)
 
 

@@ -74,6 +74,7 @@ class Task:
       metrics: The metrics of `scores` that a training may watch, in the order of drawing.
       printed: Names of the metrics that are printed at every validation.
       shown: Names of the results that are shown at the end.
+      table: Function from the results of a split to further lines that are shown at the end.
       finds_dropped_words: Whether source words without a counterpart in outputs are an error.
     """
 
@@ -90,6 +91,7 @@ class Task:
     metrics: tuple[Metric, ...] = ()
     printed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    table: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
     finds_dropped_words: bool = False
 
     @property

@@ -85,9 +85,7 @@ class Translator:
                     f"found {len(line)}"
                 )
         run, task = self._run, self._run.task
-        texts = [
-            task.prepare(line, run.config.data, is_source=not run.is_reverse) for line in lines
-        ]
+        texts = [self._prepared(line, number) for number, line in enumerate(lines, start=1)]
         # Blank lines are left out of the search, and put back in their places after it.
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
@@ -102,6 +100,13 @@ class Translator:
         for number, ids, hypotheses in zip(full, inputs.source_ids, found, strict=True):
             translations[number] = Translation(texts[number], ids, hypotheses)
         return translations
+
+    def _prepared(self, line: str, number: int) -> str:
+        run = self._run
+        try:
+            return run.task.prepare(line, run.config.data, is_source=not run.is_reverse)
+        except DataError as error:
+            raise DataError(f"input line {number}: {error}") from None
 
     def _check_prompts(self, prompts: Inputs) -> None:
         """Raises `DataError` at the first line with which no output of the search can begin."""

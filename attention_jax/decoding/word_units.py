@@ -125,6 +125,7 @@ def forced_words(
             tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index]),
             tokens_of_words(split.target_vocabulary, split.targets[index], words.targets[index]),
         )
+        forced = _of_text(forced, split, index)
         merged = _merged(forced, *tokens)
         if shift:
             # Tokens are shifted, not words: the last word's last token gets the row of EOS.
@@ -135,6 +136,16 @@ def forced_words(
             merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))
         found.append(merged)
     return found
+
+
+def _of_text(forced: ForcedAttention, split: Split, index: int) -> ForcedAttention:
+    """Returns the rows of symbols that a text has, which STEPs are none of."""
+    silent = getattr(split.target_vocabulary, "silent_ids", ())
+    rows = [place for place, each in enumerate(split.target_ids[index]) if each not in silent]
+    if len(rows) == len(forced.weights):
+        return forced
+    heads = None if forced.heads is None else forced.heads[:, rows]
+    return ForcedAttention(forced.weights[rows], heads)
 
 
 def _side_words(

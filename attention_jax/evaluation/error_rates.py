@@ -78,11 +78,15 @@ def pronunciation_scores(
       references: All accepted pronunciations of each word.
 
     Returns:
-      `per`, `wer`, `per_no_stress`, `wer_no_stress` in percent.
+      `per` and `wer`, in percent, and where phonemes of the references end in digits, which mark
+      stress, also `per_no_stress` and `wer_no_stress`.
     """
     check_parallel(predictions, references)
+    splits = {"": spaced_words}
+    if any(_without_stress(one) != spaced_words(one) for each in references for one in each):
+        splits["_no_stress"] = _without_stress
     scores = {}
-    for suffix, split in (("", spaced_words), ("_no_stress", _without_stress)):
+    for suffix, split in splits.items():
         scores[f"per{suffix}"], scores[f"wer{suffix}"] = error_rates(
             [split(prediction) for prediction in predictions],
             [[split(variant) for variant in variants] for variants in references],

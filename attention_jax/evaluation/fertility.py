@@ -24,18 +24,23 @@ def covering_weights(
 ) -> Float[np.ndarray, "words_T words_S"]:
     """Coverage: turns attention between tokens into how much each output word covers source words.
 
-    Subwords are joined to words by `merge_pieces`. Both EOS are left out without renormalising.
+    Subwords are joined to words by `merge_pieces`. Both EOS, and output tokens of no word, are left
+    out without renormalising.
 
     Args:
       weights: The attention while the output was written, between tokens, EOS last on both sides.
       source_words: The tokens of each source word.
       target_words: The tokens of each output word.
     """
-    weights = np.asarray(weights, np.float64)[:-1, :-1]  # T S without either EOS
+    # The rows of STEPs, which are tokens of no word, cover nothing.
+    rows = sorted(set().union(*target_words))
+    weights = np.asarray(weights, np.float64)[rows, :-1]  # T S without either EOS
     if 0 in weights.shape:
         # With an empty side there is nothing to merge, and nothing covers the words of the other.
         return np.zeros((len(target_words), len(source_words)))
-    return merge_pieces(weights, source_words, target_words)
+    place = {row: number for number, row in enumerate(rows)}
+    words = [[place[row] for row in word] for word in target_words]
+    return merge_pieces(weights, source_words, words)
 
 
 def fertility(weights: Weights) -> Fertility:

@@ -30,8 +30,10 @@ DECODERS = Parts("attention_jax.layers.decoders")
 
 # Apart from the numbers with which decoders derive the keys of their own dropout.
 ATTENTION_KEY = 2**16
-# The key under which recurrent decoders give the written word to mechanisms that observe it.
-WRITTEN_WORD = "written_word"
+# The keys under which recurrent decoders give the written word to mechanisms that observe it:
+# embedded, and as its id.
+WRITTEN_WORD, WRITTEN_ID = "written_word", "written_id"
+Told = Mapping[str, Array]
 
 
 class Decoded(NamedTuple):
@@ -74,7 +76,7 @@ class DecoderSizes(NamedTuple):
         config: Any,
         query_dim: int,
         alignment_head: int | None = None,
-        tells: Collection[str] = (WRITTEN_WORD,),
+        tells: Collection[str] = (WRITTEN_WORD, WRITTEN_ID),
     ) -> Mechanism:
         """Builds the mechanism that asks the annotations with queries of the given depth.
 
@@ -172,6 +174,7 @@ class SequenceDecoder(abc.ABC):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006  (never changed)
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
@@ -182,6 +185,7 @@ class SequenceDecoder(abc.ABC):
           memory: The source.
           state: The state before the first token.
           embedded: `B T E`, the words before each target token, BOS first.
+          told: What else a mechanism that observes is told of these words, `B T ...`: their ids.
           mask: `B T`, True at real target tokens; the others are not observed.
           call: Mode and key.
 
@@ -191,16 +195,27 @@ class SequenceDecoder(abc.ABC):
 
     @abc.abstractmethod
     def step(
-        self, params: Params, memory: Any, state: State, embedded: Array
+        self,
+        params: Params,
+        memory: Any,
+        state: State,
+        embedded: Array,
+        told: Told = {},  # noqa: B006
     ) -> tuple[Array, AttentionOutput | None, State]:
-        """Autoregressive step: decodes one token `*B E`.
+        """Autoregressive step: decodes one token `*B E`; `told` is as `run` has it.
 
         Returns:
           (features `*B F`, attention without a query axis, or None without a source, state).
         """
 
     def remaining(
-        self, params: Params, memory: Any, state: State, word: Array, where: Array
+        self,
+        params: Params,
+        memory: Any,
+        state: State,
+        word: Array,
+        where: Array,
+        told: Told = {},  # noqa: B006
     ) -> Array | None:
         """Returns what is left to translate of each slot once the last word has been written.
 
@@ -210,6 +225,7 @@ class SequenceDecoder(abc.ABC):
           state: The state that asked for that word.
           word: `B E`, embedded.
           where: `B`, False where the state has observed its last word already.
+          told: What else a mechanism that observes is told of the word.
         """
         return None
 
@@ -269,14 +285,13 @@ class RecurrentDecoder(SequenceDecoder):
         return self.mechanism.make_memory(params["attention"], sources)
 
     def observe(
-        self, params: Params, memory: Memory, state: State, word: Array, where: Array | None = None
+        self, params: Params, memory: Memory, state: State, told: Told, where: Array | None = None
     ) -> State:
-        """Tells the mechanism which embedded word `*B E` has been written, where there is one."""
+        """Tells the mechanism of the word that has been written, where there is one."""
         if not self.mechanism.observes:
             return state
-        observed = {WRITTEN_WORD: word}
         attention = self.mechanism.observe(
-            params["attention"], memory, state["attention"], observed, where
+            params["attention"], memory, state["attention"], told, where
         )
         return {**state, "attention": attention}
 
@@ -304,6 +319,7 @@ class RecurrentDecoder(SequenceDecoder):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
@@ -313,7 +329,7 @@ class RecurrentDecoder(SequenceDecoder):
         by_time = _swap(embedded)
         # What every step reads: `deferred_scan` computes the gradients of these after the loop.
         constants = (params, memory, dropout)
-        state, outputs = self.recur(self.advance, constants, state, by_time, mask, call)
+        state, outputs = self.recur(self.advance, constants, state, by_time, mask, call, told)
         features = self.readout(params, outputs, by_time)
         return Decoded(_swap(features), jax.tree.map(_swap, outputs["attention"]), state)
 
@@ -325,6 +341,7 @@ class RecurrentDecoder(SequenceDecoder):
         embedded: Array,
         mask: Array | None,
         call: Call,
+        told: Told = {},  # noqa: B006
     ) -> tuple[State, dict[str, Any]]:
         """Recurrence: scans a step over known targets, each with the word before it observed.
 
@@ -335,13 +352,15 @@ class RecurrentDecoder(SequenceDecoder):
           embedded: `T B E`.
           mask: `B T`, or None where all targets are real.
           call: Mode and key; each step has a key of its own for what the mechanism drops or draws.
+          told: As `run` has it.
 
         Returns:
           (state, outputs), the latter with a leading time axis.
         """
         words = None
         if self.mechanism.observes:  # each step the word before it; BOS has not been written
-            words = (embedded, None if mask is None else _swap(shift_right(mask, False)))
+            words = self._observed(embedded, {name: _swap(part) for name, part in told.items()})
+            words = (words, None if mask is None else _swap(shift_right(mask, False)))
 
         # Split before the scan, so that no key has to be carried through it; each step has its own
         # beside the whole's.
@@ -359,21 +378,40 @@ class RecurrentDecoder(SequenceDecoder):
         return deferred_scan(step, constants, state, inputs)
 
     def step(
-        self, params: Params, memory: Memory, state: State, embedded: Array
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        embedded: Array,
+        told: Told = {},  # noqa: B006
     ) -> tuple[Array, AttentionOutput, State]:
         """Decodes one token `*B E`."""
         # As in training, step by step: the same functions, for a single token.
         inputs = self.inputs(params, embedded)
-        state = self.observe(params, memory, state, embedded)
+        state = self.observe(params, memory, state, self._observed(embedded, told))
         state, outputs = self.advance(params, memory, None, state, inputs)
         return self.readout(params, outputs, embedded), outputs["attention"], state
 
     def remaining(
-        self, params: Params, memory: Memory, state: State, word: Array, where: Array
+        self,
+        params: Params,
+        memory: Memory,
+        state: State,
+        word: Array,
+        where: Array,
+        told: Told = {},  # noqa: B006
     ) -> Array | None:
         """Returns what the mechanism says is left of each slot."""
-        state = self.observe(params, memory, state, word, where)
+        state = self.observe(params, memory, state, self._observed(word, told), where)
         return self.mechanism.remaining(state["attention"])
+
+    def _observed(self, embedded: Array, told: Told) -> Told:
+        """Returns what the mechanism asks to be told of embedded words."""
+        known = {WRITTEN_WORD: embedded, **told}
+        asked = sorted(self.mechanism.observes)
+        if missing := [name for name in asked if name not in known]:
+            raise ValueError(f"told: expected {' and '.join(missing)}, found {sorted(known)}")
+        return {name: known[name] for name in asked}
 
 
 def _swap(array: Array) -> Array:
@@ -422,18 +460,23 @@ class Decoder(nn.Module):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006
         mask: Array,
         call: Call,
     ) -> Decoded:
         """Teacher forcing: decodes known targets."""
-        return self.decoder.run(self.weights, memory, state, embedded, mask=mask, call=call)
+        return self.decoder.run(
+            self.weights, memory, state, embedded, told=told, mask=mask, call=call
+        )
 
-    def remaining(self, memory: Any, state: State, word: Array, where: Array) -> Array | None:
+    def remaining(
+        self, memory: Any, state: State, word: Array, where: Array, told: Told = {}  # noqa: B006
+    ) -> Array | None:
         """Returns what is left to translate of each slot."""
-        return self.decoder.remaining(self.weights, memory, state, word, where)
+        return self.decoder.remaining(self.weights, memory, state, word, where, told)
 
     def step(
-        self, memory: Any, state: State, embedded: Array
+        self, memory: Any, state: State, embedded: Array, told: Told = {}  # noqa: B006
     ) -> tuple[Array, AttentionOutput | None, State]:
         """Autoregressive step: decodes one token."""
-        return self.decoder.step(self.weights, memory, state, embedded)
+        return self.decoder.step(self.weights, memory, state, embedded, told)

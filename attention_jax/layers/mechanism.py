@@ -10,7 +10,8 @@ What a mechanism needs to know of its model beyond two depths it names in `Confi
 `build` takes it by keyword:
 
   source_vocabulary_size  how many source ids there are; the memory's `aux["source_ids"]` holds them
-  word_dim                depth of an embedded target word; `observed["written_word"]` is one
+  word_dim                depth of an embedded target word; `observed["written_word"]` is one, and
+                          `observed["written_id"]` its id, `*B 1`
   value_dim               depth of the values
   place                   what asks what: `cross` (another sequence), `self`, or `causal` (itself,
                           up to the position that asks)
@@ -42,6 +43,7 @@ class MechanismConfig:
         alone, or not at all.
       tells_key_bias: Whether what is added to all keys alike changes weights, as in additive
         scores.
+      reads_steps: Whether STEPs among the written symbols move it, so that targets must have some.
       projects_heads: Whether it makes its heads out of the whole depths, instead of dealing each
         an equal part of them.
     """
@@ -49,6 +51,7 @@ class MechanismConfig:
     needs: ClassVar[tuple[str, ...]] = ()
     reads_keys: ClassVar[bool] = True
     tells_key_bias: ClassVar[bool] = False
+    reads_steps: ClassVar[bool] = False
     projects_heads: ClassVar[bool] = False
 
 

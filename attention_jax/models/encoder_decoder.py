@@ -399,10 +399,12 @@ class EncoderDecoderModule(nn.Module):
         # No room for a cache: known targets are decoded without one.
         memory, state = self.decoder.start(sources, 0)
         target, mask = known = batch["target"], batch["target_mask"]
-        embedded = self._embed_target(shift_right(target, SpecialIds.BOS), call.fold(1))
+        before = shift_right(target, SpecialIds.BOS)
+        embedded = self._embed_target(before, call.fold(1))
         decoded = self.decoder.run(
-            memory, state, embedded, mask=mask, call=call.fold(2).within("decoder")
-        )
+            memory, state, embedded, told=_told(before), mask=mask,
+            call=call.fold(2).within("decoder"),
+        )  # fmt: skip
         features, attended = decoded.features, decoded.attention
         rate = self.config.output_dropout
         kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
@@ -417,7 +419,9 @@ class EncoderDecoderModule(nn.Module):
         }
         outputs["slots"] = slots
         outputs |= self._layers(sources, decoded.outputs)
-        coverage = self.decoder.remaining(memory, decoded.state, last, mask[:, -1])
+        coverage = self.decoder.remaining(
+            memory, decoded.state, last, mask[:, -1], _told(target[:, -1])
+        )
         if coverage is not None:
             outputs["coverage"] = coverage
         source = self.readout.prepare(self.tables, encoded, batch)
@@ -460,7 +464,9 @@ class EncoderDecoderModule(nn.Module):
     ) -> tuple[Predictions, Array, "Written"]:
         """Feeds one token to every hypothesis."""
         embedded = self._embed_target(tokens)
-        features, attended, decoding = self.decoder.step(memory.memory, state.decoder, embedded)
+        features, attended, decoding = self.decoder.step(
+            memory.memory, state.decoder, embedded, _told(tokens)
+        )
         table = self.tables["target_embedding"]
         step = Step(features, attended, table, memory.source, tokens, state.readout)
         predictions, attended, reading = self.readout.step(self.tables, step)
@@ -471,6 +477,11 @@ class EncoderDecoderModule(nn.Module):
         embedded = look_up(self.tables["target_embedding"], tokens)
         rate = self.config.embedding_dropout
         return scale(embedded, dropout_factors(call, rate, embedded.shape, embedded.dtype))
+
+
+def _told(ids: Array) -> decoder.Told:
+    """Returns what decoders tell mechanisms of written words beside their embeddings."""
+    return {decoder.WRITTEN_ID: ids[..., None]}
 
 
 def _tables(

@@ -113,6 +113,7 @@ from attention_jax.ops.scores import (
 )
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
 from attention_jax.ops.spans import any_in_spans, to_positions
+from attention_jax.ops.step_pointer import slot_ranks, step_pointer
 from attention_jax.ops.step_program import Operation, Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.summation import accumulation_dtype, upcast
@@ -245,6 +246,7 @@ __all__ = [
     "slot_offsets",
     "slot_positions",
     "slot_posterior",
+    "slot_ranks",
     "slots_at",
     "smoothed_target",
     "softmax_normalizer",
@@ -252,6 +254,7 @@ __all__ = [
     "sparsemax_normalizer",
     "split_memory",
     "split_queries",
+    "step_pointer",
     "straight_through",
     "sum_over_paths",
     "take_slots",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.fused_dot import fused_dot_attention
@@ -216,7 +216,7 @@ def attend(
     memory: Memory,
     state: State | None = None,
     *,
-    observed: Mapping[str, Float[Array, "*#B T _"]] | None = None,
+    observed: Mapping[str, Num[Array, "*#B T _"]] | None = None,
     mask: Bool[Array, "*#B #T S"] | None = None,
     bias: Float[Array, "*#B #T S"] | None = None,
     positions: Int[Array, "T"] | None = None,

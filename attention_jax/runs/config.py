@@ -198,6 +198,7 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     objective = build_objective(config.objectives)
     further_fields(find_task(config.data), objective.fields)  # for its error on unknown fields
     _check_links(config, objective)
+    _check_steps(config)
     return config
 
 
@@ -211,6 +212,16 @@ def _check_links(config: ExperimentConfig, objective: Objective) -> None:
             wanted = "'none', for no objective needs word alignments"
         raise ConfigError(
             f"config.data.alignment.method: expected {wanted}, found {alignment.method!r}"
+        )
+
+
+def _check_steps(config: ExperimentConfig) -> None:
+    """Raises ConfigError where STEPs of the targets are to move attention and there are none."""
+    attention = getattr(config.model, "attention", None)
+    if getattr(attention, "reads_steps", False) and config.data.oracle_steps == "none":
+        raise ConfigError(
+            f"config.model.attention.name: expected data whose targets have STEPs for "
+            f"{attention.name!r}, such as inflections with config.data.oracle_steps=hmm, found none"
         )
 
 

@@ -1,6 +1,7 @@
 """Results of a run for the screen: one line of metrics for each split."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from attention_jax.runs.run_directory import RunDirectory, read_json
 
@@ -9,7 +10,10 @@ _SHOWN = ("aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "perp
 
 
 def format_results(
-    directory: RunDirectory, shown: Sequence[str], splits: Collection[str] | None = None
+    directory: RunDirectory,
+    shown: Sequence[str],
+    splits: Collection[str] | None = None,
+    table: Callable[[Mapping[str, Any]], Sequence[str]] | None = None,
 ) -> str:
     """Formats the results of a run as a few lines.
 
@@ -17,6 +21,7 @@ def format_results(
       directory: The run's directory.
       shown: Names of the task's own metrics to show.
       splits: The splits to show; all if None.
+      table: The task's function from a split's metrics to further lines.
     """
     lines = []
     for split, metrics in (read_json(directory.results) or {}).items():
@@ -25,4 +30,5 @@ def format_results(
         found = [name for name in (*shown, *_SHOWN) if metrics.get(name) is not None]
         values = [f"{name} {metrics[name]:.2f}" for name in found]
         lines.append(f"{split:<11} {'  '.join(values)}")
+        lines += [] if table is None else table(metrics)
     return "\n".join([*lines, f"Everything is in {directory.path}"])

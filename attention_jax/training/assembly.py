@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
+from attention_jax.data.config import DataConfig
 from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.text.storage import has_vocabularies
@@ -35,6 +36,7 @@ from attention_jax.search import SearchConfig
 from attention_jax.training.early_stopping import check_mode
 from attention_jax.training.needed_fields import with_needed_fields
 from attention_jax.training.validation import Validation
+from attention_jax.types import Model
 from attention_jax.updates.optimizers import build_optimizer
 from attention_jax.updates.schedules import (
     Plateau,
@@ -116,7 +118,7 @@ def assemble(
     _check_vocabularies(config, task)
     model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
     objective.check(model)
-    task = task.with_fields(model.fields)
+    task = _read_by(model, task, config.data)
     task = processes.after_first(
         lambda: with_needed_fields(task, config.data, objective, directory, _to_standard_error),
         is_made=directory.links.exists,
@@ -202,6 +204,18 @@ def _check_vocabularies(config: ExperimentConfig, task: TaskData) -> None:
             "config.model.tie_embeddings: expected a joint vocabulary for 'all' "
             "(config.data.subwords.joint=True), found one for each side"
         )
+
+
+def _read_by(model: Model, task: TaskData, data_config: DataConfig) -> TaskData:
+    """Adds the fields that a model reads; raises ConfigError if it needs others for a source."""
+    fields = model.fields
+    unread = [name for name in data_config.must_be_read if name not in fields]
+    if unread:
+        raise ConfigError(
+            f"config.model.sources: expected an input that reads {' and '.join(unread)}, which are "
+            f"apart from the source here, found one of {', '.join(fields) or 'nothing'}"
+        )
+    return task.with_fields(fields)
 
 
 def _check_metrics(config: ExperimentConfig, schedule: Schedule, names: list[str]) -> None:

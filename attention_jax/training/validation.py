@@ -90,4 +90,4 @@ class Validation:
     def _scores(self, outputs: Sequence[str]) -> dict[str, float]:
         score = self._task.scores
         scores = {} if score is None else score(self._sample, outputs, self._data_config)
-        return {name: value for name, value in scores.items() if not isinstance(value, str)}
+        return {name: float(value) for name, value in scores.items() if not isinstance(value, str)}

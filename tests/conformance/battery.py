@@ -14,7 +14,8 @@ from attention_jax.layers.attention import OneSource, build_mechanism
 from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.refinement import REFINEMENTS
-from attention_jax.types import AttentionOutput
+from attention_jax.ops.step_pointer import STEP
+from attention_jax.types import AttentionOutput, SpecialIds
 
 B, T, S, D, Dv = 3, 4, 5, 8, 6
 LENGTHS = (5, 3, 4)
@@ -139,10 +140,15 @@ def source_ids(mask):
 
 
 def written_words(query):
-    """Returns the embedded word before each query, the same in all rows."""
-    words = np.random.default_rng(2).normal(size=(T, SIZES["word_dim"]))
-    shape = (*query.shape[:-1], SIZES["word_dim"])
-    return {"written_word": jnp.broadcast_to(words[: query.shape[-2]], shape).astype(query.dtype)}
+    """Returns the word before each query, embedded and as its id, the same in all rows."""
+    length, depth = query.shape[-2], SIZES["word_dim"]
+    words = np.random.default_rng(2).normal(size=(T, depth))
+    ids = jnp.asarray([[SpecialIds.BOS], [STEP], [STEP + 1], [STEP]])
+    rows = query.shape[:-1]
+    return {
+        "written_word": jnp.broadcast_to(words[:length], (*rows, depth)).astype(query.dtype),
+        "written_id": jnp.broadcast_to(ids[:length], (*rows, 1)),
+    }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

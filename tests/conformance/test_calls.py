@@ -237,7 +237,8 @@ def exported(case, sizes):
     def call(params, query, keys, values, mask):
         memory = case.memory(params, keys, values, mask)
         words = jnp.zeros((*query.shape[:-1], SIZES["word_dim"]))
-        return case.mechanism.attend(params, query, memory, observed={"written_word": words})[0]
+        observed = {"written_word": words, "written_id": jnp.zeros((*query.shape[:-1], 1), int)}
+        return case.mechanism.attend(params, query, memory, observed=observed)[0]
 
     return jax.jit(call), jax.export.export(jax.jit(call))(case.params, *shapes(*sizes))
 

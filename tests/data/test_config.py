@@ -29,7 +29,10 @@ def test_configs_survive_being_plain(config):
 def test_data_config_class_lists_the_names():
     with pytest.raises(KeyError) as error:
         data_config_class("cmu")
-    assert error.value.args[0] == ["cmudict", "multi30k", "parallel", "smoke", "tatoeba"]
+    assert error.value.args[0] == [
+        "cmudict", "conll2017", "inflections", "multi30k", "parallel", "pronunciations",
+        "sigmorphon2021", "smoke", "tatoeba",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

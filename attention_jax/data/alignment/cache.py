@@ -19,8 +19,9 @@ def align_once(
     targets: Sequence[Sentence],
     method: str,
     report: Report = lambda line: None,
+    directions: Sequence[str] = DIRECTIONS,
 ) -> list[list[Links]]:
-    """Word alignment: returns what `align` finds in both directions, from the cache if it is there.
+    """Word alignment: returns what `align` finds in each direction, from the cache if it is there.
 
     The key is a hash of all words, the method and its settings, but not of how the directions are
     symmetrised later. Of several processes, one aligns and the others wait. For the arguments see
@@ -30,20 +31,26 @@ def align_once(
       UserError: As `align`, and if the cache cannot be written.
     """
     root = storage.cache_root() / "alignments"
-    path = root / f"{method}-{_key(sources, targets, method)}.npz"
+    path = root / f"{method}-{_key(sources, targets, method, directions)}.npz"
     with storage.exclusive(root / "locks" / path.stem):
-        found = _read(path, ([*map(len, sources)], [*map(len, targets)]))
+        found = _read(path, ([*map(len, sources)], [*map(len, targets)]), directions)
         if found is not None:
             report(f"{method}  word links are taken from {path}")
             return found
-        found = align(sources, targets, method, report=report)
-        write_atomically(path, _packed(found))
+        found = align(sources, targets, method, directions, report=report)
+        write_atomically(path, _packed(found, directions))
     return found
 
 
-def _key(sources: Sequence[Sentence], targets: Sequence[Sentence], method: str) -> str:
+def _key(
+    sources: Sequence[Sentence],
+    targets: Sequence[Sentence],
+    method: str,
+    directions: Sequence[str],
+) -> str:
     """Hashes all that the links depend on."""
-    digest = hashlib.sha256(signature(method).encode())
+    which = "" if tuple(directions) == DIRECTIONS else f" {' '.join(directions)}"
+    digest = hashlib.sha256(f"{signature(method)}{which}".encode())
     for side in (sources, targets):
         digest.update(f"\n{len(side)}\n".encode())
         for sentence in side:
@@ -52,10 +59,12 @@ def _key(sources: Sequence[Sentence], targets: Sequence[Sentence], method: str) 
     return digest.hexdigest()[:20]
 
 
-def _packed(found: Sequence[Sequence[Links]]) -> bytes:
+def _packed(
+    found: Sequence[Sequence[Links]], directions: Sequence[str] = DIRECTIONS
+) -> bytes:
     """Serialises links as flat arrays: the number of links of each pair, and all links."""
     arrays: dict[str, np.ndarray] = {}
-    for direction, alignments in zip(DIRECTIONS, found, strict=True):
+    for direction, alignments in zip(directions, found, strict=True):
         arrays[f"{direction}_counts"] = np.array([len(links) for links in alignments], np.uint32)
         flat = [link for links in alignments for link in links]
         # Reshaped for the case of no links at all; words of aligned pairs fit 16 bits.
@@ -65,13 +74,15 @@ def _packed(found: Sequence[Sequence[Links]]) -> bytes:
     return content.getvalue()
 
 
-def _read(path: Path, lengths: tuple[list[int], list[int]]) -> list[list[Links]] | None:
+def _read(
+    path: Path, lengths: tuple[list[int], list[int]], directions: Sequence[str]
+) -> list[list[Links]] | None:
     """Reads a file of the cache; None if it is missing, damaged, or of another text."""
     try:
         with np.load(io.BytesIO(path.read_bytes())) as arrays:
             return [
                 _unpacked(arrays[f"{direction}_counts"], arrays[f"{direction}_links"], lengths)
-                for direction in DIRECTIONS
+                for direction in directions
             ]
     except Exception:  # zip files alone have a dozen ways to be damaged, with an exception each
         return None

@@ -1,13 +1,19 @@
 """Train, validation and test splits by hashes of texts, so that they never change."""
 
+import collections
 import hashlib
 import statistics
 from collections.abc import Mapping
+from typing import Any
 
 from attention_jax.data.text.characters import SPACE
+from attention_jax.errors import DataError
+
+Pairs = list[tuple[str, Any]]
 
 _MAX_LINE_SHARE = 0.01  # of the held-out examples, that one repeated line may have
 _MAX_HELD_OUT_LINES = 0.25  # of the different lines of a text, that may be held out
+_MAX_HELD_OUT_FRACTION = 0.1  # of the training pairs, for each split without files
 
 
 def fraction(text: str) -> float:
@@ -60,3 +66,36 @@ def held_out_sources(occurrences: Mapping[str, int], name: str, count: int) -> s
             chosen.add(source)
             total += occurrences[source]
     return chosen or {min(ranked, key=lambda source: occurrences[source])}
+
+
+def hold_out(
+    pairs: Pairs, name: str, count: int, where: str, *, lowercase: bool = False
+) -> tuple[Pairs, Pairs]:
+    """Takes `count` pairs out, all pairs of a source line together; see `held_out_sources`.
+
+    Args:
+      pairs: Sources, each with whatever belongs to it.
+      name: The split that they are held out for.
+      count: How many; at most a tenth of the pairs is taken.
+      where: What messages call the text.
+      lowercase: Whether sources that differ in case are the same line.
+
+    Returns:
+      (held out, left over), both in the file's order.
+
+    Raises:
+      DataError: If there are too few different source lines to hold any out.
+    """
+    count = min(count, int(len(pairs) * _MAX_HELD_OUT_FRACTION) or 1)
+    keys = [normal_form(source, lowercase=lowercase) for source, _ in pairs]
+    occurrences = collections.Counter(keys)
+    taken = held_out_sources(occurrences, name, count)
+    if len(taken) == len(occurrences):
+        raise DataError(
+            f"{where}: expected enough different source lines to hold some out for {name}, "
+            f"found {len(occurrences)}; give {name} files of their own"
+        )
+    held_out, left = [], []
+    for key, pair in zip(keys, pairs, strict=True):
+        (held_out if key in taken else left).append(pair)
+    return held_out, left

@@ -16,8 +16,8 @@ from attention_jax.spaced_words import spaced_words
 def prepare_word(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
     """Normalisation: brings a word, or phonemes, into the dictionary's form."""
     text = prepare(text, data_config)
-    # The dictionary has words in lower case only, but phonemes in upper case.
-    return text.lower() if is_source else text
+    # CMUdict has words in lower case only, but phonemes in upper case.
+    return text.lower() if is_source and data_config.has_lowercase_sources else text
 
 
 def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:

@@ -3,15 +3,14 @@
 import collections
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
-from attention_jax.data.text import tokenization
+from attention_jax.data.text.symbol_kinds import KINDS
 from attention_jax.errors import DataError
 from attention_jax.files import replacing
 from attention_jax.json_files import Maybe, mismatch, read_json
-from attention_jax.spaced_words import spaced_words
 from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
@@ -72,39 +71,23 @@ def content_ids(ids: Iterable[SupportsIndex]) -> list[int]:
     return content
 
 
-# By the kind of a vocabulary: from a text to its symbols, and back.
-_SPLIT: dict[str, Callable[[str], list[str]]] = {
-    "words": tokenization.tokenize,
-    "characters": list,
-    "symbols": spaced_words,
-}
-_JOIN: dict[str, Callable[[list[str]], str]] = {
-    "words": tokenization.detokenize,
-    "characters": "".join,
-    "symbols": " ".join,
-}
-# The text of a symbol, without the joiners of tokenization.
-_SURFACE: dict[str, Callable[[str], str]] = {
-    "words": tokenization.surface,
-    "characters": str,
-    "symbols": str,
-}
-
-
 class SymbolVocabulary:
     """Vocabulary of whole symbols, such as words or characters; any other symbol is UNK.
 
     Attributes:
-      kind: `words` (split at spaces and punctuation), `characters`, or `symbols` (split at
-        spaces, such as phonemes).
+      kind: `words` (split at spaces and punctuation), `characters`, `symbols` (split at spaces,
+        such as phonemes), or another of `symbol_kinds`.
+      silent_ids: Of symbols that no text has.
     """
 
     def __init__(self, kind: str, symbols: Sequence[str]):
         self.kind = kind
         self._symbols = (*SPECIAL_TOKENS, *symbols)
-        # Without the special tokens: a text that spells `</s>` does not end there.
+        first = SpecialIds.COUNT + len(KINDS[self.kind].silent)
+        self.silent_ids = range(SpecialIds.COUNT, first)
+        # Without special and silent ones: a text that spells `</s>` does not end there.
         self._ids = {
-            symbol: index for index, symbol in enumerate(self._symbols) if index >= SpecialIds.COUNT
+            symbol: index for index, symbol in enumerate(self._symbols) if index >= first
         }
 
     @classmethod
@@ -112,14 +95,18 @@ class SymbolVocabulary:
         """Collects the symbols of the training texts, most frequent first.
 
         Args:
-          kind: `words`, `characters` or `symbols`.
+          kind: Of `symbol_kinds`.
           texts: Training texts of one side, or of both for a joint vocabulary.
           size: Maximum number of ids, including special ones; 0 keeps every symbol.
         """
-        counts = collections.Counter(symbol for text in texts for symbol in _SPLIT[kind](text))
+        split, further, silent = KINDS[kind].split, KINDS[kind].further, KINDS[kind].silent
+        counts = collections.Counter(
+            symbol for text in texts for symbol in (*split(text), *further(text))
+        )
         # Equally frequent ones in the order of code points: ids do not depend on the texts' order.
         ranked = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
-        return cls(kind, ranked[: size - SpecialIds.COUNT] if size else ranked)
+        known = [*silent, *ranked]
+        return cls(kind, known[: size - SpecialIds.COUNT] if size else known)
 
     @property
     def size(self) -> int:
@@ -128,34 +115,39 @@ class SymbolVocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without BOS and EOS."""
-        return [self._ids.get(symbol, SpecialIds.UNK) for symbol in self.split(text)]
+        return self.ids_of(self.split(text))
+
+    def ids_of(self, symbols: Iterable[str]) -> list[int]:
+        """Returns the id of each symbol, UNK for those that the vocabulary lacks."""
+        return [self._ids.get(symbol, SpecialIds.UNK) for symbol in symbols]
 
     def split(self, text: str) -> list[str]:
         """Returns the symbol of each id of a text, with joiners, including unknown symbols."""
-        return _SPLIT[self.kind](text)
+        return KINDS[self.kind].split(text)
 
     def surfaces(self, text: str) -> list[str]:
         """Returns the part of the text for which each of its ids stands, unknown ones included."""
-        return [*map(_SURFACE[self.kind], self.split(text))]
+        return [*map(KINDS[self.kind].surface, self.split(text))]
 
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:
-        """Detokenization: returns the text of ids up to the first EOS, without PAD and BOS.
+        """Detokenization: returns the text of ids up to the first EOS, without PAD, BOS and STEP.
 
         Args:
           ids: The ids.
           unknown: Symbols for the unknown ones among them, in order; None leaves `<unk>`.
         """
-        symbols = [self._symbols[index] for index in content_ids(ids)]
-        places = (n for n, index in enumerate(content_ids(ids)) if index == SpecialIds.UNK)
+        written = [index for index in content_ids(ids) if index not in self.silent_ids]
+        symbols = [self._symbols[index] for index in written]
+        places = (n for n, index in enumerate(written) if index == SpecialIds.UNK)
         for place, symbol in zip(places, unknown, strict=False):
             symbols[place] = symbol or symbols[place]
-        return _JOIN[self.kind](symbols)
+        return KINDS[self.kind].join(symbols)
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns a printable piece for each id, including special ones."""
-        return [_SURFACE[self.kind](self._symbols[int(index)]) for index in ids]
+        return [KINDS[self.kind].surface(self._symbols[int(index)]) for index in ids]
 
     def save(self, directory: str | Path) -> None:
         """Writes `vocabulary.json`."""
@@ -190,7 +182,7 @@ def read_record(directory: str | Path) -> dict[str, Any]:
     """
     path = Path(directory) / RECORD_FILE
     try:
-        record = read_json(path, {"kind": {SUBWORDS, *_SPLIT}, "sha256": str})
+        record = read_json(path, {"kind": {SUBWORDS, *KINDS}, "sha256": str})
     except FileNotFoundError:
         raise DataError(f"{path}: expected a saved vocabulary, found none") from None
     recorded = record.pop("sha256")

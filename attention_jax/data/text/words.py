@@ -89,6 +89,8 @@ def word_pieces(
       ids: Ids of the source or output, ending in EOS, which is left out.
       text: Text of a source, which shows what unknown pieces are. Without it, as for an output, an
         unknown piece is a word of its own.
+
+    Silent symbols, such as STEP, are pieces of no word.
     """
     ids = ids[:-1]
     pieces, special = vocabulary.tokens(ids), special_places(ids)
@@ -96,7 +98,10 @@ def word_pieces(
         tokens, pieces = pieces, tokens_in_text(vocabulary, ids, text)
         # A piece that the text has replaced is no special token any more.
         special = {place for place in special if pieces[place] == tokens[place]}
-    return pieces_in_words(vocabulary, pieces, special)[1]
+    silent = getattr(vocabulary, "silent_ids", ())
+    unwritten = {place for place, index in enumerate(ids) if int(index) in silent}
+    found = pieces_in_words(vocabulary, pieces, special)[1]
+    return [places for places in found if not unwritten.issuperset(places)] if unwritten else found
 
 
 def pieces_in_words(

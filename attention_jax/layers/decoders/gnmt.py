@@ -32,6 +32,7 @@ from attention_jax.layers.decoder import (
     DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
+    Told,
     counted,
     start_position,
 )
@@ -196,6 +197,7 @@ class GnmtDecoder(RecurrentDecoder):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006  (never changed)
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
@@ -204,7 +206,7 @@ class GnmtDecoder(RecurrentDecoder):
         # The upper layers' states stay out of the recurrence that attends.
         asking = {name: part for name, part in state.items() if name not in self._upper}
         new, outputs = self.recur(
-            self._ask, (params, memory, dropout), asking, time_major(embedded), mask, call
+            self._ask, (params, memory, dropout), asking, time_major(embedded), mask, call, told
         )
         below, attention = outputs["state"], outputs["attention"]
         for layer, name in enumerate(self._upper, 1):

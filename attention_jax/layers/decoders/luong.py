@@ -25,6 +25,7 @@ from attention_jax.layers.decoder import (
     DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
+    Told,
     counted,
     start_position,
 )
@@ -185,13 +186,14 @@ class LuongDecoder(RecurrentDecoder):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006  (never changed)
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
         """Teacher forcing: decodes known targets, with attention after the recurrence if it can."""
         # Both need the answer to one query before the next can be asked.
         if self.config.input_feeding or not self.mechanism.is_parallel:
-            return super().run(params, memory, state, embedded, mask=mask, call=call)
+            return super().run(params, memory, state, embedded, told=told, mask=mask, call=call)
         dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
         inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
 

@@ -23,6 +23,7 @@ from attention_jax.layers.decoder import (
     DecoderConfig,
     DecoderSizes,
     RecurrentDecoder,
+    Told,
     counted,
     start_position,
 )
@@ -153,6 +154,7 @@ class TransducerDecoder(RecurrentDecoder):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006  (never changed)
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:

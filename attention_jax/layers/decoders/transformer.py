@@ -20,6 +20,7 @@ from attention_jax.layers.decoder import (
     DecoderConfig,
     DecoderSizes,
     SequenceDecoder,
+    Told,
     counted,
     position_of,
     start_position,
@@ -170,6 +171,7 @@ class TransformerDecoder(SequenceDecoder):
         state: State,
         embedded: Array,
         *,
+        told: Told = {},  # noqa: B006  (never changed)
         mask: Array | None = None,
         call: Call = Call(),
     ) -> Decoded:
@@ -191,7 +193,12 @@ class TransformerDecoder(SequenceDecoder):
         return self._decode(params, memory, state, embedded, positions, attend_to_past, call)
 
     def step(
-        self, params: Params, memory: tuple[Memory, ...], state: State, embedded: Array
+        self,
+        params: Params,
+        memory: tuple[Memory, ...],
+        state: State,
+        embedded: Array,
+        told: Told = {},  # noqa: B006
     ) -> tuple[Array, AttentionOutput | None, State]:
         """Decodes one token `*B E` beside a KV cache of those before."""
         position = position_of(state)

@@ -8,8 +8,10 @@ import tensorflow_datasets as tfds
 
 from attention_jax.data.config import DATA_SETS
 
+WITH_BUILDERS = [name for name in DATA_SETS.names() if "load" not in vars(DATA_SETS.config(name))]
 
-@pytest.fixture(params=DATA_SETS.names())
+
+@pytest.fixture(params=WITH_BUILDERS)
 def module(request):
     name = request.param
     return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")

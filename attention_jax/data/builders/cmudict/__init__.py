@@ -4,13 +4,13 @@ import dataclasses
 from typing import ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.data.config import DataConfig
+from attention_jax.data.transduction import TransductionConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(DataConfig):
+class Config(TransductionConfig):
     """English words to phonemes."""
 
     name: str = setting("cmudict", choices=("cmudict",))
     task: ClassVar[str] = "pronounce"
-    units: ClassVar[tuple[str, str]] = ("characters", "symbols")
+    has_lowercase_sources: ClassVar[bool] = True

@@ -1,6 +1,5 @@
 """TFDS builder of the user's own parallel text, as two files or one table."""
 
-import collections
 import dataclasses
 import hashlib
 
@@ -8,13 +7,12 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 from attention_jax.data.builders.blocks import Example, block_features, to_blocks
-from attention_jax.data.builders.splitting import held_out_sources, normal_form
+from attention_jax.data.builders.splitting import hold_out
 from attention_jax.data.lines import MAX_LINE_CHARACTERS, read_lines, read_pairs
 from attention_jax.errors import DataError
 from attention_jax.spaced_words import strip_spaces
 
 Pair = tuple[str, str]
-_MAX_HELD_OUT_FRACTION = 0.1  # of the training pairs, for each split without files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,39 +163,6 @@ def checked_pairs(corpus: Corpus) -> list[Pair]:
         if side is not None:
             raise DataError(f"{corpus.location(number, side)}: {problem}")
     return pairs
-
-
-def hold_out(
-    pairs: list[Pair], name: str, count: int, where: str, *, lowercase: bool = False
-) -> tuple[list[Pair], list[Pair]]:
-    """Held-out data: takes pairs out, all of a source line together; see `held_out_sources`.
-
-    Args:
-      pairs: The pairs.
-      name: The split for which they are held out.
-      count: How many to hold out; at most a tenth of the pairs is.
-      where: What messages call the text.
-      lowercase: Whether sources that differ only in case count as the same line.
-
-    Returns:
-      (held out, left over), both in the file's order.
-
-    Raises:
-      DataError: If there are too few different source lines to hold any out.
-    """
-    count = min(count, int(len(pairs) * _MAX_HELD_OUT_FRACTION) or 1)
-    keys = [normal_form(source, lowercase=lowercase) for source, _ in pairs]
-    occurrences = collections.Counter(keys)
-    taken = held_out_sources(occurrences, name, count)
-    if len(taken) == len(occurrences):
-        raise DataError(
-            f"{where}: expected enough different source lines to hold some out for {name}, "
-            f"found {len(occurrences)}; give {name} files of their own"
-        )
-    held_out, left = [], []
-    for key, pair in zip(keys, pairs, strict=True):
-        (held_out if key in taken else left).append(pair)
-    return held_out, left
 
 
 def parallel_text(train: Corpus, **fields) -> ParallelText:

@@ -1,0 +1,88 @@
+"""Outcomes of words: what is right and wrong of every output of a run, for tests over words.
+
+A program that a grid runs where training ends; it reads the predictions and references that the run
+has left, and needs neither model nor data.
+"""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+from absl import flags
+from jaxtyping import Float
+
+from attention_jax.commands import cli
+from attention_jax.errors import RunDirectoryError
+from attention_jax.evaluation.error_rates import error_counts
+from attention_jax.runs.run_directory import RunDirectory, writing
+
+USAGE = """
+Counts what is right of every test word of a run, from its predictions.test.tsv.
+
+usage: python -m experiments.kit.word_outcomes --workdir=RUN
+"""
+FILE, ARRAY = "word_outcomes.npz", "counts"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WordOutcomes:
+    """One seed of a system: a row for each word, as `experiments.kit.seeds` takes it.
+
+    Attributes:
+      counts: Whether a word is right, edits, symbols of its reference, and 1.
+    """
+
+    counts: Float[np.ndarray, "N 4"]
+
+    def score(self, sums: Float[np.ndarray, "*N 4"]) -> Float[np.ndarray, "*N"]:
+        """Exact match in percent, of sums of rows."""
+        return 100 * sums[..., 0] / sums[..., 3]
+
+
+def outcomes(path: Path, *, spaced: bool) -> WordOutcomes:
+    """Reads the predictions of a run.
+
+    Args:
+      path: Its `predictions.SPLIT.tsv`.
+      spaced: Whether spaces separate the symbols of outputs, as with phonemes; else they are
+        characters.
+
+    Raises:
+      RunDirectoryError: If there is no such file, or no prediction in it.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+    if not rows:
+        raise RunDirectoryError(f"{path}: expected predictions, found none")
+    symbols = str.split if spaced else list
+    edits, length, is_wrong, one = error_counts(
+        [symbols(row["output"]) for row in rows], [[symbols(row["reference"])] for row in rows]
+    ).T
+    return WordOutcomes(np.stack([1 - is_wrong, edits, length, one], axis=-1))
+
+
+def main() -> None:
+    """Counts and writes."""
+    directory = RunDirectory(cli.value("workdir"))
+    config = directory.read_config()
+    if config is None:
+        raise RunDirectoryError(f"{directory.path}: not the directory of a run, no config.json")
+    spaced = config["data"]["name"] not in ("conll2017", "inflections")
+    found = outcomes(directory.prediction_table("test"), spaced=spaced)
+    path = directory.path / FILE
+    with writing(path):
+        np.savez_compressed(path, **{ARRAY: found.counts.astype(np.float32)})
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines where the run is."""
+    flags.DEFINE_string("workdir", None, "Directory of a finished run.", required=True)
+    return argv
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE, define_flags)

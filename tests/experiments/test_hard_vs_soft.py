@@ -1,0 +1,87 @@
+"""Hard against soft attention: the cells of the grid, their sizes, and the page of records."""
+
+import jax
+import numpy as np
+import pytest
+
+from attention_jax.errors import RunDirectoryError
+from attention_jax.models import build_model
+from attention_jax.runs.config import from_config_dict
+from experiments import hard_vs_soft as experiment
+from experiments.kit import archive, seeds, word_outcomes
+from tests.experiments.measured import made_record
+
+VOCABULARIES = 77, 42  # of Turkish with 1,000 pairs
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_systems_have_as_many_parameters(tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)[: len(experiment.SYSTEMS)]
+    sizes = {}
+    for run in runs:
+        model = build_model(from_config_dict(run.resolved()).model, *VOCABULARIES)
+        shapes = jax.tree.leaves(jax.eval_shape(model.init, jax.random.key(0)))
+        sizes[run.cell.partition(".")[2]] = sum(int(np.prod(leaf.shape)) for leaf in shapes)
+    assert sizes.keys() == experiment.SYSTEMS.keys()
+    middle = np.mean([min(sizes.values()), max(sizes.values())])
+    assert max(abs(size / middle - 1) for size in sizes.values()) < 0.05, sizes
+
+
+def test_what_tells_most_comes_first(tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)
+    conditions = [*dict.fromkeys(run.cell.partition(".")[0] for run in runs)]
+    assert conditions[0] == "turkish_medium" and set(conditions[-6:]) >= {"eng_us", "turkish_high"}
+    assert len(conditions) == 20 and len(runs) == 20 * 3 * len(experiment.SYSTEMS)
+
+
+@pytest.mark.parametrize("condition", ["finnish_low", "eng_us"])
+def test_a_cell_is_a_config(condition, tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)
+    for run in runs:
+        if run.cell.startswith(f"{condition}.") and run.seed == 0:
+            config = from_config_dict(run.resolved())
+            assert config.data.language == condition.removesuffix("_low")
+            assert config.task.label == ("inflection" if "_" == condition[7:8] else "pronunciation")
+
+
+def test_outcomes_are_read_from_predictions(tmp_path):
+    table = tmp_path / "predictions.test.tsv"
+    table.write_text('source\toutput\treference\nev N;PL\tev"ler\tevler\nel N\tel\tel\n')
+    found = word_outcomes.outcomes(table, spaced=False)
+    np.testing.assert_array_equal(found.counts, [[0, 1, 5, 1], [1, 0, 2, 1]])
+    assert found.score(found.counts.sum(0)) == 50.0
+    np.testing.assert_array_equal(
+        word_outcomes.outcomes(table, spaced=True).counts[0], [0, 1, 1, 1]
+    )
+    table.write_text("source\toutput\treference\n")
+    with pytest.raises(RunDirectoryError, match="expected predictions, found none"):
+        word_outcomes.outcomes(table, spaced=False)
+
+
+def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    shown = ("turkish_medium", "hun")
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell.startswith(shown)]
+    records = []
+    for run in runs:
+        is_right = numpy_rng.random(200) < (0.6 if run.cell.endswith(".soft") else 0.9)
+        counts = np.stack([is_right, 1 - is_right, 0 * is_right + 5, 0 * is_right + 1], axis=-1)
+        records.append(made_record(
+            run, config=run.resolved(), exact_match=100 * is_right.mean(), wer=12.5,
+            arrays={word_outcomes.FILE: {word_outcomes.ARRAY: np.float32(counts)}},
+        ))  # fmt: skip
+    archive.add(runs[0].records, records)
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert "| yoyodyne, pointer-generator Transformer | 89.4 |" in text
+    assert "| baseline of the task | 1.8 |" in text
+    assert "| pointer, oracle STEPs | 12.50 ± 0.00 |" in text
+    (row,) = [line for line in text.splitlines()
+              if line.startswith("| turkish medium | pointer, oracle STEPs | +")]  # fmt: skip
+    assert "| < 0.0" in row
+    assert "| soft, input feeding | 1,234 | 1,234 |" in text
