@@ -201,7 +201,8 @@ class Model(Protocol):
         field whose parameters an objective alone can teach, or None. The keys of its `outputs` are
         among them, and what its attention is good for: `alignment`, where weights say which
         positions of the source were attended to; `slot_for_each_token`, where each has a slot of
-        its own; `last_word`, where attention for a word has read the one before.
+        its own; `last_word`, where attention for a word has read the one before; `online`, where
+        an output needs no more of the source than its weights say.
     """
 
     begins_from: str

@@ -92,6 +92,7 @@ def make_smoke(config: ConfigDict) -> ConfigDict:
         (model.decoder, "attentional_dim"),
         (model.attention, "attention_dim"),
         (model.get("readout", {}), "hidden_dim"),
+        (model.attention.get("score", {}), "attention_dim"),
     ):
         if name in section:
             section[name] = 48

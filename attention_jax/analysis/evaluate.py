@@ -13,6 +13,7 @@ from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.devices import processes
+from attention_jax.evaluation.latency import latency_scores
 from attention_jax.evaluation.unknown import readable
 from attention_jax.objectives import Objective
 from attention_jax.runs import provenance
@@ -144,6 +145,8 @@ class Evaluation:
             scores |= score(split, outputs.texts, data_config)
         if self.is_aligning and task.attention_scores is not None:
             scores |= task.attention_scores(split, outputs.found, data_config)
+        if self.is_aligning and "online" in self._run.model.provides:
+            scores |= latency_scores(one[0].weights for one in outputs.found if one)
         return scores
 
     def _write_outputs(self, outputs: Outputs) -> None:

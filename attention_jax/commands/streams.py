@@ -8,7 +8,7 @@ that libraries print. Only the standard library is used, so that launchers can u
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 _replaced: list[object] = []  # the old streams: collected as garbage, they would close the numbers
 
@@ -36,6 +36,12 @@ def prepare(*, output_is_courtesy: bool = False) -> None:
     sys.stderr = _text_stream(2, sys.stderr, _lose)
     if 1 in closed and not output_is_courtesy:
         raise OutputError("standard output: expected it open, found it closed")
+
+
+def write(parts: Iterable[str]) -> None:
+    """Prints parts of a text, each as soon as it is there."""
+    for part in parts:
+        print(part, end="", flush=True)
 
 
 def discard_output() -> None:

@@ -49,6 +49,11 @@ def projected_keys(params: Params, memory: Memory, state: State) -> Array:
     return memory.keys
 
 
+def ending_vector(params: Params) -> Array:
+    """Returns the vector that ends the score as it is."""
+    return params["vector"]
+
+
 def additive_parts(
     config: AdditiveConfig,
     query_dim: int,
@@ -58,6 +63,7 @@ def additive_parts(
     prepare: Callable[[Params, Memory, Array], Memory] = project_memory,
     query: Callable[[Params, Array, Array], Array] = project_query,
     keys: Callable[[Params, Memory, State], Array] = projected_keys,
+    vector: Callable[[Params], Array] = ending_vector,
     trackers: Mapping[str, Tracker] = {},  # noqa: B006
     **parts: Any,
 ) -> MechanismParts:
@@ -71,6 +77,7 @@ def additive_parts(
       prepare: What is done once for a source.
       query: (params, query `*B T Dq`, positions) -> its part of the hidden layer, `*B T Da`.
       keys: (params, memory, state) -> the slots' part of the hidden layer, `*B S Da`.
+      vector: From parameters to what the hidden layer is multiplied by, `Da`.
       trackers: What is carried from query to query, all of it read by `keys`.
       **parts: Further fields of `MechanismParts`.
     """
@@ -80,7 +87,7 @@ def additive_parts(
         params: Params, vectors: Array, memory: Memory, state: State, positions: Array
     ) -> Array:
         hidden = query(params, vectors, positions), keys(params, memory, state)
-        return additive_scores(*hidden, params["vector"])
+        return additive_scores(*hidden, vector(params))
 
     spec = AttentionSpec(
         score,

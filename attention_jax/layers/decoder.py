@@ -138,12 +138,15 @@ class SequenceDecoder(abc.ABC):
       feature_dim: Depth of what it returns for each token.
       knows_last_word: Whether the query for a word has read the word before it.
       reads_contexts: Whether states or features depend on what has been attended to.
+      is_online: Whether a step reads nothing of the source beyond what the weights that it returns
+        say, once training is over; see `Mechanism.is_online`.
     """
 
     mechanism: Mechanism
     feature_dim: int
     knows_last_word = True
     reads_contexts = True
+    is_online = False
 
     @property
     @abc.abstractmethod
@@ -237,6 +240,12 @@ class RecurrentDecoder(SequenceDecoder):
       mechanism: How it attends to the source.
       feature_dim: Depth of what it returns for each token.
     """
+
+    @property
+    def is_online(self) -> bool:  # type: ignore[override]
+        """Whether its state starts from nothing, and its attention stops while it reads."""
+        bridge = getattr(getattr(self, "config", None), "bridge", None)
+        return self.mechanism.is_online and bridge == "zero"
 
     @abc.abstractmethod
     def first_state(self, params: Params, encoded: Encoded) -> State:

@@ -117,11 +117,14 @@ class SequenceEncoder(abc.ABC):
       makes_keys: Whether parts of it make keys and nothing else.
       keeps_positions: Whether slot s of what it returns stands for position s of what it reads.
         Where it merges or leaves out positions, `Encoded.spans` says what slots stand for.
+      is_causal: Whether the annotation of a position depends on those before it alone, so that a
+        prefix is encoded as it is within the whole.
     """
 
     output_dim: int
     makes_keys = False
     keeps_positions = True
+    is_causal = False
 
     @property
     def finals(self) -> tuple[FinalCarry, ...]:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MECHANISMS, MechanismConfig, MechanismParts, build_parts
+from attention_jax.layers.inner_score import check_inner_score, inner_score
+from attention_jax.layers.mechanism import MECHANISMS, MechanismConfig, MechanismParts
 from attention_jax.ops.windows import LocalWindow, Window
 
 
@@ -25,21 +26,8 @@ class LocalConfig(MechanismConfig):
 
     def __post_init__(self) -> None:
         """Rejects what cannot score the slots of a window."""
+        check_inner_score(self.score)
         score, size = self.score, 2 * self.half_width + 1
-        if not hasattr(score, "normalizer"):
-            raise ValueError(f"score.name: expected a score over all slots, found {score.name!r}")
-        if score.num_heads != 1:
-            raise ValueError(
-                "score.num_heads: expected 1, for the window's own num_heads count, "
-                f"found {score.num_heads}"
-            )
-        # Built for depths of one, only to see what it carries.
-        carried = [name for name, _ in _of_score(score, 1, 1).spec.trackers]
-        if carried:
-            raise ValueError(
-                "score.name: expected a score that carries nothing from query to query, found "
-                f"{score.name!r}, which carries {' and '.join(carried)}"
-            )
         if getattr(score, "max_positions", size) != size:
             raise ValueError(
                 f"score.max_positions: expected {size}, one for each slot of the window, "
@@ -74,10 +62,6 @@ def local_parts(
       place: Where the windows lie, see `ops.windows.LocalWindow`.
       is_own: Whether each head places a window of its own.
     """
-    inner = _of_score(config.score, query_dim, key_dim)
+    inner = inner_score(config.score, query_dim, key_dim)
     spec = dataclasses.replace(inner.spec, pattern=LocalWindow(place, is_own))
     return inner._replace(spec=spec)
-
-
-def _of_score(score: MechanismConfig, query_dim: int, key_dim: int) -> MechanismParts:
-    return build_parts(score, query_dim, key_dim, dict.fromkeys(score.needs, 1))

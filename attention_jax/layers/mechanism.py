@@ -44,6 +44,8 @@ class MechanismConfig:
       tells_key_bias: Whether what is added to all keys alike changes weights, as in additive
         scores.
       reads_steps: Whether STEPs among the written symbols move it, so that targets must have some.
+      normalizes: Whether weights are scores that are normalised over slots, so that one more slot
+        can stand beside them, such as a sink.
       projects_heads: Whether it makes its heads out of the whole depths, instead of dealing each
         an equal part of them.
     """
@@ -52,6 +54,7 @@ class MechanismConfig:
     reads_keys: ClassVar[bool] = True
     tells_key_bias: ClassVar[bool] = False
     reads_steps: ClassVar[bool] = False
+    normalizes: ClassVar[bool] = True
     projects_heads: ClassVar[bool] = False
 
 
@@ -70,6 +73,8 @@ class MechanismParts(NamedTuple):
       memory_parameters: Names of the parameters that only the memory depends on, which heads of
         one memory share.
       provides: As of `Mechanism`.
+      is_online: Whether, once training is over, a query reads no slot beyond the last one that has
+        weight, or all of them where its weights add up to less than one.
     """
 
     spec: AttentionSpec
@@ -81,6 +86,7 @@ class MechanismParts(NamedTuple):
     remaining: str | None = None
     memory_parameters: frozenset[str] = frozenset()
     provides: tuple[str, ...] = ()
+    is_online: bool = False
 
 
 class Mechanism(abc.ABC):
@@ -95,6 +101,8 @@ class Mechanism(abc.ABC):
       is_parallel: Whether queries do not depend on one another.
       is_causal: Whether it reads no slot after its query's own position, whatever the mask.
       is_softmax: Whether weights are the softmax of the scores, over all slots of the memory.
+      is_online: Whether, once training is over, a query reads no slot beyond the last one that has
+        weight, or all of them where its weights add up to less than one.
       averages_values: Whether contexts are averages of the values as they were given.
       observes: Names of what `observe` has to be given between queries.
       carries: Names of what it carries from query to query.
@@ -110,6 +118,7 @@ class Mechanism(abc.ABC):
     is_parallel: bool = True
     is_causal: bool = False
     is_softmax: bool = False
+    is_online: bool = False
     averages_values: bool = False
     observes: frozenset[str] = frozenset()
     carries: tuple[str, ...] = ()

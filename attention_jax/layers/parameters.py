@@ -9,6 +9,7 @@ axes are split (`devices/rules.py`). A role is one of
   embedding         one row for each symbol, else: an output, a position, a distance
   attention_kernel  a matrix inside an attention score
   attention_vector  the vector that ends an additive score
+  direction         such a vector whose length does not count, so that it is never zero
   coverage_kernel   a matrix inside an attention score, of what has been attended to; nearly zero at
                     first, for it has a row or three where other matrices have hundreds
   head_output       matrices that join heads: heads x depth of a head x depth
@@ -66,11 +67,13 @@ class Parameter:
       shape: Its dimensions.
       axes: The logical axis of each dimension.
       role: What it is for.
+      start: What it starts from, all of it, in place of what the initialization has for the role.
     """
 
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     role: str
+    start: float | None = None
 
     def __post_init__(self) -> None:
         """Refuses axes that are not those of the shape."""
@@ -86,7 +89,11 @@ class Parameter:
 
     def stacked(self, size: int, axis: str) -> "Parameter":
         """Returns several of it as one parameter, stacked on a leading axis."""
-        return Parameter((size, *self.shape), (axis, *self.axes), self.role)
+        return dataclasses.replace(self, shape=(size, *self.shape), axes=(axis, *self.axes))
+
+    def starting_at(self, start: float) -> "Parameter":
+        """Returns the same, which starts from a number whatever the initialization."""
+        return dataclasses.replace(self, start=start)
 
 
 def affine(**sizes: int) -> dict[str, Parameter]:
@@ -157,6 +164,8 @@ def draw(tree: Any, rng: Array, initialization: Initialization) -> Any:
     keys = jax.random.split(rng, max(len(leaves), 1))
     return structure.unflatten(
         initialization.initializer(leaf.role)(key, leaf.shape)
+        if leaf.start is None
+        else jnp.full(leaf.shape, leaf.start, float)
         for leaf, key in zip(leaves, keys, strict=False)
     )
 
@@ -271,6 +280,7 @@ _DEFAULT = {
     "embedding": _normal(0.1),
     "attention_kernel": _lecun,
     "attention_vector": _lecun_vectors,
+    "direction": _lecun_vectors,
     "coverage_kernel": _normal(0.01),
     "head_output": _lecun_heads,
     "mixing": _normal(0.1),

@@ -26,6 +26,7 @@ class RefinementConfig:
       is_positional: Whether it compares positions of queries and slots, for which one sequence has
         to attend to itself.
       excludes: Names of those that it cannot stand beside.
+      adds_slot: Whether scores are normalised beside that of a further slot.
       tells_key_bias: Whether scores by products are no longer blind to what is added to all keys
         alike.
     """
@@ -33,6 +34,7 @@ class RefinementConfig:
     order: ClassVar[int]
     is_positional: ClassVar[bool] = False
     excludes: ClassVar[tuple[str, ...]] = ()
+    adds_slot: ClassVar[bool] = False
     tells_key_bias: ClassVar[bool] = False
 
 

@@ -29,6 +29,7 @@ from attention_jax.layers.source import (
     one_source,
     side_by_side,
 )
+from attention_jax.models.online import why_it_waits
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
@@ -270,13 +271,13 @@ class EncoderDecoder:
     def provides(self) -> dict[str, str | None]:
         """What may be asked of it; see `types.Model`."""
         attention, is_single = self.decoder.mechanism, len(self.sources) == 1
-        keeps_positions = all(source.encoder.keeps_positions for source in self.sources)
         is_aligned = attention.is_alignment or sums_over_slots(self.config.readout)
         is_there = {
             "alignment": is_aligned and is_single,
-            "slot_for_each_token": keeps_positions and is_single,
+            "slot_for_each_token": is_single and self.encoder.keeps_positions,
             "last_word": self.decoder.knows_last_word or decoder.WRITTEN_WORD in attention.observes,
             "coverage": attention.tells_remaining,
+            "online": why_it_waits(self) is None,
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}

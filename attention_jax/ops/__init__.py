@@ -66,6 +66,13 @@ from attention_jax.ops.lattices import (
 from attention_jax.ops.lookup import look_up, take_slots
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import masked_mean, shift_right, time_major, zero_padding
+from attention_jax.ops.monotonic import (
+    chunk_attention,
+    expected_alignment,
+    hard_alignment,
+    linear_recurrence,
+    monotonic_normalizer,
+)
 from attention_jax.ops.normalization import layer_norm, rms_norm
 from attention_jax.ops.normalizers import (
     NORMALIZERS,
@@ -83,10 +90,12 @@ from attention_jax.ops.positions import (
     alibi_slopes,
     at_indices,
     first_position,
+    in_order,
     positions_of_slots,
     rotate,
     sinusoidal_positions,
     slot_offsets,
+    slot_order,
     slots_at,
 )
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
@@ -121,6 +130,7 @@ from attention_jax.ops.trackers import (
     coverage,
     coverage_embedding,
     neural_coverage,
+    previous_alignment,
     previous_weights,
 )
 from attention_jax.ops.windows import (
@@ -169,6 +179,7 @@ __all__ = [
     "attend_sharded",
     "average_values",
     "average_window",
+    "chunk_attention",
     "concat_scores",
     "condition",
     "convolve",
@@ -184,6 +195,7 @@ __all__ = [
     "emission_normalizers",
     "entmax15",
     "entmax15_normalizer",
+    "expected_alignment",
     "first_position",
     "first_slot",
     "fused_dot_attention",
@@ -196,8 +208,10 @@ __all__ = [
     "gru_reset_before_step",
     "gru_step",
     "gumbel_softmax",
+    "hard_alignment",
     "has_blocks",
     "in_blocks",
+    "in_order",
     "init_state",
     "join",
     "keep_memory",
@@ -205,6 +219,7 @@ __all__ = [
     "largest",
     "last_slot",
     "layer_norm",
+    "linear_recurrence",
     "location_scores",
     "log_normalizer",
     "log_prob_of_slot",
@@ -214,6 +229,7 @@ __all__ = [
     "masked_mean",
     "masked_softmax",
     "mixture_log_probs",
+    "monotonic_normalizer",
     "most_probable_slot",
     "move_anywhere",
     "move_by_jumps",
@@ -224,6 +240,7 @@ __all__ = [
     "neural_coverage",
     "observe",
     "positions_of_slots",
+    "previous_alignment",
     "previous_weights",
     "product_scale",
     "project_general_keys",
@@ -244,6 +261,7 @@ __all__ = [
     "shift_right",
     "sinusoidal_positions",
     "slot_offsets",
+    "slot_order",
     "slot_positions",
     "slot_posterior",
     "slot_ranks",

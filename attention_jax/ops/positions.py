@@ -9,7 +9,7 @@ import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from attention_jax.types import Memory
 
@@ -139,6 +139,24 @@ def slots_at(memory: Memory, positions: Int[Array, "*B N"]) -> Int[Array, "*B N"
     return jnp.where(_take_along(places, index) == positions, index, size)
 
 
+def slot_order(memory: Memory) -> Int[Array, "*#B S"] | None:
+    """Returns the slots in the order of their positions; None where they stand in it."""
+    if "positions" not in memory.aux:
+        return None
+    return jnp.argsort(memory.aux["positions"], axis=-1)
+
+
+def in_order(
+    rows: Shaped[Array, "*#B #T S"], order: Int[Array, "*#B S"] | None
+) -> Shaped[Array, "*B #T S"]:
+    """Puts what is known of each slot in an order of slots; `argsort` of that puts it back."""
+    if order is None:
+        return rows
+    return _take_along(rows, jnp.broadcast_to(
+        order[..., None, :], jnp.broadcast_shapes(rows.shape, order[..., None, :].shape)
+    ))  # fmt: skip
+
+
 def first_position(memory: Memory) -> Int[Array, "*#B"]:
     """Returns where the first slot stands that may be attended to; zero if there is none."""
     if "positions" not in memory.aux:
@@ -153,6 +171,8 @@ def _search(ordered: Array, positions: Array) -> Array:
     return jnp.searchsorted(ordered, positions, method="sort")
 
 
-def _take_along(values: Int[Array, "*#B S"], index: Int[Array, "*B N"]) -> Int[Array, "*B N"]:
+def _take_along(
+    values: Shaped[Array, "*#B S"], index: Int[Array, "*B N"]
+) -> Shaped[Array, "*B N"]:
     values = jnp.broadcast_to(values, (*index.shape[:-1], values.shape[-1]))
     return jnp.take_along_axis(values, index, axis=-1)

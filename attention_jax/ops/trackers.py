@@ -8,10 +8,13 @@ attended to. Gradients flow back through all earlier weights.
 from collections.abc import Callable, Mapping
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attention_jax.ops.attend import Tracker
 from attention_jax.ops.lookup import look_up
+from attention_jax.ops.monotonic import ALIGNMENT
+from attention_jax.ops.positions import positions_of_slots
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.ops.summation import accumulation_dtype, upcast
 from attention_jax.types import AttentionOutput, Memory, Params, State
@@ -30,6 +33,29 @@ def previous_weights() -> Tracker:
         return output.weights[..., 0, :]  # *B 1 S -> *B S
 
     return Tracker(_no_weights, update)
+
+
+def previous_alignment() -> Tracker:
+    """Carries where the query before stopped, where the next one begins; see `ops.monotonic`.
+
+    Before the first query that is the first slot, whether it may be attended to or not.
+
+    Source:
+      Raffel et al. (2017), section 2.2 and eq. 13.
+    """
+
+    def init(params: Params, memory: Memory) -> Array:
+        places = positions_of_slots(memory)
+        first = places.min(-1, keepdims=True, initial=np.iinfo(np.int32).max)
+        is_first = jnp.broadcast_to(places == first, memory.mask.shape)
+        return is_first.astype(accumulation_dtype(memory.keys))
+
+    def update(
+        params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
+    ) -> Array:
+        return output.aux[ALIGNMENT][..., 0, :]
+
+    return Tracker(init, update)
 
 
 def coverage(inverse_fertility: Callable[[Memory], Float[Array, "*B S"]] | None = None) -> Tracker:

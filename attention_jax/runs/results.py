@@ -6,7 +6,10 @@ from typing import Any
 from attention_jax.runs.run_directory import RunDirectory, read_json
 
 # Metrics of interest whatever the task, shown after the task's own.
-_SHOWN = ("aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "perplexity", "accuracy")
+_SHOWN = (
+    "aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "average_lagging",
+    "perplexity", "accuracy",
+)  # fmt: skip
 
 
 def format_results(

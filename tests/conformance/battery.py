@@ -38,6 +38,7 @@ GROUPS = {
     "estimator": [hard_attention.StraightThrough(), hard_attention.GumbelSoftmax()],
     "at_test": [hard_attention.Argmax(), hard_attention.Sample()],
 }
+MONOTONIC = ("monotonic", "mocha")
 # Which of their fields make mechanisms carry nothing from query to query, as scores must.
 _CARRYING_NOTHING = {"structural_bias": {"markov": False, "fertility": False}}
 
@@ -50,7 +51,7 @@ def small_config(name, **fields):
     for field in dataclasses.fields(config):
         if field.name == "half_width":
             fields.setdefault(field.name, _HALF_WIDTH)
-        elif field.name == "score":
+        elif field.name in ("score", "chunk_score"):
             fields.setdefault(field.name, small_score("luong_general"))
         elif isinstance(field.default, int) and field.default > _SMALL:
             fields.setdefault(field.name, _SMALL)
@@ -71,8 +72,9 @@ def small_score(name, **fields):
 def configs() -> Iterator:
     """Yields every mechanism with heads, normalizers, inner scores and other choices."""
     yield from multi_head_configs()
+    yield from monotonic_configs()
     for name in MECHANISMS.names():
-        if name == "multi_head":
+        if name in ("multi_head", *MONOTONIC):
             continue
         fields = {field.name: field for field in dataclasses.fields(MECHANISMS.config(name))}
         if "normalizer" in fields:
@@ -128,6 +130,16 @@ def multi_head_configs() -> Iterator:
     )
 
 
+def monotonic_configs() -> Iterator:
+    """Yields attention that stops while it reads, in expectation and by decisions."""
+    expected = dict(evaluation="expected", score=small_config("normed_bahdanau"))
+    for name in MONOTONIC:
+        yield small_config(name, **expected)
+        yield small_config(name)
+    yield small_config("mocha", evaluation="expected", num_heads=2, window=None)
+    yield small_config("multi_head", score=small_config("monotonic", **expected))
+
+
 def sources_of(keys, values, mask, ids=None):
     """Returns one source with the ids of its tokens."""
     aux = {"source_ids": source_ids(mask) if ids is None else ids}
@@ -173,7 +185,14 @@ class Case:
     def is_distribution(self):
         """Whether the weights of a query are at least zero and sum to one."""
         refinements = getattr(self.config, "refinements", {})
-        return not self.has_window and "attention_sink" not in refinements
+        may_lose = self.has_window or "attention_sink" in refinements
+        return not may_lose and self.evaluation is None
+
+    @property
+    def evaluation(self):
+        """What is done once training is over by attention that stops; None for any other."""
+        score = getattr(self.config, "score", None)
+        return getattr(self.config, "evaluation", getattr(score, "evaluation", None))
 
     @functools.cached_property
     def params(self):
@@ -231,7 +250,7 @@ def _label(config):
             values.append(value)
         elif isinstance(value, dict):
             values.extend(f"{key}{_label(part)}" for key, part in value.items())
-        elif value is not None and field.default is None:
+        elif (value is None) != (field.default is None):
             values.append(f"{field.name}={value}")
         elif dataclasses.is_dataclass(value):
             values.append(_label(value))
@@ -269,8 +288,9 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 # What the way of calling must not change is tried on one case of each mechanism, and on heads.
 FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
 HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
-WITH_HEADS = ("bahdanau", "coverage_embedding", "local_p", "neural_coverage")
-FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS)}
+WITH_HEADS = ("bahdanau", "coverage_embedding", "local_p", "mocha", "neural_coverage")
+DECIDING = {name for name, case in CASES.items() if case.evaluation == "hard"}
+FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS), *DECIDING}
 FEW = [name for name in CASES if name in FEW]
 LONGER = [name for name in CASES if name in FEW or name.startswith("multi_head")]
 one_case_each = pytest.mark.parametrize("case", [CASES[name] for name in FEW], ids=FEW)

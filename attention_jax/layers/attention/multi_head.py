@@ -64,6 +64,11 @@ class MultiHead(OneSource):
         return {**tree, **(self.layout.parameters if self.layout else {})}
 
     @property
+    def is_online(self) -> bool:  # type: ignore[override]
+        """Whether, once training is over, weights tell how far all heads have read."""
+        return self.parts.is_online and self.alignment_head is None
+
+    @property
     def _num_memory_heads(self) -> int:
         return self.layout.num_memory_heads if self.layout else self.num_heads
 

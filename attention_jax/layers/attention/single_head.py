@@ -79,6 +79,11 @@ class OneSource(Mechanism):
         return self.parts.spec.is_causal
 
     @property
+    def is_online(self) -> bool:  # type: ignore[override]
+        """Whether, once training is over, weights tell how far a query has read."""
+        return self.parts.is_online
+
+    @property
     def observes(self) -> frozenset[str]:  # type: ignore[override]
         """Names of what `observe` has to be given between queries."""
         return self.parts.spec.observes

@@ -118,6 +118,12 @@ class TransformerDecoder(SequenceDecoder):
     mechanism: Mechanism | None
 
     @property
+    def is_online(self) -> bool:  # type: ignore[override]
+        """Whether its attention stops while it reads, and is that of its only layer."""
+        stops = self.mechanism is not None and self.mechanism.is_online
+        return stops and self.config.num_layers == 1
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, depth = self.config, self.feature_dim

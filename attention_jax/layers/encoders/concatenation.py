@@ -53,6 +53,7 @@ class ConcatenationEncoder(SequenceEncoder):
 
     config: Config
     input_dim: int
+    is_causal = True
 
     @property
     def output_dim(self) -> int:

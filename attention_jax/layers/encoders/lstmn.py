@@ -77,6 +77,11 @@ class LstmnEncoder(SequenceEncoder):
         return (final,) * self.config.num_layers
 
     @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether an annotation depends on what comes before it alone."""
+        return self.config.direction == "forward"
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, input_dim, tree = self.config, self.input_dim, {}

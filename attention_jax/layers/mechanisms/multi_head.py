@@ -95,6 +95,12 @@ class Config(MechanismConfig):
                 f"found {inner.name!r}"
             )
         check_refinements(self.refinements)
+        for name, refinement in self.refinements.items():
+            if refinement.adds_slot and not self.score.normalizes:
+                raise ValueError(
+                    f"refinements.{name}: expected a score that is normalised over slots beside "
+                    f"it, found {self.score.name!r}"
+                )
         if self.use_key_bias and not _tells_key_bias(self.score, self.refinements):
             raise ValueError(
                 "use_key_bias: expected an additive score that has none itself, or one of the "

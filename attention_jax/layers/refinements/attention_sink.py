@@ -38,6 +38,7 @@ class Config(RefinementConfig):
 
     is_learned: bool = setting(True)
     order: ClassVar[int] = 60
+    adds_slot: ClassVar[bool] = True
     tells_key_bias: ClassVar[bool] = True
 
 

@@ -1,0 +1,257 @@
+"""Outputs that are written while a line is being read are those of a search of the whole line."""
+
+import dataclasses
+import os
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.analysis.evaluate import Evaluation
+from attention_jax.configuration import typed
+from attention_jax.data.examples import Inputs
+from attention_jax.data.incoming import incoming_lines, incoming_tokens
+from attention_jax.data.text.subwords import SubwordVocabulary
+from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.decoding.online import OnlineTranslator, translate_standard_input
+from attention_jax.decoding.searcher import Searcher
+from attention_jax.decoding.translate import Translator
+from attention_jax.errors import DataError, UserError
+from attention_jax.evaluation.latency import latency_scores, tokens_read
+from attention_jax.models import MODELS
+from tests.training.tiny import tiny_config
+from tests.training.untrained import untrained
+
+D = 8
+SCORE = {"name": "normed_bahdanau", "attention_dim": D}
+MONOTONIC = {"name": "monotonic", "score": SCORE}
+LINES = ("1234567", "7", "77115", "000000000000000000", "31")
+
+
+LUONG = {"name": "luong", "hidden_dim": D, "attentional_dim": D, "bridge": "zero"}
+TRANSFORMER = {
+    "name": "transformer", "num_layers": 1, "feed_forward_dim": D,
+    "self_attention": {"name": "scaled_dot"},
+}  # fmt: skip
+
+
+def run_of(folder, attention=MONOTONIC, decoder=LUONG, direction="forward"):
+    """An untrained run whose attention stops here and there, and its task."""
+    encoder = {"hidden_dim": D, "direction": direction}
+    values = {
+        "name": "encoder_decoder",
+        "target_embedding_dim": D,
+        "sources": {"source": {"input": {"embedding_dim": D}, "encoder": encoder}},
+        "attention": attention,
+        "decoder": decoder,
+    }
+    model = typed(MODELS.config("encoder_decoder"), values, "config.model")
+    run, task = untrained(dataclasses.replace(tiny_config(), model=model), folder)
+    weights = dict(run.params["decoder"])
+    if "gain" in weights.get("attention", {}):
+        sharp = {"gain": jnp.float32(8.0), "stop_bias": jnp.float32(-0.5)}
+        weights["attention"] = {**weights["attention"], **sharp}
+    return dataclasses.replace(run, params={**run.params, "decoder": weights}), task
+
+
+RUNS = {
+    "monotonic": run_of,
+    "mocha": lambda folder: run_of(
+        folder, {"name": "mocha", "score": SCORE, "chunk_score": {"name": "luong_general"}}
+    ),
+    "transformer": lambda folder: run_of(folder, decoder=TRANSFORMER),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request, tmp_path_factory):
+    return RUNS[request.param](tmp_path_factory.mktemp("online") / "run")[0]
+
+
+def searched(run, lines=LINES, **search):
+    """The hypotheses of the ordinary search."""
+    config = dataclasses.replace(run.config.search, **search)
+    searcher = Searcher(run.model, config, seed=0)
+    found = searcher(run.params, Inputs(list(lines), run.source_vocabulary), run.config.data)
+    return [one[0] for one in found]
+
+
+def with_search(run, **search):
+    config = dataclasses.replace(run.config.search, **search)
+    return dataclasses.replace(run, config=dataclasses.replace(run.config, search=config))
+
+
+@pytest.mark.parametrize("search", [{}, {"min_length_ratio": 0.6, "no_repeat_ngram_size": 3}])
+def test_outputs_are_those_of_greedy_search(run, search):
+    """And each is written as soon as its attention has stopped."""
+    if search and run.model.decoder.config.name == "transformer":
+        pytest.skip("what is searched for is one of the others' concern")
+    translator, waits = OnlineTranslator(with_search(run, **search)), []
+    for line, expected in zip(LINES, searched(run, **search), strict=True):
+        found = list(translator.search(iter(run.source_vocabulary.encode(line))))
+        assert [token for token, _ in found] == expected.tokens[:-1].tolist()
+        read, counts = tokens_read(expected.weights), [count for _, count in found]
+        if not search:
+            ends = len(expected.tokens) < run.config.search.longest(len(line) + 1)
+            if ends:  # the longest output is known to be that at the end of the line alone
+                assert counts == read.tolist()
+        assert np.all(np.array(counts) >= read) and counts == sorted(counts)
+        waits += [count < len(line) for count in counts]
+    if run.model.decoder.config.name != "transformer" and not search:
+        assert 0 < sum(waits) < len(waits)
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """The writing end of a pipe that is the standard input."""
+    reader, writer = os.pipe()
+    with open(reader, encoding="utf-8") as file, open(writer, "wb", buffering=0) as other:
+        monkeypatch.setattr("sys.stdin", file)
+        yield other
+
+
+@pytest.mark.timeout(120)  # it would wait forever where more is read than is needed
+def test_an_output_begins_before_its_line_has_ended(stdin, tmp_path):
+    run, _ = run_of(tmp_path / "run")
+    line, expected = LINES[0], searched(run)[0]
+    counts = tokens_read(expected.weights)
+    assert counts[0] < len(line)
+    parts, sent, text = translate_standard_input(run), 0, ""
+    for count in counts[:5]:  # whether late ones are the last that may be, the line's end tells
+        stdin.write(line[sent:count].encode())
+        sent = max(sent, count)
+        text += next(parts)  # no more of the line is there
+    stdin.write(line[sent:].encode() + b"\r\n\n")
+    stdin.close()
+    found = text + "".join(parts)
+    assert found.partition(" ||| ")[0] == run.target_vocabulary.decode(expected.tokens)
+    *told, blank, nothing = found.partition(" ||| ")[2].split("\n")
+    assert (blank, nothing) == ("", "") and [*map(int, told[0].split())][:5] == [*counts[:5]]
+    translator = Translator(run)
+    assert [found.partition(" ||| ")[0]] == [*translator.format(translator.translate([line]))]
+
+
+def test_evaluation_tells_the_latency(tmp_path):
+    run, task = run_of(tmp_path / "run")
+    assert "online" in run.model.provides
+    evaluation = Evaluation(run, task)
+    outputs = evaluation.decode("test")
+    metrics = evaluation.write(outputs)
+    expected = latency_scores(one[0].weights for one in outputs.found)
+    assert expected and expected.items() <= metrics.items()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"direction": "bidirectional"}, "sources.source.encoder: .* 'recurrent' with direction"),
+        ({"attention": {"name": "bahdanau", "attention_dim": D}}, "attention: .* found 'bahdanau'"),
+        ({"attention": {**MONOTONIC, "evaluation": "expected"}}, "with evaluation 'expected'"),
+        ({"decoder": {**LUONG, "bridge": "mean"}}, "decoder: .* starts from nothing, with bridge"),
+        ({"decoder": {**TRANSFORMER, "num_layers": 2}}, "decoder: .* transformer of one layer"),
+    ],
+)
+def test_models_that_wait_for_the_whole_source_are_refused(tmp_path, fields, message):
+    run, _ = run_of(tmp_path / "run", **fields)
+    assert "online" not in run.model.provides
+    with pytest.raises(UserError, match=f"^--online: .*{message}") as error:
+        OnlineTranslator(run)
+    assert "\n" not in str(error.value)
+
+
+def test_searches_and_flags_that_do_not_fit_are_refused(tmp_path):
+    run, _ = run_of(tmp_path / "run")
+    for search, words in (
+        ({"method": "beam"}, "--search.method=greedy, for what is written stays, found 'beam'"),
+        ({"replace_unknown": True}, "without replace_unknown"),
+    ):
+        with pytest.raises(UserError, match=words):
+            OnlineTranslator(with_search(run, **search))
+    with pytest.raises(UserError, match="--online: expected no --nbest beside it"):
+        next(translate_standard_input(run, "nbest"))
+
+
+def test_command_answers_with_one_line(launch, trained):
+    arguments = [f"--workdir={trained}", "--online"]
+    error = launch("translate", *arguments, stdin=b"12\n").error
+    assert error.startswith("--online: expected --search.method=greedy")
+    error = launch("translate", *arguments, "--search.method=greedy", stdin=b"12\n").error
+    assert error.startswith("--online: model.sources.source.encoder: expected annotations that")
+
+
+# ---- The standard input as it comes --------------------------------------------------------------
+def test_lines_are_read_character_by_character(stdin):
+    stdin.write(b"\xef\xbb\xbf\xc3")
+    lines = incoming_lines()
+    stdin.write(b"\xa4b\n\ncd")
+    first = next(lines)
+    assert next(first) == "ä"
+    assert [*next(lines)] == []  # what was left of the first is skipped
+    stdin.close()
+    assert [[*line] for line in lines] == [["c", "d"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "standard input: expected one sentence a line, found an empty file"),
+        (b"a\nb\xff\n", "standard input:2: expected UTF-8 text, found byte 0xff"),
+        (b"a\n\xc3", "standard input:2: expected UTF-8 text, found byte 0xc3"),
+        (b"a\0", "standard input:1: expected UTF-8 text, found a NUL character"),
+    ],
+)
+def test_what_is_no_text_is_told_when_it_is_met(stdin, content, words):
+    stdin.write(content)
+    stdin.close()
+    with pytest.raises(DataError, match=words):
+        for line in incoming_lines():
+            "".join(line)
+
+
+def strip(text):
+    return text.strip(" \t\r\n")
+
+
+TEXTS = ["the cat, sees (a) tree.", "  the  tree sees\tthe cat \r", "der Baum", "", " \t"]
+VOCABULARIES = {
+    kind: SymbolVocabulary.train(kind, TEXTS) for kind in ("words", "characters", "symbols")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*VOCABULARIES, "bpe"])
+def test_tokens_of_a_line_are_those_of_the_whole_and_texts_only_grow(kind):
+    vocabulary = VOCABULARIES.get(kind) or SubwordVocabulary.train(TEXTS * 4, 40)
+    for text in TEXTS:
+        ids = list(incoming_tokens(iter(text), vocabulary, strip, "input line 1"))
+        assert ids == vocabulary.encode(strip(text))
+        written = [vocabulary.decode(ids[:end]) for end in range(len(ids) + 1)]
+        for before, after in zip(written, written[1:], strict=False):
+            assert after.startswith(before)
+
+
+def test_a_token_comes_as_soon_as_it_is_known():
+    def characters(text):
+        for character in text:
+            seen.append(character)
+            yield character
+
+    for kind, expected in (("characters", ["the", "the "]), ("words", ["the ", "the cat "])):
+        seen, known = [], []
+        tokens = incoming_tokens(characters("the cat sees"), VOCABULARIES[kind], strip, "")
+        for _ in range(3 if kind == "characters" else 1):
+            next(tokens)
+        known.append("".join(seen))
+        next(tokens)
+        known.append("".join(seen))
+        if kind == "characters":
+            assert known == ["the", "the c"]  # a space may be the last of the line
+        else:
+            assert known == expected
+
+
+def test_texts_that_change_with_what_follows_are_refused():
+    vocabulary = SymbolVocabulary.train("characters", ["ας", "ασα"])
+    with pytest.raises(DataError, match="input line 3: expected text whose words do not change"):
+        list(incoming_tokens(iter("ΑΣΑ"), vocabulary, str.lower, "input line 3"))
+    with pytest.raises(DataError, match="input line 1: expected at most 10000 characters"):
+        list(incoming_tokens(iter("a" * 10_001), VOCABULARIES["words"], strip, "input line 1"))
