@@ -2,6 +2,7 @@
 
 import re
 import string
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ TERMS = (
     "early stopping",
 )
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
+_PROGRAM = re.compile(
+    r"python -m ((?:attention_jax|experiments|launch)(?:\.[a-z]\w*)+)(?!\.?[\w<])"
+)
+_SOURCE_FILE = re.compile(r"`([\w./-]+\.(?:py|sh))`(:\n\n```)?")
 _FENCE = re.compile(r"^(```|~~~).*?^\1$", re.DOTALL | re.MULTILINE)
 
 
@@ -53,6 +58,35 @@ def anchors(page: Path) -> set[str]:
     return set(names)
 
 
+def missing_programs(text: str, repository: Path) -> list[str]:
+    """The programs of this project that a text runs and that are not there."""
+    found = _PROGRAM.findall(text)
+    return [name for name in found if not (repository / f"{name.replace('.', '/')}.py").exists()]
+
+
+def missing_files(text: str, files: Collection[str]) -> list[str]:
+    """The source files that a text names, in whole or by the end of their paths, in vain.
+
+    Files whose contents the text gives are the reader's to write, as `NAME.py` is.
+    """
+    named = _SOURCE_FILE.findall(text)
+    given = {name for name, contents in named if contents}
+    return [
+        name
+        for name, _ in named
+        if name not in given
+        and "NAME" not in name
+        and not any(f"/{file}".endswith(f"/{name}") for file in files)
+    ]
+
+
+def written_by_hand(repository: Path) -> list[Path]:
+    """The pages that speak of the present; records and the changelog speak of the past."""
+    results = repository / "docs" / "results"
+    past = repository / "CHANGELOG.md"
+    return [page for page in pages(repository) if results not in page.parents and page != past]
+
+
 def broken(page: Path) -> list[str]:
     """The links of a page that lead nowhere."""
     return [
@@ -76,6 +110,42 @@ def test_a_broken_link_is_found(tmp_path, target):
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n[a](there.md#here-i-am) [b](#page) [c]({target})")
     assert len(broken(page)) == 1
+
+
+def test_programs_are_there(repository):
+    texts = {page.name: page.read_text(encoding="utf-8") for page in written_by_hand(repository)}
+    assert any(_PROGRAM.search(text) for text in texts.values())
+    assert not {name: found for name, text in texts.items()
+                if (found := missing_programs(text, repository))}  # fmt: skip
+
+
+def test_source_files_are_there(repository):
+    files = [
+        path.relative_to(repository).as_posix()
+        for folder in ("attention_jax", "configs", "experiments", "launch", "tests")
+        for path in (repository / folder).rglob("*.*")
+    ]
+    texts = {page.name: page.read_text(encoding="utf-8") for page in written_by_hand(repository)}
+    assert not {
+        name: found for name, text in texts.items() if (found := missing_files(text, files))
+    }
+
+
+def test_experiments_of_the_table_are_there(repository):
+    text = (repository / "docs" / "results.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    names = [name for cell in cells for name in re.findall(r"`([\w.]+)`", cell)]
+    assert len(names) > 10
+    assert not missing_programs(" ".join(f"python -m experiments.{n}" for n in names), repository)
+
+
+def test_what_is_not_there_is_found(tmp_path):
+    (tmp_path / "launch").mkdir()
+    (tmp_path / "launch" / "train.py").touch()
+    text = "python -m launch.train, python -m launch.trian. `python -m launch.NAME`"
+    assert missing_programs(text, tmp_path) == ["launch.trian"]
+    text = "`ops/scores.py`, `search/scores.py`, `ops/NAME.py`; `mine.py`:\n\n```python\n```"
+    assert missing_files(text, ["attention_jax/ops/scores.py"]) == ["search/scores.py"]
 
 
 def test_every_page_is_reached_from_the_readme(repository):

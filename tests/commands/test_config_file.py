@@ -1,5 +1,6 @@
 """Config files that do anything: one line, and never an exit code of theirs."""
 
+import re
 import signal
 
 import pytest
@@ -7,6 +8,7 @@ from ml_collections import ConfigDict
 
 from attention_jax.commands.config_file import load_config
 from attention_jax.errors import ConfigError
+from attention_jax.runs.config import from_config_dict
 
 _HEAD = "from ml_collections import ConfigDict, config_dict\n"
 
@@ -103,3 +105,11 @@ def test_an_interrupt_while_a_file_is_run_is_no_mistake_of_the_file(load):
     with pytest.raises(KeyboardInterrupt):
         load(code)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_config_of_the_page_is_whole(repository, load):
+    page = (repository / "docs" / "configuration.md").read_text(encoding="utf-8")
+    code = re.search(r"^## A config of your own$.*?```python\n(.*?)```", page, re.S | re.M)[1]
+    config = from_config_dict(load(code, head=""))
+    assert config.model.decoder.hidden_dim == 256
+    assert config.model.sources["source"].input.name == "tokens"  # what it leaves out
