@@ -1,4 +1,4 @@
-"""A transliteration, letter for letter: every latent alignment learns it, and where from."""
+"""A transliteration, letter for letter: latent alignments learn it, and where from."""
 
 import functools
 
@@ -20,8 +20,6 @@ LETTERS, LONGEST, ROWS, D = 6, 5, 48, 24
 V = SpecialIds.COUNT + LETTERS
 ATTENTION = {
     "independent": {"name": "luong_general"},
-    "monotonic": {"name": "luong_general"},
-    "relative_jumps": {"name": "none"},
     "segments": {"name": "bahdanau", "attention_dim": D},
 }
 

@@ -57,6 +57,14 @@ def summed(name, scores, emissions, mask=MASK, target_mask=TARGET_MASK):
 run = quick_jit(summed, static_argnums=0)
 
 
+def total(name, scores, emissions, mask, target_mask):
+    paths, posterior = summed(name, scores, emissions, mask, target_mask)
+    return paths.log_probs.sum(), (paths, posterior)
+
+
+slopes = quick_jit(jax.grad(total, (1, 2), has_aux=True), static_argnums=0)
+
+
 def softmax(scores):
     weights = np.exp(scores - scores.max())
     return weights / weights.sum()
@@ -142,10 +150,7 @@ def test_what_padding_holds_changes_nothing(name):
     np.testing.assert_allclose(alone.log_probs, paths.log_probs[part[:2]], rtol=1e-5)
     np.testing.assert_allclose(seen, posterior[part], atol=1e-6)
 
-    def total(scores, emissions):
-        return summed(name, scores, emissions)[0].log_probs.sum()
-
-    for gradient in quick_jit(jax.grad(total, (0, 1)))(junk, hidden):
+    for gradient in slopes(name, junk, hidden, MASK, TARGET_MASK)[0]:
         assert np.isfinite(gradient).all()
         shape = (B, T, S, *(1,) * (gradient.ndim - 3))
         assert not np.where(real.reshape(shape), 0.0, gradient).any()
@@ -159,12 +164,7 @@ def test_what_is_impossible_and_what_is_empty_is_finite(name):
     mask, target_mask = MASK.copy(), TARGET_MASK.copy()
     mask[1], target_mask[2] = False, False
 
-    def total(scores, emissions):
-        paths, posterior = summed(name, scores, emissions, mask, target_mask)
-        return paths.log_probs.sum(), (paths, posterior)
-
-    loss = quick_jit(jax.grad(total, (0, 1), has_aux=True))
-    gradients, (paths, posterior) = loss(scores, emissions)
+    gradients, (paths, posterior) = slopes(name, scores, emissions, mask, target_mask)
     for leaf in jax.tree.leaves((gradients, paths.prior, posterior)):
         assert np.isfinite(leaf).all()
     assert paths.log_probs[0, 0] < NEVER / 2 and not paths.log_probs[2].any()
@@ -177,11 +177,11 @@ def test_derivatives_are_differences(name):
     scores, emissions = drawn(name)
     possible = np.isfinite(emissions)
     rng = np.random.default_rng(0)
-    slopes = rng.normal(size=scores.shape), rng.normal(size=emissions.shape)
+    ways = rng.normal(size=scores.shape), rng.normal(size=emissions.shape)
 
     @quick_jit
     def along(step):
-        at, given = scores + step * slopes[0], np.where(possible, emissions, 0) + step * slopes[1]
+        at, given = scores + step * ways[0], np.where(possible, emissions, 0) + step * ways[1]
         paths, posterior = summed(name, at, jnp.where(possible, given, -jnp.inf))
         return paths.log_probs.sum() + (posterior * jnp.cos(jnp.arange(S))).sum()
 
