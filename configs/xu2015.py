@@ -16,8 +16,8 @@ stochastic attention are overrides:
 
 Command:  python -m launch.train --config=configs/xu2015.py --workdir=runs/xu2015
           after the colon: cmudict or smoke
-Expected: not measured
-Time:     about half an hour on two CPU cores for cmudict
+Expected: not measured; smoke learns its task, 100 % of tokens right
+Time:     not measured
 """
 
 from ml_collections import ConfigDict
