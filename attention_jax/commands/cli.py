@@ -59,6 +59,8 @@ def _quieten_libraries() -> None:
     show = sys.unraisablehook
 
     def show_ours(error: Any) -> None:
+        if error.exc_type is not None and issubclass(error.exc_type, SystemExit):
+            return  # told to stop while a callback ran: `Preemption` ends the program all the same
         # An error in a callback of compiled code names no object, and its thread is not Python's.
         if error.object is not None or threading.current_thread() is threading.main_thread():
             show(error)

@@ -18,7 +18,8 @@ _EXIT_CODES = {signal.SIGTERM: processes.RETRY, signal.SIGINT: 130}
 # Asking is a collective: every process waits for the slowest one.
 _ASK_EVERY_SECONDS = 2.0
 _MOST_STEPS_BETWEEN = 100
-# Compiled code, such as XLA's compiler, lets no handler of Python's run before it returns.
+# Compiled code, such as XLA's compiler, lets no handler of Python's run before it returns; and what
+# a handler raises inside of a callback of the garbage collector is dropped there.
 _DEAF_SECONDS = 5.0
 _LEFT = b"told to stop: nothing was to be saved, the same command continues\n"
 
@@ -126,7 +127,7 @@ class Preemption:
             os.close(reader)
 
     def _listen(self, reader: int) -> None:
-        """Ends the process if its Python handler has not run a few seconds after a signal.
+        """Ends the process if the block has not ended a few seconds after a signal.
 
         Only in a block of `at_once`; elsewhere there is something to save.
         """
@@ -134,9 +135,9 @@ class Preemption:
             if received[0] not in _EXIT_CODES or not self._at_once:
                 continue
             deadline = time.monotonic() + _DEAF_SECONDS
-            while time.monotonic() < deadline and self._at_once and self._signal is None:
+            while time.monotonic() < deadline and self._at_once:
                 time.sleep(_DEAF_SECONDS / 50)
-            if self._at_once and self._signal is None:
+            if self._at_once:
                 os.write(2, _LEFT)  # not `print`, whose lock the main thread may hold
                 os._exit(_EXIT_CODES[signal.Signals(received[0])])
 

@@ -1,9 +1,13 @@
 """Mistakes on the command line of `launch.train`: one line, code 2, nothing written."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from attention_jax.commands import cli
 from attention_jax.devices import host_memory
+from attention_jax.training.preemption import Preempted
 
 CONFIG = "--config=configs/quickstart.py:smoke"
 
@@ -262,3 +266,14 @@ def test_a_model_that_no_machine_holds_is_one_line(launch, tmp_path):
         "--config.model.sources.source.encoder.hidden_dim=10000000",
     )  # fmt: skip
     assert result.error.startswith("config.model: expected parameters and optimiser that fit")
+
+
+def test_being_told_to_stop_inside_a_callback_is_no_traceback(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    cli._quieten_libraries()
+    stopped = SimpleNamespace(exc_type=Preempted, object=print)
+    failed = SimpleNamespace(exc_type=OSError, object=print)
+    sys.unraisablehook(stopped)
+    sys.unraisablehook(failed)
+    assert shown == [failed]

@@ -8,6 +8,7 @@ import pytest
 
 from attention_jax import objectives
 from attention_jax.commands import cli
+from attention_jax.data.config import DATA_SETS, data_config_class
 from attention_jax.layers.bridges import BRIDGES
 from attention_jax.runs.config import from_config_dict, to_plain
 from attention_jax.updates import averaging, optimizers, schedules
@@ -31,6 +32,8 @@ def known(repository) -> set[str]:
         for part, module in mechanisms_page.part_modules(package).items():
             fields = dataclasses.fields(mechanisms_page.config_of(module))
             found |= {part, *(field.name for field in fields)}
+    for name in DATA_SETS.names():
+        found |= {field.name for field in dataclasses.fields(data_config_class(name))}
     return found
 
 

@@ -139,6 +139,29 @@ def test_at_once_ends_even_code_that_lets_no_handler_run(number, code):
     assert err == "told to stop: nothing was to be saved, the same command continues\n"
 
 
+_DROPPED = """
+import gc, signal, sys, time
+from attention_jax.training import preemption
+
+preemption._DEAF_SECONDS = 0.2
+sys.unraisablehook = lambda error: None
+with preemption.Preemption().watching() as watch, watch.at_once():
+    def callback(phase, info):
+        gc.callbacks.remove(callback)
+        signal.raise_signal(signal.SIGTERM)
+    gc.callbacks.append(callback)
+    gc.collect()
+    print("goes on", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_at_once_ends_where_what_a_handler_raises_is_dropped():
+    child = subprocess.run([sys.executable, "-c", _DROPPED], capture_output=True, text=True)
+    assert (child.returncode, child.stdout) == (75, "goes on\n")
+    assert child.stderr == "told to stop: nothing was to be saved, the same command continues\n"
+
+
 def test_watching_leaves_no_thread_behind():
     before = threading.active_count()
     with Preemption().watching():
