@@ -69,16 +69,59 @@ class Condition:
         return self.argument == "sigmorphon2021"
 
 
+_WITHOUT_FEEDING = {
+    f"{_DECODER}.input_feeding": False, f"{_DECODER}.hidden_dim": 320,
+    f"{_DECODER}.attentional_dim": 320,
+}  # fmt: skip
+_HARD = {
+    **_WITHOUT_FEEDING, "model.attention.name": "hard",
+    "model.attention.score.name": "luong_general",
+}  # fmt: skip
+_MONOTONIC = {
+    **_WITHOUT_FEEDING, "model.attention.name": "monotonic",
+    "model.attention.score.attention_dim": 128,
+}
+_MOCHA = {
+    **_MONOTONIC, "model.attention.name": "mocha", "model.attention.chunk_score.attention_dim": 128,
+    f"{_DECODER}.hidden_dim": 304, f"{_DECODER}.attentional_dim": 304,
+}  # fmt: skip
+_POINTER = {
+    "data.oracle_steps": "hmm", "model.attention.name": "step_pointer",
+    f"{_DECODER}.name": "bahdanau", f"{_DECODER}.cell": "lstm", f"{_DECODER}.bridge": "mean",
+    f"{_DECODER}.readout": "tanh", f"{_DECODER}.readout_dim": 256,
+}  # fmt: skip
+
+
+def _summed(alignment: str, depth: int, **attention: Any) -> dict[str, Any]:
+    """Returns the overrides of a sum over all alignments of a kind."""
+    return {
+        f"{_DECODER}.name": "transducer", f"{_DECODER}.cell": "lstm", f"{_DECODER}.bridge": "mean",
+        f"{_DECODER}.hidden_dim": depth, "model.readout.name": "marginal",
+        "model.readout.hidden_dim": depth, "model.readout.alignment.name": alignment,
+        **{f"model.attention.{field}": value for field, value in attention.items()},
+    }  # fmt: skip
+
+
 SYSTEMS: Mapping[str, System] = {
     "soft_feeding": System("soft, input feeding", {}),
-    "soft": System("soft", {
-        f"{_DECODER}.input_feeding": False, f"{_DECODER}.hidden_dim": 320,
-        f"{_DECODER}.attentional_dim": 320,
+    "soft": System("soft", _WITHOUT_FEEDING),
+    "exact": System("exact, order 0", _summed("independent", 320)),
+    "exact_monotonic": System("exact, monotonic", _summed("monotonic", 320)),
+    "oracle_steps": System("pointer, oracle STEPs", _POINTER),
+    "exact_jumps": System(
+        "exact, relative jumps", _summed("relative_jumps", 336, name="none")
+    ),
+    "ssnt": System(
+        "segment to segment", _summed("segments", 320, name="bahdanau", attention_dim=160)
+    ),
+    "monotonic": System("monotonic", _MONOTONIC),
+    "mocha": System("MoChA", _MOCHA),
+    "reinforce": System("sampled, REINFORCE", {
+        **_HARD, "objectives.reinforce.returns": "mean",
+        "objectives.attention_entropy.weight": 0.002,
     }),
-    "oracle_steps": System("pointer, oracle STEPs", {
-        "data.oracle_steps": "hmm", "model.attention.name": "step_pointer",
-        f"{_DECODER}.name": "bahdanau", f"{_DECODER}.cell": "lstm", f"{_DECODER}.bridge": "mean",
-        f"{_DECODER}.readout": "tanh", f"{_DECODER}.readout_dim": 256,
+    "straight_through": System("sampled, straight through", {
+        **_HARD, "model.attention.estimator.name": "straight_through",
     }),
 }  # fmt: skip
 

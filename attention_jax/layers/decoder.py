@@ -427,6 +427,11 @@ def _swap(array: Array) -> Array:
     return jnp.swapaxes(array, 0, 1)
 
 
+def told(ids: Array) -> Told:
+    """Returns what mechanisms are told of written words `*B` beside their embeddings."""
+    return {WRITTEN_ID: ids[..., None]}
+
+
 def counted(state: State) -> Array:
     """Returns the position after the one that a state counts."""
     return state["position"] + 1

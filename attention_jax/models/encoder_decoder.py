@@ -403,7 +403,7 @@ class EncoderDecoderModule(nn.Module):
         before = shift_right(target, SpecialIds.BOS)
         embedded = self._embed_target(before, call.fold(1))
         decoded = self.decoder.run(
-            memory, state, embedded, told=_told(before), mask=mask,
+            memory, state, embedded, told=decoder.told(before), mask=mask,
             call=call.fold(2).within("decoder"),
         )  # fmt: skip
         features, attended = decoded.features, decoded.attention
@@ -421,7 +421,7 @@ class EncoderDecoderModule(nn.Module):
         outputs["slots"] = slots
         outputs |= self._layers(sources, decoded.outputs)
         coverage = self.decoder.remaining(
-            memory, decoded.state, last, mask[:, -1], _told(target[:, -1])
+            memory, decoded.state, last, mask[:, -1], decoder.told(target[:, -1])
         )
         if coverage is not None:
             outputs["coverage"] = coverage
@@ -466,7 +466,7 @@ class EncoderDecoderModule(nn.Module):
         """Feeds one token to every hypothesis."""
         embedded = self._embed_target(tokens)
         features, attended, decoding = self.decoder.step(
-            memory.memory, state.decoder, embedded, _told(tokens)
+            memory.memory, state.decoder, embedded, decoder.told(tokens)
         )
         table = self.tables["target_embedding"]
         step = Step(features, attended, table, memory.source, tokens, state.readout)
@@ -478,11 +478,6 @@ class EncoderDecoderModule(nn.Module):
         embedded = look_up(self.tables["target_embedding"], tokens)
         rate = self.config.embedding_dropout
         return scale(embedded, dropout_factors(call, rate, embedded.shape, embedded.dtype))
-
-
-def _told(ids: Array) -> decoder.Told:
-    """Returns what decoders tell mechanisms of written words beside their embeddings."""
-    return {decoder.WRITTEN_ID: ids[..., None]}
 
 
 def _tables(

@@ -1,7 +1,7 @@
 """Outcomes of words: what is right and wrong of every output of a run, for tests over words.
 
 A program that a grid runs where training ends; it reads the predictions and references that the run
-has left, and needs neither model nor data.
+has left, and decodes nothing.
 """
 
 import csv
@@ -15,7 +15,9 @@ from jaxtyping import Float
 from attention_jax.commands import cli
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.error_rates import error_counts
-from attention_jax.runs.run_directory import RunDirectory, writing
+from attention_jax.runs.load import TrainedRun, load_run
+from attention_jax.runs.run_directory import writing
+from attention_jax.training.loop import count_parameters
 
 USAGE = """
 Counts what is right of every test word of a run, from its predictions.test.tsv.
@@ -67,20 +69,23 @@ def outcomes(path: Path, *, spaced: bool) -> WordOutcomes:
 
 def main() -> None:
     """Counts and writes."""
-    directory = RunDirectory(cli.value("workdir"))
-    config = directory.read_config()
-    if config is None:
-        raise RunDirectoryError(f"{directory.path}: not the directory of a run, no config.json")
-    spaced = config["data"]["name"] not in ("conll2017", "inflections")
+    record(load_run(cli.require("workdir")))
+
+
+def record(run: TrainedRun) -> None:
+    """Writes the outcomes of the test split into the run directory, and how many parameters."""
+    directory = run.directory
+    spaced = not run.target_vocabulary.kind.startswith("character")
     found = outcomes(directory.prediction_table("test"), spaced=spaced)
     path = directory.path / FILE
     with writing(path):
         np.savez_compressed(path, **{ARRAY: found.counts.astype(np.float32)})
+    directory.add_to_run(num_parameters=count_parameters(run.params))
 
 
 def define_flags(argv: list[str]) -> list[str]:
     """Defines where the run is."""
-    flags.DEFINE_string("workdir", None, "Directory of a finished run.", required=True)
+    flags.DEFINE_string("workdir", None, "Directory of a finished run.")
     return argv
 
 

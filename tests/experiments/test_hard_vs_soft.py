@@ -1,5 +1,7 @@
 """Hard against soft attention: the cells of the grid, their sizes, and the page of records."""
 
+import shutil
+
 import jax
 import numpy as np
 import pytest
@@ -7,8 +9,11 @@ import pytest
 from attention_jax.errors import RunDirectoryError
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.load import load_run
+from attention_jax.runs.run_directory import read_json
 from experiments import hard_vs_soft as experiment
 from experiments.kit import archive, seeds, word_outcomes
+from experiments.kit.arrays import read_arrays
 from tests.experiments.measured import made_record
 
 VOCABULARIES = 77, 42  # of Turkish with 1,000 pairs
@@ -40,9 +45,8 @@ def test_what_tells_most_comes_first(tmp_path):
 
 @pytest.mark.parametrize("condition", ["finnish_low", "eng_us"])
 def test_a_cell_is_a_config(condition, tmp_path):
-    runs = experiment.make_grid().runs(tmp_path, tmp_path)
-    for run in runs:
-        if run.cell.startswith(f"{condition}.") and run.seed == 0:
+    for run in experiment.make_grid().runs(tmp_path, tmp_path)[: 20 * len(experiment.SYSTEMS)]:
+        if run.cell in {f"{condition}.{system}" for system in ("soft", "oracle_steps", "exact")}:
             config = from_config_dict(run.resolved())
             assert config.data.language == condition.removesuffix("_low")
             assert config.task.label == ("inflection" if "_" == condition[7:8] else "pronunciation")
@@ -60,6 +64,16 @@ def test_outcomes_are_read_from_predictions(tmp_path):
     table.write_text("source\toutput\treference\n")
     with pytest.raises(RunDirectoryError, match="expected predictions, found none"):
         word_outcomes.outcomes(table, spaced=False)
+
+
+def test_a_run_leaves_its_outcomes(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    word_outcomes.record(run)
+    counts = read_arrays(tmp_path / "run" / word_outcomes.FILE, "counts")[word_outcomes.ARRAY]
+    assert counts.shape == (128, 4) and counts[:, 0].mean() > 0.9
+    assert counts[:, 2].sum() > 2 * len(counts)  # words, not letters
+    assert read_json(run.directory.run)["num_parameters"] > 10_000
 
 
 def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, monkeypatch):
