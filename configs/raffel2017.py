@@ -10,7 +10,7 @@ last symbol that was written; the paper's, which has not, is --config.model.deco
 Command:  python -m launch.train --config=configs/raffel2017.py --workdir=runs/raffel2017
           after the colon: any data set of docs/own_text.md, or smoke
 Expected: not measured at this size. The paper's own tasks are speech, summaries and translation
-Time:     about half an hour on two CPU cores for cmudict
+Time:     about half an hour on two CPU cores for cmudict, by its first steps
 """
 
 from ml_collections import ConfigDict
