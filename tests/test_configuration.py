@@ -214,7 +214,8 @@ def wrong_values(field):
         yield "no such choice"
     if isinstance(field.default, bool | int | float):
         yield "text"
-        yield None
+        if "None" not in str(field.type):
+            yield None
     if isinstance(field.default, float):
         yield float("nan")
     if isinstance(field.default, int) and not isinstance(field.default, bool):

@@ -17,6 +17,7 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.error_rates import error_counts
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import writing
+from attention_jax.spaced_words import spaced_words
 from attention_jax.training.loop import count_parameters
 
 USAGE = """
@@ -60,7 +61,7 @@ def outcomes(path: Path, *, spaced: bool) -> WordOutcomes:
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
     if not rows:
         raise RunDirectoryError(f"{path}: expected predictions, found none")
-    symbols = str.split if spaced else list
+    symbols = spaced_words if spaced else list
     edits, length, is_wrong, one = error_counts(
         [symbols(row["output"]) for row in rows], [[symbols(row["reference"])] for row in rows]
     ).T

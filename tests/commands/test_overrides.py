@@ -207,8 +207,8 @@ def test_override_adds_and_leaves_out_objectives_by_their_names(override):
     for text, message in (
         ("objectives.nll", "--config.objectives.nll: expected true, false, or one of its fields"),
         ("objectives.nil=true", "--config.objectives.nil: no such field; did you mean 'nll'"),
-        ("objectives.nll=false", "config.objectives: expected at least one of bilingual_symmetry"),
-        ("objectives=None", "--config.objectives: expected NAME=true .* behind it, with one of bi"),
+        ("objectives.nll=false", "config.objectives: expected at least one of .*bilingual_s"),
+        ("objectives=None", "--config.objectives: expected NAME=true .* with one of .*bi"),
     ):
         with pytest.raises(ConfigError, match=message):
             override(f"--config.{text}")

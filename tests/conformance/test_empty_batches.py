@@ -14,7 +14,7 @@ from tests.conformance.test_rows_alone import batch
 from tests.models.test_encoders_with_decoders import V, build, decoder_for
 
 EMPTY = {"rows": 0, "target words": 1, "source words": 2}
-AXES = {"source": (0, 2), "target": (0, 1), "links": (0, 1, 2)}
+AXES = {"source": (0, 2), "target": (0, 1), "links": (0, 1, 2), "tags": (0,)}
 
 
 def emptied(what):

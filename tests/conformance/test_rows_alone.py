@@ -31,6 +31,7 @@ from tests.quick import quick_jit
 from tests.sources import in_source
 
 LENGTHS, TARGET_LENGTHS = np.array([5, 1, 3]), np.array([4, 1, 2])
+TAG_COUNTS = np.array([2, 1, 3])
 ALONE = (1, 2)  # the rows that the first one pads
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 FRAME_DIM = 2
@@ -39,7 +40,7 @@ FRAME_DIM = 2
 def batch():
     rng = np.random.default_rng(0)
     sides = {}
-    for name, lengths in (("source", LENGTHS), ("target", TARGET_LENGTHS)):
+    for name, lengths in (("source", LENGTHS), ("target", TARGET_LENGTHS), ("tags", TAG_COUNTS)):
         place = np.arange(lengths.max())
         mask = place < lengths[:, None]
         tokens = rng.integers(SpecialIds.COUNT, V, size=mask.shape)
@@ -54,6 +55,7 @@ def alone(batch, row):
     """Returns a batch of one row, without its padding."""
     source, target = LENGTHS[row], TARGET_LENGTHS[row]
     sizes = {"source": (source,), "target": (target,), "links": (target, source)}
+    sizes["tags"] = (TAG_COUNTS[row],)
     return {
         name: array[(slice(row, row + 1), *map(slice, sizes[name.removesuffix("_mask")]))]
         for name, array in batch.items()

@@ -111,7 +111,7 @@ def test_adamw_decays_no_vectors_of_heads(num_heads):
     """Biases, gains and the vectors of additive scores, by their roles."""
     tree, expected = {}, {}
     for (case, key), parameter in parameters_of_heads(num_heads).items():
-        is_vector = parameter.role in ("bias", "scale", "attention_vector")
+        is_vector = parameter.role in ("bias", "scale", "attention_vector", "direction")
         tree.setdefault(case, {})[key] = np.ones(parameter.shape)
         expected.setdefault(case, {})[key] = not is_vector
     assert {"bahdanau", "luong_concat", "refined", "l2"} <= set(tree)

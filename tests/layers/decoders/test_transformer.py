@@ -30,8 +30,8 @@ SERVED = dict(served())
 def test_mechanisms_are_served_unless_they_carry_something_or_read_lengths():
     names = {name.split("-")[0] for name in SERVED}
     assert names == {
-        "bahdanau", "local_m", "luong_concat", "luong_dot", "luong_general", "luong_location",
-        "multi_head", "scaled_dot",
+        "bahdanau", "gated", "local_m", "luong_concat", "luong_dot", "luong_general",
+        "luong_location", "multi_head", "normed_bahdanau", "scaled_dot",
     }  # fmt: skip
 
 
