@@ -121,7 +121,8 @@ class RunDirectory:
         """Makes the directory and takes its lock, trying again if others remove it meanwhile."""
         with contextlib.ExitStack() as lock:
             for attempt in range(_ATTEMPTS):
-                if self.path.exists() and not self.path.is_dir():
+                # One look: between two, another claim may remove what is a directory.
+                if self.path.is_file():
                     raise RunDirectoryError(f"{self.path}: expected a directory, found a file")
                 try:
                     self.path.mkdir(parents=True, exist_ok=True)
