@@ -4,7 +4,8 @@ Text is not normalised, so decoding returns every character that the training te
 sentencepiece reserves some strings for itself, which texts may contain too. They are kept apart by
 code points that Unicode leaves to programs and texts do not have: the special tokens' names begin
 with one, because nothing is learnt from a text that spells such a name; and the characters U+2581
-(sentencepiece's space), U+2585 and NUL of texts are replaced by others. In models of an earlier
+(sentencepiece's space), U+2585 and NUL of texts are replaced by others. A text that does have one
+of these code points spells it with two characters, an escape and a digit. In models of an earlier
 version the special tokens are named `<unk>` and the like, and U+2581 is read as a space.
 
 Source: Sennrich, Haddow and Birch 2016, "Neural Machine Translation of Rare Words with Subword
@@ -37,8 +38,13 @@ from attention_jax.types import SpecialIds
 MODEL_FILE = "subwords.model"
 _MAX_LINE_BYTES = 65_536  # sentencepiece silently skips longer lines; its default is 4192
 _NAMES = tuple(f"\ufdd0{token}" for token in SPECIAL_TOKENS)
-_TO_PRIVATE = str.maketrans({SPACE: "\ufdd1", "\u2585": "\ufdd2", "\0": "\ufdd3"})
-_FROM_PRIVATE = {ord(private): chr(code) for code, private in _TO_PRIVATE.items()}
+_ESCAPE = "\ufdd4"
+_TO_PRIVATE = str.maketrans(
+    {SPACE: "\ufdd1", "\u2585": "\ufdd2", "\0": "\ufdd3"}
+    | {chr(0xFDD0 + digit): f"{_ESCAPE}{digit}" for digit in range(5)}
+)
+_FROM_PRIVATE = {private: chr(code) for code, private in _TO_PRIVATE.items()}
+_PRIVATE = re.compile(f"{_ESCAPE}[0-4]|[\ufdd1-\ufdd3]")
 
 
 class SubwordVocabulary:
@@ -58,7 +64,7 @@ class SubwordVocabulary:
         names = map(self._processor.id_to_piece, range(self._processor.get_piece_size()))
         is_private = _NAMES[SpecialIds.UNK] in names  # else a model of an earlier version
         self._to_model = _TO_PRIVATE if is_private else {}
-        self._from_model = _FROM_PRIVATE if is_private else {}
+        self._from_model = _from_private if is_private else str
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int) -> "SubwordVocabulary":
@@ -113,7 +119,13 @@ class SubwordVocabulary:
         pieces = self._processor.encode(text.translate(self._to_model), out_type=str)
         ends = itertools.accumulate(map(len, pieces), initial=0)
         spaced = f" {text}"  # sentencepiece puts a space before every text
-        return [spaced[start:end] for start, end in itertools.pairwise(ends)]
+        places = [
+            place
+            for place, character in enumerate(spaced)
+            for _ in character.translate(self._to_model)  # one, or two where it is escaped
+        ]
+        places.append(len(spaced))
+        return [spaced[places[start] : places[end]] for start, end in itertools.pairwise(ends)]
 
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
@@ -126,22 +138,22 @@ class SubwordVocabulary:
         """
         content, given = content_ids(ids), iter(unknown)
         if SpecialIds.UNK not in content:
-            return self._processor.decode(content).translate(self._from_model)
+            return self._from_model(self._processor.decode(content))
         # Joined here, because sentencepiece puts spaces around unknown ids, even inside of a word.
         pieces = [
-            next(given, None) or SPECIAL_TOKENS[index]
+            (next(given, None) or SPECIAL_TOKENS[index]).translate(self._to_model)
             if index == SpecialIds.UNK
-            else self._processor.id_to_piece(index).replace(SPACE, " ").translate(self._from_model)
+            else self._processor.id_to_piece(index).replace(SPACE, " ")
             for index in content
         ]
-        return "".join(pieces).removeprefix(" ")
+        return self._from_model("".join(pieces)).removeprefix(" ")
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns a printable piece for each id, including special ones."""
         return [
             SPECIAL_TOKENS[index]
             if index < SpecialIds.COUNT
-            else self._processor.id_to_piece(index).translate(self._from_model)
+            else self._from_model(self._processor.id_to_piece(index))
             for index in map(int, ids)
         ]
 
@@ -190,6 +202,11 @@ class SubwordVocabulary:
                 f"{path}: expected a sentencepiece model that numbers padding, begin, end and "
                 f"unknown {expected}, found {found}"
             )
+
+
+def _from_private(text: str) -> str:
+    """Returns a text of the model with the characters that it replaces or escapes put back."""
+    return _PRIVATE.sub(lambda found: _FROM_PRIVATE[found[0]], text)
 
 
 def _explanation(message: str, size: int) -> str:

@@ -32,7 +32,7 @@ def test_decode_gives_every_character_back(vocabulary, texts):
 
 @pytest.mark.parametrize("text", [
     "<s> x </s>", "a <unk> b <pad>", "<pad><unk></s>", "the ▅ sat ▅▅", "a▁b ▁c", "nul \0 x", "⁇ x",
-    "tab\there", "<0x0A> ￭ \ufffd",
+    "tab\there", "<0x0A> ￭ \ufffd", "\ufdd0<s> \ufdd1 \ufdd2\ufdd3 \ufdd4 \ufdd40 \ufdd4\ufdd1▁",
 ])  # fmt: skip
 def test_no_text_is_taken_for_a_sign_of_the_model(text, tmp_path):
     SubwordVocabulary.train(["plain text", text] * 3, 60).save(tmp_path)
