@@ -24,7 +24,7 @@ from attention_jax.objectives.compose import OBJECTIVES
 from attention_jax.runs.writers import WRITERS
 from attention_jax.search.config import SearchConfig
 from attention_jax.updates import averaging as averages
-from attention_jax.updates import optimizers, schedules
+from attention_jax.updates import decays, optimizers, plateau, schedules
 from attention_jax.updates.averaging import Averaging, CheckpointAverage, NoAveraging
 from attention_jax.updates.freezing import Freezing
 
@@ -164,7 +164,7 @@ class ExperimentConfig:
     model: Any = setting(named=models.MODELS.config)
     objectives: Mapping[str, Any] = setting({"nll": {}}, members=OBJECTIVES.config)
     optimizer: Any = setting(optimizers.Adam(), named=optimizers.lookup)
-    schedule: Any = setting(schedules.Constant(), named=schedules.lookup)
+    schedule: Any = setting(decays.Constant(), named=schedules.lookup)
     training: TrainingConfig = setting()
     sharding: ShardingConfig = setting(ShardingConfig())
     search: SearchConfig = setting(SearchConfig())
@@ -172,7 +172,7 @@ class ExperimentConfig:
     seed: int = setting(0, at_least=0, at_most=2**32 - 1)
 
     def __post_init__(self):
-        watches = isinstance(self.schedule, schedules.Plateau)
+        watches = isinstance(self.schedule, plateau.Plateau)
         if watches and not self.training.evaluate_every_steps:
             raise ValueError(
                 "training.evaluate_every_steps: expected more than 0 with the schedule 'plateau', "

@@ -25,7 +25,8 @@ from attention_jax.devices.placement import placed_shapes
 from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
-from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs
 from attention_jax.runs.config import ExperimentConfig, from_config_dict
 from attention_jax.runs.divergence import check_parameters, said_of

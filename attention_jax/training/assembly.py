@@ -38,12 +38,8 @@ from attention_jax.training.needed_fields import with_needed_fields
 from attention_jax.training.validation import Validation
 from attention_jax.types import Model
 from attention_jax.updates.optimizers import build_optimizer
-from attention_jax.updates.schedules import (
-    Plateau,
-    PlateauState,
-    Schedule,
-    build_schedule,
-)
+from attention_jax.updates.plateau import Plateau, PlateauState
+from attention_jax.updates.schedules import Schedule, build_schedule
 from attention_jax.updates.state import TrainState, start_state
 from attention_jax.updates.step import TrainStep, make_train_step
 

@@ -17,7 +17,8 @@ import jax
 from attention_jax.devices import fetch, processes
 from attention_jax.devices.memory_per_device import check_fits, describe_held
 from attention_jax.errors import ConfigError, DivergenceError
-from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs, origin
 from attention_jax.runs.config import ExperimentConfig, TrainingConfig, to_plain
 from attention_jax.runs.divergence import said_of

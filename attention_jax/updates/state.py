@@ -11,7 +11,7 @@ from jaxtyping import Array
 from attention_jax.types import Model, Params
 from attention_jax.updates.averaging import Averaging, start_average
 from attention_jax.updates.gradient_spikes import start_norms
-from attention_jax.updates.schedules import Leaf, PlateauState
+from attention_jax.updates.plateau import Leaf, PlateauState
 
 
 @jax.tree_util.register_dataclass

@@ -22,8 +22,9 @@ from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import add_pairs, build_objective
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
 from attention_jax.updates.averaging import MovingAverage
+from attention_jax.updates.decays import Constant
 from attention_jax.updates.optimizers import Adam, build_optimizer
-from attention_jax.updates.schedules import Constant, build_schedule
+from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import start_state
 from attention_jax.updates.step import make_eval_step, make_train_step
 

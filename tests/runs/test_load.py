@@ -6,7 +6,8 @@ import pytest
 
 from attention_jax.errors import CheckpointError
 from attention_jax.runs import load as trained
-from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.run_directory import RunDirectory
 from tests.training.tiny import tiny_config
 

@@ -28,7 +28,7 @@ from attention_jax.training.loop import train
 from attention_jax.training.preemption import Preempted, Preemption
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.run_log import RunLog
-from attention_jax.updates.schedules import Plateau
+from attention_jax.updates.plateau import Plateau
 from tests.training.tiny import tiny_config
 
 pytestmark = pytest.mark.early

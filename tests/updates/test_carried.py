@@ -17,7 +17,8 @@ from attention_jax.objectives import add_pairs, build_objective
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
 from attention_jax.types import AttentionOutput, Call
 from attention_jax.updates.averaging import NoAveraging
-from attention_jax.updates.schedules import Constant, build_schedule
+from attention_jax.updates.decays import Constant
+from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import start_state
 from attention_jax.updates.step import make_train_step
 from tests.simulated_devices import call_on_devices

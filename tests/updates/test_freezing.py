@@ -12,9 +12,10 @@ from attention_jax.errors import ConfigError
 from attention_jax.objectives import build_objective
 from attention_jax.runs.config import TrainingConfig
 from attention_jax.updates.averaging import MovingAverage
+from attention_jax.updates.decays import Constant
 from attention_jax.updates.freezing import Freezing
 from attention_jax.updates.optimizers import SGD, Adadelta, Adam, AdamW, build_optimizer
-from attention_jax.updates.schedules import Constant, build_schedule
+from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import start_state
 from attention_jax.updates.step import make_train_step
 from tests.training.linear_model import LinearModel, loss_and_gradient, random_batch

@@ -13,9 +13,10 @@ from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
 from attention_jax.training.reporting.run_log import _skipped
 from attention_jax.updates.averaging import MovingAverage
+from attention_jax.updates.decays import Constant
 from attention_jax.updates.gradient_spikes import add_norm, is_spike, start_norms
 from attention_jax.updates.optimizers import Adam, build_optimizer
-from attention_jax.updates.schedules import Constant, build_schedule
+from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import start_state
 from attention_jax.updates.step import make_train_step
 from tests.training.linear_model import LinearModel, random_batch

@@ -11,7 +11,9 @@ import pytest
 from attention_jax.configuration import plain, typed
 from attention_jax.errors import ConfigError
 from attention_jax.updates import schedules
-from attention_jax.updates.schedules import Clock, PlateauState, build_schedule, lookup
+from attention_jax.updates.decays import Clock
+from attention_jax.updates.plateau import PlateauState
+from attention_jax.updates.schedules import build_schedule, lookup
 
 NAMES = (
     "constant warmup_cosine warmup_linear inverse_sqrt exponential noam luong2015 sutskever2014 "

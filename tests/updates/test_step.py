@@ -13,8 +13,10 @@ from attention_jax.objectives import Objective, add_pairs, nll
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.types import Call, ModelOutput
 from attention_jax.updates.averaging import MovingAverage, NoAveraging
+from attention_jax.updates.decays import Constant
 from attention_jax.updates.optimizers import SGD, Adam, build_optimizer
-from attention_jax.updates.schedules import Constant, Plateau, build_schedule
+from attention_jax.updates.plateau import Plateau
+from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import start_state
 from attention_jax.updates.step import make_eval_step, make_train_step
 from tests.training.linear_model import LinearModel, loss_and_gradient, random_batch

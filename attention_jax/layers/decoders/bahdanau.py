@@ -21,17 +21,12 @@ from jax.typing import DTypeLike
 from attention_jax.configuration import setting
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.decoder import (
-    DecoderConfig,
-    DecoderSizes,
-    RecurrentDecoder,
-    counted,
-    start_position,
-)
+from attention_jax.layers.decoder import DecoderConfig, DecoderSizes, counted, start_position
 from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.recurrent_decoder import RecurrentDecoder
 from attention_jax.ops.dropout import dropout_factors
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates

@@ -31,7 +31,6 @@ from attention_jax.layers.decoder import (
     Decoded,
     DecoderConfig,
     DecoderSizes,
-    RecurrentDecoder,
     Told,
     counted,
     start_position,
@@ -39,6 +38,7 @@ from attention_jax.layers.decoder import (
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
+from attention_jax.layers.recurrent_decoder import RecurrentDecoder
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.masks import time_major

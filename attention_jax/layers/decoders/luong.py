@@ -20,11 +20,9 @@ from attention_jax.configuration import setting
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cell_stack import CellStack
 from attention_jax.layers.decoder import (
-    ATTENTION_KEY,
     Decoded,
     DecoderConfig,
     DecoderSizes,
-    RecurrentDecoder,
     Told,
     counted,
     start_position,
@@ -32,6 +30,7 @@ from attention_jax.layers.decoder import (
 from attention_jax.layers.encoder import Encoded, Sources
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
+from attention_jax.layers.recurrent_decoder import ATTENTION_KEY, RecurrentDecoder
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Call, Memory, Params, State

@@ -18,17 +18,16 @@ from attention_jax.configuration import setting
 from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
 from attention_jax.layers.cell_stack import CellStack
 from attention_jax.layers.decoder import (
-    ATTENTION_KEY,
     Decoded,
     DecoderConfig,
     DecoderSizes,
-    RecurrentDecoder,
     Told,
     counted,
     start_position,
 )
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.mechanism import Mechanism, described
+from attention_jax.layers.recurrent_decoder import ATTENTION_KEY, RecurrentDecoder
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Call, Memory, Params, State

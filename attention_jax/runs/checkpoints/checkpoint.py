@@ -17,47 +17,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-import jax
 import orbax.checkpoint as ocp
 
 from attention_jax.devices import processes
 from attention_jax.errors import CheckpointError
-from attention_jax.json_files import mismatch
 from attention_jax.paths import plainly_named
 from attention_jax.runs.checkpoints import manifest
 from attention_jax.runs.checkpoints.manager import manager_options
-from attention_jax.runs.checkpoints.named_arrays import (
-    leaf_name,
-    leaves_by_name,
-    nested_by_name,
-    require_same_arrays,
+from attention_jax.runs.checkpoints.named_arrays import nested_by_name
+from attention_jax.runs.checkpoints.reading import (
+    Checkpoint,
+    Unreadable,
+    one_line,
+    read_checkpoint,
 )
-
-_COMMITTED = "commit_success.txt"
-_INTERIM = "interim.txt"
-_BESIDE = "beside those that count\n"
-_TIMES = "_CHECKPOINT_METADATA"  # changed once more while a step is committed; never read
-_ITEMS = ("state", "data", "config", "host")
-_ASIDE = ".damaged"
-
-
-@dataclasses.dataclass(frozen=True)
-class Checkpoint:
-    """The content of one step.
-
-    Attributes:
-      step: Number of updates made.
-      state: The training state, a pytree like the one given to `restore`.
-      data: Position of the data iterator, plain JSON.
-      config: Of the run that saved it, plain JSON.
-      host: The trainer's own state, plain JSON.
-    """
-
-    step: int
-    state: Any
-    data: Mapping[str, Any]
-    config: Mapping[str, Any]
-    host: Mapping[str, Any]
+from attention_jax.runs.checkpoints.step_folders import COMMITTED, StepFolders
 
 
 @dataclasses.dataclass
@@ -128,6 +102,7 @@ class Checkpointer:
           report: Takes a warning, one line, when a checkpoint is found damaged.
         """
         self.directory = pathlib.Path(directory).absolute()
+        self._folders = StepFolders(self.directory)
         self._keep_latest = keep_latest
         self._keep_best = keep_best
         self._mode = mode
@@ -149,11 +124,11 @@ class Checkpointer:
 
     def steps(self) -> list[int]:
         """Returns the steps whose saving was completed, damaged or not, oldest first."""
-        return [step for step in self._folders() if self._path(step, _COMMITTED).exists()]
+        return self._folders.completed()
 
     def counting_steps(self) -> list[int]:
         """Returns the completed steps without the interim ones, oldest first."""
-        interim = self._interim_steps()
+        interim = self._folders.interim()
         return [step for step in self.steps() if step not in interim]
 
     def save(
@@ -187,7 +162,7 @@ class Checkpointer:
         self.wait()  # one save at a time, so that a failure is reported for its own step
         failure = f"checkpoint step {step} in {self.directory} could not be saved"
         manager = self._open_for_writing(failure)
-        with _one_line(failure):
+        with one_line(failure):
             # Before the save: the marker is written by a callback in the background.
             (self._interim.add if interim else self._interim.discard)(step)
             manager.save(
@@ -208,9 +183,8 @@ class Checkpointer:
     def make_interim(self, step: int) -> None:
         """Marks a step that was just restored as an interim one from now on; see `save`."""
         if processes.is_first() and not self._read_only:
-            with _one_line(f"checkpoint step {step} in {self.directory} could not be marked"):
-                self._path(step, _INTERIM).write_text(_BESIDE)
-                manifest.add_to_manifest(self._path(step), _INTERIM)
+            with one_line(f"checkpoint step {step} in {self.directory} could not be marked"):
+                self._folders.make_interim(step)
 
     def wait(self) -> None:
         """Waits for the save under way and checks that its files are there.
@@ -221,11 +195,12 @@ class Checkpointer:
         if self._manager is None or self._saving is None:
             return
         with processes.agreed():
-            with _one_line(self._failure()):
+            with one_line(self._failure()):
                 self._manager.wait_until_finished()
                 self._manager.check_for_errors()
             # On a full disk, Orbax may report no error although files are missing.
-            if processes.is_first() and not self._path(self._saving, manifest.NAME).exists():
+            sealed = self._folders.path(self._saving, manifest.NAME)
+            if processes.is_first() and not sealed.exists():
                 free = shutil.disk_usage(self.directory).free / 1e6
                 raise CheckpointError(
                     f"{self._failure()}: its files are not there; the disk has {free:.1f} MB left"
@@ -250,7 +225,7 @@ class Checkpointer:
         """
         self.wait()
         # The first process looks: on shared storage, others may not see the same files yet.
-        steps, aside = processes.from_first(lambda: (self.steps(), self._aside()))
+        steps, aside = processes.from_first(lambda: (self.steps(), self._folders.damaged()))
         candidates = [
             s for s in reversed(steps) if s == step or not exact and (step is None or s < step)
         ]
@@ -267,7 +242,7 @@ class Checkpointer:
                     self._report(f"warning: {message}; an older one is taken")
                 # An open manager knows the step and would go on counting it.
                 if self._manager is None and not self._read_only:
-                    self._set_aside(candidate)
+                    self._folders.set_aside(candidate)
         if candidates:
             raise CheckpointError(damage if exact else f"{damage}; there is no good one before it")
         if aside:
@@ -314,34 +289,19 @@ class Checkpointer:
                 self._manager = None
             self._plain_name.close()
 
-    def _folders(self) -> list[int]:
-        if not self.directory.is_dir():
-            return []
-        names = [path.name for path in self.directory.iterdir() if path.is_dir()]
-        return sorted(int(name) for name in names if name.isdigit())
-
-    def _path(self, step: int, *names: str) -> pathlib.Path:
-        return self.directory.joinpath(str(step), *names)
-
     def _failure(self) -> str:
         return f"checkpoint step {self._saving} in {self.directory} could not be saved"
-
-    def _interim_steps(self) -> set[int]:
-        return {step for step in self.steps() if self._path(step, _INTERIM).exists()}
-
-    def _aside(self) -> list[str]:
-        return sorted(path.name for path in self.directory.glob(f"*{_ASIDE}"))
 
     def _open_for_writing(self, failure: str) -> ocp.CheckpointManager:
         if self._manager is not None:
             return self._manager
 
         def prepare() -> set[int]:
-            with _one_line(failure):
+            with one_line(failure):
                 self.directory.mkdir(parents=True, exist_ok=True)
-                for step in set(self._folders()) - set(self.steps()):
-                    shutil.rmtree(self._path(step))  # left by a process killed while it saved
-                return self._interim_steps()
+                for step in self._folders.unfinished():
+                    shutil.rmtree(self._folders.path(step))  # left by a process killed meanwhile
+                return self._folders.interim()
 
         self._interim = processes.from_first(prepare)
         options = manager_options(
@@ -351,7 +311,7 @@ class Checkpointer:
             counts=lambda step: step not in self._interim,
             on_written=self._write_manifest,
         )
-        with _one_line(failure):
+        with one_line(failure):
             plain = self._plain_name.enter_context(plainly_named(self.directory))
             self._manager = ocp.CheckpointManager(plain, options=options)
         return self._manager
@@ -362,103 +322,27 @@ class Checkpointer:
         Whatever is in the folder but not committed is that step; there is one at a time.
         """
         if processes.is_first():
-            for step in set(self._folders()) - set(self.steps()):
-                if step in self._interim:
-                    self._path(step, _INTERIM).write_text(_BESIDE)
-                manifest.write_manifest(self._path(step), except_for=(_TIMES,))
+            for step in self._folders.unfinished():
+                self._folders.seal(step, step in self._interim)
 
     def _mention_unfinished(self, newer_than: int) -> None:
-        for step in self._folders():
-            if step > newer_than and step not in self.steps() and processes.is_first():
+        for step in self._folders.unfinished():
+            if step > newer_than and processes.is_first():
                 self._report(
                     f"warning: checkpoint step {step} in {self.directory} is passed over: "
-                    f"it has no {_COMMITTED}, so its saving was interrupted"
+                    f"it has no {COMMITTED}, so its saving was interrupted"
                 )
 
     def _attempt(self, step: int, like: Any) -> Checkpoint | str:
         """Restores a step, or says what is wrong with it; the same on all processes."""
-        damage = processes.from_first(lambda: self._damage(step))
+        damage = processes.from_first(lambda: self._folders.damage(step))
         if damage is not None:
             return damage
         found: Checkpoint | str
         try:
-            found = self._load(step, like)
-        except _Unreadable as error:
+            found = read_checkpoint(self._folders.path(step), step, like)
+        except Unreadable as error:
             found = str(error)
         # One process may fail to read its shards while others succeed: then all of them give it up.
         reasons = processes.gather(found if isinstance(found, str) else None)
         return next(filter(None, reasons), found)
-
-    def _damage(self, step: int) -> str | None:
-        """Compares a step's files with its manifest; returns the first difference, or None."""
-        try:
-            return manifest.find_damage(self._path(step))
-        except FileNotFoundError:
-            missing = [name for name in _ITEMS if not self._path(step, name).is_dir()]
-            if missing:
-                raise CheckpointError(
-                    f"{self._path(step)} is not a checkpoint of this program: "
-                    f"it has no {missing[0]!r}"
-                ) from None
-            return f"{manifest.NAME} is missing"
-
-    def _set_aside(self, step: int) -> None:
-        """Renames a damaged step: it can be examined, and the step be saved again."""
-        aside = self.directory / f"{step}{_ASIDE}"
-        with contextlib.suppress(OSError):  # in a directory we may only read
-            shutil.rmtree(aside, ignore_errors=True)
-            self._path(step).rename(aside)
-
-    def _load(self, step: int, like: Any) -> Checkpoint:
-        names = nested_by_name(like)
-        with (
-            plainly_named(self._path(step)) as path,
-            ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader,
-        ):
-            try:
-                # Names, shapes and types are compared before any array is read: Orbax's own errors
-                # about them are long, and it may cast a type in silence.
-                saved = ocp.StandardCheckpointHandler().metadata(path / "state").tree
-            except Exception as error:
-                raise _Unreadable(_first_line(error)) from None
-            require_same_arrays(step, expected=names, found=saved)
-            try:
-                restored = reader.restore(
-                    path,
-                    args=ocp.args.Composite(
-                        state=ocp.args.StandardRestore(names),
-                        data=ocp.args.JsonRestore(),
-                        config=ocp.args.JsonRestore(),
-                        host=ocp.args.JsonRestore(),
-                    ),
-                )
-            except Exception as error:
-                raise _Unreadable(_first_line(error)) from None
-        # `mismatch` with {}: the JSON items must be objects.
-        for name in _ITEMS[1:]:
-            if problem := mismatch(restored[name], {}):
-                raise _Unreadable(f"{name}: {problem}")
-        leaves = leaves_by_name(restored["state"])
-        paths, structure = jax.tree_util.tree_flatten_with_path(like)
-        state = jax.tree.unflatten(structure, [leaves[leaf_name(path)] for path, _ in paths])
-        return Checkpoint(step, state, *(restored[name] for name in _ITEMS[1:]))
-
-
-class _Unreadable(Exception):
-    """A step passed the checksums, or has none, and still could not be read."""
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
-
-
-@contextlib.contextmanager
-def _one_line(message: str) -> Iterator[None]:
-    """Turns any error of the storage library, often 60 lines long, into one line."""
-    try:
-        yield
-    except CheckpointError:
-        raise
-    except Exception as error:
-        raise CheckpointError(f"{message}: {_first_line(error)}") from None

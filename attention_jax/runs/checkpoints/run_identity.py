@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from attention_jax.errors import CheckpointError
-from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.config import (
     ExperimentConfig,
     changed_fields,

@@ -14,7 +14,8 @@ import jax
 import numpy as np
 
 from attention_jax.errors import UserError
-from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
 from experiments.benchmarks.reliability.bench import Bench, config_of, difference, saved_steps

@@ -20,8 +20,9 @@ from attention_jax.ops.scores import additive_scores
 from attention_jax.search import Hypotheses, SearchConfig
 from attention_jax.types import Array, Memory, Model, Params
 from attention_jax.updates.averaging import NoAveraging
+from attention_jax.updates.decays import Constant
 from attention_jax.updates.optimizers import Adam, build_optimizer
-from attention_jax.updates.schedules import Constant, build_schedule
+from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import TrainState, start_state
 from attention_jax.updates.step import EvalStep, TrainStep, make_eval_step, make_train_step
 from experiments.benchmarks.speed.workloads import EOS, PAD, Sentences, Sizes, TransformerSizes

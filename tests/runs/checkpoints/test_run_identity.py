@@ -6,7 +6,8 @@ import pytest
 
 from attention_jax.errors import CheckpointError, RunDirectoryError
 from attention_jax.experiment import adopt_config
-from attention_jax.runs.checkpoints.checkpoint import Checkpoint, Checkpointer
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.checkpoints.run_identity import check_origin, origin
 from attention_jax.runs.config import ExperimentConfig, from_config_dict
 from attention_jax.runs.hashes import hash_files
