@@ -210,8 +210,11 @@ def use_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(user_cache() / "xla"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    # An entry that a killed process has left incomplete is simply compiled again.
-    warnings.filterwarnings("ignore", message="Error reading persistent compilation cache entry")
+    # What a killed process left incomplete is compiled again; a full disk or a home that is
+    # read-only costs the time of compiling, and whatever the run itself must write says more.
+    warnings.filterwarnings(
+        "ignore", message="Error (reading|writing) persistent compilation cache entry"
+    )
 
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:

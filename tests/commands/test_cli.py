@@ -1,13 +1,18 @@
 """Mistakes on the command line of `launch.train`: one line, code 2, nothing written."""
 
 import sys
+import warnings
 from types import SimpleNamespace
 
+import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from attention_jax.commands import cli
 from attention_jax.devices import host_memory
 from attention_jax.training.preemption import Preempted
+
+_CACHE_OPTIONS = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 
 CONFIG = "--config=configs/quickstart.py:smoke"
 
@@ -277,3 +282,22 @@ def test_being_told_to_stop_inside_a_callback_is_no_traceback(monkeypatch):
     sys.unraisablehook(stopped)
     sys.unraisablehook(failed)
     assert shown == [failed]
+
+
+def test_a_compilation_cache_that_cannot_be_written_is_no_warning(monkeypatch, tmp_path):
+    # The folder's place is taken by a file, as root may write into folders that are read-only.
+    (tmp_path / "attention_jax").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    before = {name: getattr(jax.config, name) for name in _CACHE_OPTIONS}
+    try:
+        compilation_cache.reset_cache()
+        with warnings.catch_warnings(record=True) as said:
+            cli.use_compilation_cache()
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+            assert jax.jit(lambda x: x * 3 + 1)(2) == 7
+        assert not [str(warning.message) for warning in said]
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
