@@ -1,5 +1,6 @@
 """Mistakes on the command line of `launch.train`: one line, code 2, nothing written."""
 
+import errno
 import sys
 import warnings
 from types import SimpleNamespace
@@ -285,8 +286,10 @@ def test_being_told_to_stop_inside_a_callback_is_no_traceback(monkeypatch):
 
 
 def test_a_compilation_cache_that_cannot_be_written_is_no_warning(monkeypatch, tmp_path):
-    # The folder's place is taken by a file, as root may write into folders that are read-only.
-    (tmp_path / "attention_jax").write_text("")
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("jax._src.compilation_cache.put_executable_and_time", full)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     before = {name: getattr(jax.config, name) for name in _CACHE_OPTIONS}
