@@ -75,6 +75,32 @@ class AlignmentConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class LexiconConfig:
+    """Translation lexicon, for a readout that reads one: where probabilities of words are from.
+
+    Attributes:
+      method: `ibm1` and `hmm` estimate it from the tokens of the training text, by the aligner of
+        that name.
+      file: File of lines `source target probability`, which only spaces and tabs separate. Beside
+        a method, it is for words of which the training text has none.
+      size: How many target tokens a source token has at most, the most probable ones.
+    """
+
+    method: str = setting("none", choices=("none", "ibm1", "hmm"))
+    file: str = setting("", is_file=True)
+    size: int = setting(10, at_least=1)
+
+    def __post_init__(self):
+        if not self.is_given and self.size != 10:
+            raise ValueError(f"size: expected only with a method or a file, found {self.size}")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a lexicon."""
+        return self.method != "none" or bool(self.file)
+
+
+@dataclasses.dataclass(frozen=True)
 class TextLines:
     """The lines of the user's text files on which the training pairs are.
 
@@ -103,6 +129,7 @@ class DataConfig:
       max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
       max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
       eval_batch_size: Examples in an evaluation batch of all processes together.
+      lexicon: Where a readout that reads a lexicon has it from.
 
     Class attributes are defaults, for data sets whose config has no field of that name:
       task: What is learnt from the data: the name of a file of `data/tasks`.
@@ -135,6 +162,7 @@ class DataConfig:
     max_target_length: int = setting(64, at_least=2)
     max_train_examples: int = setting(0, at_least=0)
     eval_batch_size: int = setting(64, at_least=1)
+    lexicon: LexiconConfig = setting(LexiconConfig())
 
     def load(self) -> Corpus:
         """Returns the examples of every split, prepared by the data set's TFDS builder.

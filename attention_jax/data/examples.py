@@ -25,10 +25,12 @@ class Examples(abc.ABC):
     Attributes:
       fields: The fields of a batch.
       extras: Values of fields that texts do not determine, by name, one for each example.
+      resources: What fields look up beside the texts, by name, such as a lexicon.
     """
 
     fields: Sequence[Field]
     extras: Mapping[str, Sequence[Any]]
+    resources: Mapping[str, Any]
 
     @abc.abstractmethod
     def __len__(self) -> int:
@@ -147,12 +149,14 @@ class Split(Texts, Examples):
       source_vocabulary: Vocabulary of the sources.
       target_vocabulary: Vocabulary of the targets.
       fields: The fields of its batches.
+      resources: What they look up beside the texts.
     """
 
     name: str
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     fields: tuple[Field, ...] = (SOURCE, TARGET)
+    resources: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def source_ids(self) -> list[np.ndarray]:
@@ -211,12 +215,14 @@ class Inputs(Examples):
       source_vocabulary: Their vocabulary.
       fields: The fields of their batches, all of them inputs.
       extras: Values of fields that the texts do not determine.
+      resources: What fields look up beside the texts.
     """
 
     sources: Sequence[str]
     source_vocabulary: Vocabulary
     fields: tuple[Field, ...] = (SOURCE,)
     extras: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+    resources: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.sources)

@@ -11,6 +11,7 @@ from typing import Any
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split, Texts
 from attention_jax.data.field import Field
+from attention_jax.data.lexicon import load_resources
 from attention_jax.data.task import Task, find_task, further_fields
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.vocabularies import obtain_vocabularies
@@ -108,11 +109,12 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
         texts["train"] = texts["train"].sample(data_config.max_train_examples)
     # Before sources of other lengths are left out: such runs share the vocabulary of the whole.
     source, target = obtain_vocabularies(texts["train"], data_config, vocab_dir)
+    resources = load_resources(vocab_dir)
     texts["train"] = _of_wanted_length(texts["train"], data_config)
     splits = {
         name: Split(
             **vars(part), name=name, source_vocabulary=source, target_vocabulary=target,
-            fields=task.fields,
+            fields=task.fields, resources=resources,
         )
         for name, part in texts.items()
     }  # fmt: skip

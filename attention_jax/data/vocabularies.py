@@ -5,6 +5,7 @@ from pathlib import Path
 
 from attention_jax.data.config import DataConfig, SubwordsConfig
 from attention_jax.data.examples import Texts
+from attention_jax.data.lexicon import make_lexicon
 from attention_jax.data.text.storage import (
     has_vocabularies,
     load_vocabularies,
@@ -30,7 +31,10 @@ def obtain_vocabularies(train: Texts, data_config: DataConfig, directory: str | 
     """
     if not has_vocabularies(directory):
         make = _given if data_config.vocabularies else _trained
-        save_vocabularies(directory, *make(train, data_config))
+        pair = make(train, data_config)
+        if data_config.lexicon.is_given:  # first, for with the vocabularies all is complete
+            make_lexicon(train, *pair, data_config).save(directory)
+        save_vocabularies(directory, *pair)
     # Read back even if new: a run that resumes then has the very same ones.
     return load_vocabularies(directory)
 

@@ -90,7 +90,9 @@ class Translator:
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
         fields = (*task.input_fields, *further_fields(task, run.model.fields))
-        inputs = Inputs([texts[number] for number in full], vocabulary, fields)
+        inputs = Inputs(
+            [texts[number] for number in full], vocabulary, fields, resources=run.resources
+        )
         if task.continues:
             self._check_prompts(inputs)
         with said_of(run.place):

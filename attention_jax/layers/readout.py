@@ -80,9 +80,12 @@ class Readout(abc.ABC):
 
     Attributes:
       fields: Names of the fields of a batch that `prepare` reads, beside those of the sources.
+      provides: What objectives may ask of its predictions, by the keys of `types.Model.provides`:
+        `pointer`, where they are `ops.mixtures.MixturePredictions` that point at words.
     """
 
     fields: Sequence[str] = ()
+    provides: Sequence[str] = ()
 
     @property
     @abc.abstractmethod
@@ -116,6 +119,10 @@ class Readout(abc.ABC):
     def step(self, params: Params, step: Step) -> Predicted:
         """Reads one step of a search, which may depend on those before it by a state."""
         return Predicted(self.predict(params, step), step.attention, step.state)
+
+    def example(self, rows: int, length: int) -> dict[str, Array]:
+        """Returns `fields` of any content beside sources of a length, to draw parameters with."""
+        return {}
 
     def prepare(self, params: Params, encoded: Encoded, batch: Batch) -> Any:
         """Prepares what it reads of a source, once: a pytree with leading axis `B`."""

@@ -64,6 +64,12 @@ def build(
             "config.model.sources: expected one of tokens, called 'source', in a model of both "
             f"directions, found {found}"
         )
+    if forward.readout.fields:
+        raise ConfigError(
+            "config.model.readout.name: expected one that reads no fields of its own in a model of "
+            "both directions, as such fields are of one direction's source, found "
+            f"{config.readout.name!r}"
+        )
     return Bidirectional(
         forward=forward,
         reverse=encoder_decoder.build(config, target_vocabulary_size, source_vocabulary_size),

@@ -191,6 +191,7 @@ class EncoderDecoder:
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}
+        is_there |= dict.fromkeys(self.readout.provides, True)
         return {**{name: None for name, there in is_there.items() if there}, **taught}
 
     @property
@@ -205,6 +206,7 @@ class EncoderDecoder:
         batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
         for source in self.sources:
             batch |= source.input.example(1, 2)
+        batch |= self.readout.example(1, 2)
         return self.module.init(rng, batch, Call())["params"]
 
     def parameter_axes(self) -> Params:

@@ -17,10 +17,12 @@ from attention_jax.configuration import setting
 from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers import mechanism
-from attention_jax.layers.decoder import Decoder, DecoderSizes
+from attention_jax.layers.decoder import Decoder, DecoderSizes, SequenceDecoder
 from attention_jax.layers.decoders import transformer
+from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, Step
+from attention_jax.models.encoder_decoder_module import Written
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
@@ -101,17 +103,21 @@ class LanguageModel:
     Attributes:
       config: The model's config.
       vocabulary_size: How many ids there are.
-      decoder: The decoder's pure functions.
+      decoder: The decoder's pure functions, of which `first_state` takes the number of rows.
       readout: The readout's pure functions.
     """
 
-    config: Config
+    config: Any
     vocabulary_size: int
-    decoder: transformer.TransformerDecoder
+    decoder: SequenceDecoder
     readout: Readout
-    provides: ClassVar[Mapping[str, str | None]] = {}
     begins_from: ClassVar[str] = "prompt"
     fields: ClassVar[Sequence[str]] = ()
+
+    @property
+    def provides(self) -> Mapping[str, str | None]:
+        """What may be asked of it: what the readout provides."""
+        return dict.fromkeys(self.readout.provides)
 
     @property
     def module(self) -> "LanguageModelModule":
@@ -136,7 +142,8 @@ class LanguageModel:
         """Makes room for one text for each prompt with which it begins."""
         # A prompt ends in EOS, as every field of tokens does; the text goes on in its place.
         begins = {"tokens": batch["prompt"], "length": batch["prompt_mask"].sum(axis=-1) - 1}
-        state = self._call(params, batch["prompt"].shape[0], max_length, method="start")
+        rows = batch["prompt"].shape[0]
+        begins["source"], state = self._call(params, rows, max_length, method="start")
         return jax.tree.map(lambda leaf: leaf[:, None], (begins, state))
 
     def slots(self, memory: Any) -> None:
@@ -150,8 +157,8 @@ class LanguageModel:
 
         As long as a text is at its beginning, the next token of that is certain.
         """
-        position = state["position"]
-        predictions, state = self._call(params, state, tokens, method="step")
+        position = state.decoder["position"]
+        predictions, state = self._call(params, memory["source"], state, tokens, method="step")
         weights = jnp.zeros((*tokens.shape, 1))
         return _begin(predictions, memory, position), weights, state
 
@@ -172,8 +179,8 @@ class LanguageModelModule(nn.Module):
       vocabulary_size: How many ids there are.
     """
 
-    config: Config
-    writing: transformer.TransformerDecoder
+    config: Any
+    writing: SequenceDecoder
     readout: Readout
     vocabulary_size: int
 
@@ -190,33 +197,40 @@ class LanguageModelModule(nn.Module):
         inputs = self.readout.input_ids(shift_right(target, SpecialIds.BOS))
         embedded = look_up(self.tables["embedding"], inputs)
         # No room for a cache: known texts are decoded without one.
-        state = self.start(target.shape[0], 0)
+        source, state = self.start(target.shape[0], 0)
         decoded = self.decoder.run(
-            (), state, embedded, mask=mask, call=call.fold(0).within("decoder")
+            (), state.decoder, embedded, mask=mask, call=call.fold(0).within("decoder")
         )
         features = decoded.features
         rate = self.config.output_dropout
         kept = dropout_factors(call.fold(1), rate, features.shape, features.dtype)
         outputs = {f"decoder/{path}": output for path, output in decoded.outputs.items()}
-        return ModelOutput(self._predict(scale(features, kept)), None, outputs)
+        source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as a search has it
+        step = Step(scale(features, kept), None, self.tables["embedding"], source)
+        predictions, _ = self.readout.run(self.tables, step, target, mask)
+        return ModelOutput(predictions, None, outputs)
 
-    def start(self, rows: int, max_length: int) -> Any:
-        """Returns the state before the first token of each text."""
+    def start(self, rows: int, max_length: int) -> tuple[Any, Written]:
+        """Returns what the readout makes of no source, and the state before the first tokens."""
         dtype = self.tables["embedding"].dtype
-        return self.writing.first_state(self.decoder.weights, rows, max_length, dtype)
+        # A source without slots: of some readouts, the first state is as many rows as it has.
+        nothing = Encoded(jnp.zeros((rows, 0, 0), dtype), jnp.zeros((rows, 0), bool))
+        source = self.readout.prepare(self.tables, nothing, {})
+        state = self.writing.first_state(self.decoder.weights, rows, max_length, dtype)
+        return source, Written(state, self.readout.init_state(self.tables, source))
 
-    def step(self, state: Any, tokens: Array) -> tuple[Predictions, Any]:
+    def step(self, source: Any, state: Written, tokens: Array) -> tuple[Predictions, Written]:
         """Feeds one token to every hypothesis."""
-        embedded = look_up(self.tables["embedding"], self.readout.input_ids(tokens))
-        features, _, state = self.decoder.step((), state, embedded)
-        return self._predict(features), state
+        table = self.tables["embedding"]
+        embedded = look_up(table, self.readout.input_ids(tokens))
+        features, _, decoding = self.decoder.step((), state.decoder, embedded)
+        found = self.readout.step(
+            self.tables, Step(features, None, table, source, tokens, state.readout)
+        )
+        return found.predictions, Written(decoding, found.state)
 
-    def _predict(self, features: Array) -> Predictions:
-        step = Step(features, None, self.tables["embedding"])
-        return self.readout.predict(self.tables, step)
 
-
-def _tables(config: Config, readout: Readout, vocabulary_size: int) -> dict[str, Parameter]:
+def _tables(config: Any, readout: Readout, vocabulary_size: int) -> dict[str, Parameter]:
     """Returns the embedding, and what the readout has."""
     embedding = Parameter.of("word_embedding", vocab=vocabulary_size, embed=config.embedding_dim)
     return {"embedding": embedding, **readout.parameters}

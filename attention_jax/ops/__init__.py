@@ -66,6 +66,12 @@ from attention_jax.ops.lattices import (
 from attention_jax.ops.lookup import look_up, take_slots
 from attention_jax.ops.lstmn import run_lstmn
 from attention_jax.ops.masks import masked_mean, shift_right, time_major, zero_padding
+from attention_jax.ops.mixtures import (
+    MixturePredictions,
+    mixed_log_prob,
+    pointer_sentinel,
+    scattered,
+)
 from attention_jax.ops.monotonic import (
     chunk_attention,
     expected_alignment,
@@ -155,6 +161,7 @@ __all__ = [
     "INDEPENDENT",
     "LocalWindow",
     "MONOTONIC",
+    "MixturePredictions",
     "NEVER",
     "NORMALIZERS",
     "Normalizer",
@@ -228,6 +235,7 @@ __all__ = [
     "make_memory",
     "masked_mean",
     "masked_softmax",
+    "mixed_log_prob",
     "mixture_log_probs",
     "monotonic_normalizer",
     "most_probable_slot",
@@ -239,6 +247,7 @@ __all__ = [
     "neighbourhood",
     "neural_coverage",
     "observe",
+    "pointer_sentinel",
     "positions_of_slots",
     "previous_alignment",
     "previous_weights",
@@ -255,6 +264,7 @@ __all__ = [
     "scale",
     "scaled_dot_scores",
     "scatter_window",
+    "scattered",
     "score_dot",
     "score_scaled_dot",
     "sharded_softmax",

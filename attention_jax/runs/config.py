@@ -198,7 +198,9 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     objective = build_objective(config.objectives)
     further_fields(find_task(config.data), objective.fields)  # for its error on unknown fields
     _check_links(config, objective)
+    _check_lexicon(config)
     _check_steps(config)
+    _check_continues(config)
     return config
 
 
@@ -215,6 +217,23 @@ def _check_links(config: ExperimentConfig, objective: Objective) -> None:
         )
 
 
+def _check_lexicon(config: ExperimentConfig) -> None:
+    """Checks that there is a lexicon if, and only if, the readout reads one (ConfigError)."""
+    readout, lexicon = getattr(config.model, "readout", None), config.data.lexicon
+    is_read = getattr(readout, "reads_lexicon", False)
+    if is_read and not lexicon.is_given:
+        raise ConfigError(
+            f"config.data.lexicon.method: expected a method, or a file beside it, for the readout "
+            f"{readout.name!r}, found neither"
+        )
+    if lexicon.is_given and not is_read:
+        field = "method" if lexicon.method != "none" else "file"
+        raise ConfigError(
+            f"config.data.lexicon.{field}: expected none, for the readout reads no lexicon, found "
+            f"{getattr(lexicon, field)!r}"
+        )
+
+
 def _check_steps(config: ExperimentConfig) -> None:
     """Raises ConfigError where STEPs of the targets are to move attention and there are none."""
     attention = getattr(config.model, "attention", None)
@@ -222,6 +241,15 @@ def _check_steps(config: ExperimentConfig) -> None:
         raise ConfigError(
             f"config.model.attention.name: expected data whose targets have STEPs for "
             f"{attention.name!r}, such as inflections with config.data.oracle_steps=hmm, found none"
+        )
+
+
+def _check_continues(config: ExperimentConfig) -> None:
+    """Raises ConfigError where texts are to be continued by a model that reads a source."""
+    if find_task(config.data).continues and not hasattr(config.model, "task"):
+        raise ConfigError(
+            f"config.model.name: expected a language model for the texts of {config.data.name!r}, "
+            f"which have no sources, found {config.model.name!r}"
         )
 
 

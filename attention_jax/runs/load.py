@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from attention_jax.configuration import typed
+from attention_jax.data.lexicon import load_resources
 from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.task import Task
 from attention_jax.data.text.storage import has_vocabularies, load_vocabularies
@@ -57,6 +58,7 @@ class TrainedRun:
       shardings: Placement of a training state with that strategy.
       is_reverse: Whether sources are the targets of the config's data; see `reverse_run`.
       texts: Hashes of the texts that it was trained on, by split, from its checkpoint.
+      resources: What fields of a user's text look up, such as a lexicon.
     """
 
     directory: RunDirectory
@@ -70,6 +72,7 @@ class TrainedRun:
     shardings: TrainState
     is_reverse: bool = False
     texts: Mapping[str, str] | None = None
+    resources: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def task(self) -> Task:
@@ -167,7 +170,7 @@ def load_run(
     config = dataclasses.replace(config, search=within)
     return TrainedRun(
         directory, located(moved(config), directory), source, target, model, params, step,
-        strategy, shardings, texts=texts,
+        strategy, shardings, texts=texts, resources=load_resources(directory.vocabularies),
     )  # fmt: skip
 
 

@@ -19,7 +19,9 @@ from attention_jax.runs.run_inputs import TEXTS, recorded_inputs
 RECORD = "files"
 # Their content is copied into the run directory or its checkpoints; a run that has begun does not
 # read them again.
-_KEPT = ("data.vocabularies", "data.alignment.file", "training.initial_weights")
+_KEPT = (
+    "data.vocabularies", "data.alignment.file", "data.lexicon.file", "training.initial_weights"
+)  # fmt: skip
 
 
 def named_files(config: ExperimentConfig) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tests.models.test_encoders_with_decoders import V, build, decoder_for
 
 EMPTY = {"rows": 0, "target words": 1, "source words": 2}
 AXES = {"source": (0, 2), "target": (0, 1), "links": (0, 1, 2), "tags": (0,)}
+AXES |= {"lexicon": (0, 2), "lexicon_probs": (0, 2)}
 
 
 def emptied(what):

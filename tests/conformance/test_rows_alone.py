@@ -48,14 +48,16 @@ def batch():
         sides |= {name: jnp.asarray(tokens, jnp.int32), f"{name}_mask": jnp.asarray(mask)}
     links = rng.random((3, 4, 5)) < 0.5
     real = np.asarray(sides["target_mask"])[..., None] & np.asarray(sides["source_mask"])[:, None]
-    return {**sides, "links": jnp.asarray(links & real)}
+    ids, probs = rng.integers(V, size=(3, 5, 2)), rng.random((3, 5, 2)) / 2
+    lexicon = {"lexicon": jnp.asarray(ids, jnp.int32), "lexicon_probs": jnp.asarray(probs, float)}
+    return {**sides, **lexicon, "links": jnp.asarray(links & real)}
 
 
 def alone(batch, row):
     """Returns a batch of one row, without its padding."""
     source, target = LENGTHS[row], TARGET_LENGTHS[row]
     sizes = {"source": (source,), "target": (target,), "links": (target, source)}
-    sizes["tags"] = (TAG_COUNTS[row],)
+    sizes |= {"tags": (TAG_COUNTS[row],), "lexicon": (source,), "lexicon_probs": (source,)}
     return {
         name: array[(slice(row, row + 1), *map(slice, sizes[name.removesuffix("_mask")]))]
         for name, array in batch.items()
@@ -165,6 +167,7 @@ def objective_case(kind):
     fields = {
         "plain": {"predictors": {"fertility": {}}},
         "reverse": {"name": "bidirectional"},
+        "pointer": {"readout": {"name": "pointer_sentinel", "window": 2}},
         "coverage": {
             "attention": {"name": "coverage_embedding", "attention_dim": D, "coverage_dim": 2}
         },
@@ -195,7 +198,7 @@ def objective_case(kind):
 def test_objective(name):
     (term,) = build_objective({name: {}}).terms.values()
     needs = needs_of(term)
-    kinds = ("reverse", "coverage", "sample_log_prob")
+    kinds = ("reverse", "coverage", "sample_log_prob", "pointer")
     kind = next((kind for kind in kinds if kind in needs), "plain")
     model, together, rows = objective_case(kind)
     assert set(needs) <= set(model.provides)

@@ -412,6 +412,7 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
 
 
 def test_config_survives_a_round_trip():
-    assert MODELS.names() == ["bidirectional", "encoder_decoder", "language_model"]
+    names = ["bidirectional", "encoder_decoder", "language_model", "recurrent_language_model"]
+    assert MODELS.names() == names
     config = started()[0].config
     assert typed(Config, plain(config)) == config

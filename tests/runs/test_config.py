@@ -207,8 +207,8 @@ def test_a_task_that_is_not_there_is_named(monkeypatch):
 
 
 def test_a_field_that_no_batch_can_have_is_named(monkeypatch):
-    monkeypatch.setattr(OBJECTIVES.config("nll"), "fields", ("lexicon",), raising=False)
-    message = "data with a field 'lexicon', .* found those of translation: links, source, "
+    monkeypatch.setattr(OBJECTIVES.config("nll"), "fields", ("gloss",), raising=False)
+    message = "data with a field 'gloss', .* found those of translation: lexicon, links, source, "
     with pytest.raises(ConfigError, match=f"^config.data.name: expected {message}"):
         from_config_dict(_values())
 
@@ -239,7 +239,7 @@ def test_every_form_of_every_config_file_is_a_config(name):
         if values.data.name == "parallel":
             values.data.train_source = values.data.train_target = "text"
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
-        if values.data.name in ("inflections", "pronunciations"):
+        if values.data.name in ("inflections", "pronunciations", "texts"):
             values.data.train_table = "table"
         assert from_config_dict(template(values)) == from_config_dict(values), argument
 

@@ -53,6 +53,7 @@ class Bitext:
       blocks: Blocks of all pairs that have words on both sides.
       cells: The word pair of each cell.
       source_of: The source word of each word pair; NULL has the largest number.
+      target_of: The target word of each word pair.
     """
 
     num_pairs: int
@@ -60,6 +61,7 @@ class Bitext:
     blocks: tuple[Block, ...]
     cells: Int[np.ndarray, " cells"]
     source_of: Int[np.ndarray, " word_pairs"]
+    target_of: Int[np.ndarray, " word_pairs"]
 
     @property
     def num_tokens(self) -> int:
@@ -100,6 +102,7 @@ def make_bitext(
         blocks=tuple(blocks),
         cells=cells.astype(np.int32),
         source_of=word_pairs // max(target_words, 1),
+        target_of=word_pairs % max(target_words, 1),
     )
 
 

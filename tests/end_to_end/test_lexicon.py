@@ -1,0 +1,51 @@
+"""A lexicon in a training: it is learnt with, kept, looked up for new text, and not exchanged."""
+
+import json
+
+import pytest
+
+SIZES = (
+    "--config.training.num_steps=130", "--config.training.evaluate_every_steps=130",
+    "--config.training.checkpoint_every_steps=130", "--config.evaluation.splits=('test',)",
+    "--config.evaluation.num_heat_maps=0", "--config.search.method=greedy",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(launch, tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("arthur2016") / "run"
+    command = "train", "--config=configs/arthur2016.py:smoke", f"--workdir={workdir}", *SIZES
+    result = launch(*command)
+    assert result.code == 0, result.err
+    return workdir, command
+
+
+def test_numbers_are_read_out_and_new_text_is_translated(run, launch):
+    workdir, _ = run
+    scores = json.loads((workdir / "results.json").read_text())["test"]
+    assert scores["accuracy"] > 0.9
+    answer = launch("translate", f"--workdir={workdir}", stdin=b"42\n")
+    assert answer.out == "four two\n"
+
+
+def test_another_lexicon_is_noticed(run, launch):
+    workdir, command = run
+    lexicon = workdir / "vocab" / "lexicon.npz"
+    lexicon.write_bytes(lexicon.read_bytes() + b" ")
+    result = launch(*command, "--config.training.num_steps=140")
+    assert "vocabularies" in result.error and str(workdir) in result.error
+
+
+def test_a_lexicon_that_nothing_reads_is_refused(launch, tmp_path):
+    workdir = f"--workdir={tmp_path / 'run'}"
+    quick = "train", "--config=configs/quickstart.py:smoke", workdir
+    found = launch(*quick, "--config.data.lexicon.method=ibm1").error
+    assert found == (
+        "config.data.lexicon.method: expected none, for the readout reads no lexicon, found 'ibm1'"
+    )
+    lexical = "train", "--config=configs/arthur2016.py:smoke", workdir
+    found = launch(*lexical, "--config.data.lexicon.method=none").error
+    assert found == (
+        "config.data.lexicon.method: expected a method, or a file beside it, for the readout "
+        "'lexicon_bias', found neither"
+    )
