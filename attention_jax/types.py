@@ -174,8 +174,9 @@ class ModelOutput:
       outputs: What else is computed, open to any key; `Model.provides` lists them. Among them:
         `coverage` (`B S C`, what is left to translate of each source token after the last real
         target token), `fertility` (how much attention each source token is expected to get),
-        `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`) and `slots`
-        (the `Slots` that attention is over; without them, slot s is token s of `source`).
+        `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`), `slots`
+        (the `Slots` that attention is over; without them, slot s is token s of `source`), and of
+        each further source NAME, `slots/NAME` and `attention/NAME` (its weights, `B T S`).
     """
 
     predictions: Any

@@ -105,3 +105,23 @@ def make_smoke(config: ConfigDict) -> ConfigDict:
         "checkpoint_every_steps": 200,
     }
     return config
+
+
+# The second source of data sets that have one.
+FURTHER = {"multi30k": "fr", "parallel": "second", "smoke": "other"}
+
+
+def add_source(config: ConfigDict, data_name: str) -> ConfigDict:
+    """Adds a second source, which is read as the first is: in French, one's own, or made up.
+
+    It comes last, for it changes the data section that `finish` may replace.
+    """
+    name, first = FURTHER[data_name], config.model.sources.source
+    config.model.sources[name] = first.copy_and_resolve_references()
+    if data_name == "multi30k":
+        config.data.further_languages = (name,)
+    elif data_name == "smoke":
+        config.data.halves = True
+    else:  # --config.data.further.second.train=FILE, and likewise for the other splits
+        config.data.further = {name: {"train": "", "validation": "", "test": ""}}
+    return config

@@ -160,6 +160,24 @@ def value(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
+def named_texts(name: str) -> dict[str, list[str]]:
+    """Reads the lines of files that a flag gives as NAME=FILE, any number of times.
+
+    Raises:
+      UserError: If one is given otherwise, or a name twice.
+      DataError: If a file cannot be read.
+    """
+    from attention_jax.data.lines import read_lines
+
+    found: dict[str, list[str]] = {}
+    for text in value(name):
+        key, _, path = text.partition("=")
+        if not (key and path) or key in found:
+            raise UserError(f"--{name}: expected NAME=FILE, each name once, found {text!r}")
+        found[key] = read_lines(path)
+    return found
+
+
 def note(line: str) -> None:
     """Prints a notice to the standard error, which is no part of a program's output."""
     print(line, file=sys.stderr)

@@ -3,6 +3,7 @@
 usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
 
   --workdir        the directory of a run that launch.train made
+  --source=fr=FILE the lines of the further source fr, of a model that reads several
   --nbest=N        the N best outputs of each line: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`,
                    lines counted from 0
   --alignments     adds ` ||| 0-0 1-2 ...`: source-target positions, from 0, of words between
@@ -10,14 +11,12 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
   --online         writes while a line is being read (docs/own_text.md), and adds ` ||| 1 2 2 ...`:
                    how many of its tokens had been read when each token of the output was written
-  --direction=reverse
-                   from the target's language to the source's, with a model of both directions
+  --direction=reverse  from target to source, with a model of both directions
   --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt; but for subwords
                    (kind=bpe) also --search.replace_unknown --search.unknown_dictionary=FILE
 
 for example:
   echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png
-
 An empty line gives an empty line; a language model goes on from every line. All is UTF-8; a byte
 order mark and Windows line ends are tolerated, anything else is refused before it is translated.
 """
@@ -33,6 +32,7 @@ def define_flags() -> None:
         flags.DEFINE_string(name, None, "See above.")
     for name in ("alignments", "online"):
         flags.DEFINE_boolean(name, False, "See above.")
+    flags.DEFINE_multi_string("source", [], "See above.")
     flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", 0, 10_000)
     flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which side to which.")
 
@@ -55,7 +55,7 @@ def main() -> None:
         offline = filter(cli.value, ("nbest", "alignments", "plot"))
         return streams.write(translate_standard_input(run, *offline))
     translator = Translator(run, nbest=cli.value("nbest"))
-    translations = translator.translate(read_standard_input())  # all, lest bad input print some
+    translations = translator.translate(read_standard_input(), cli.named_texts("source"))  # all
     for line in translator.format(translations, alignments=flags.FLAGS["alignments"].value):
         print(line)
     if plot:

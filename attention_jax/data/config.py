@@ -14,7 +14,8 @@ DATA_SETS = Parts("attention_jax.data.builders")
 _WITH_TASKS = Parts("attention_jax.data.tasks")  # tasks that bring a data set of their own
 
 # The examples of each split. An example is a source, its accepted outputs, the preferred one first,
-# and, for tasks with fields that texts do not determine, a mapping from their names to values.
+# and, for further sources and for tasks with fields that texts do not determine, a mapping from
+# their names to values.
 Corpus = Mapping[str, Sequence[tuple[Any, ...]]]
 # The same as `evaluation.symmetrization.METHODS`, which this module does not import.
 SYMMETRIZATIONS = (
@@ -182,6 +183,11 @@ class DataConfig:
           DataError: If they cannot be made so.
         """
         return splits
+
+    @property
+    def further_sources(self) -> tuple[str, ...]:
+        """Names of the texts that stand beside each source; see `data.further_sources`."""
+        return ()
 
     @property
     def builder(self) -> ModuleType:

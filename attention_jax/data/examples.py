@@ -65,12 +65,16 @@ class Examples(abc.ABC):
         return [name for field in self.fields if field.is_input for name in field.names]
 
     def lengths(self, axis: str) -> Int[np.ndarray, " N"]:
-        """Returns the lengths of all examples along an axis; 1 if no field begins with it."""
-        for field in self.fields:
-            if field.axes[:1] == (axis,):
-                values = self.columns[field.name]
-                return np.fromiter(map(len, values), np.int64, len(values))
-        return np.ones(len(self), np.int64)
+        """Returns the lengths of all examples along an axis; 1 if no field begins with it.
+
+        Of several texts along it, such as sources in two languages, those of the longer one.
+        """
+        lengths = np.ones(len(self), np.int64)
+        for number, field in enumerate(each for each in self.fields if each.axes[:1] == (axis,)):
+            if number == 0 or field.is_text:
+                found = np.fromiter(map(len, self.columns[field.name]), np.int64, len(self))
+                lengths = np.maximum(lengths, found) if number else found
+        return lengths
 
     @functools.cached_property
     def own_lengths(self) -> dict[str, int]:

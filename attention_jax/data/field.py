@@ -26,8 +26,9 @@ class Field:
     Attributes:
       name: Its key in a batch.
       axes: The axes of one value. `S` and `T` are as long as the batch's sources and targets, which
-        are measured by the first field whose first axis it is; any other name is as long as the
-        longest value in the data; a number is a size. Without axes, a value is a number.
+        are measured by the first field whose first axis it is, and by further texts; any other name
+        is as long as the longest value in the data; a number is a size. Without axes, a value is a
+        number.
       values: Function from examples to their values; None if examples have them in `extras`.
       dtype: Type of the array.
       padding: Value of the padding.

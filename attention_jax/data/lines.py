@@ -52,21 +52,25 @@ def read_standard_input() -> list[str]:
 
 
 def read_pairs(sources: str | Path, targets: str | Path) -> list[tuple[str, str]]:
-    """Parallel text: reads two files line by line, without surrounding spaces and tabs.
+    """Parallel text: reads two files line by line; see `read_columns`."""
+    return read_columns(sources, targets)
+
+
+def read_columns(first: str | Path, *others: str | Path) -> list[tuple[str, ...]]:
+    """Parallel text: reads files line by line, without surrounding spaces and tabs.
 
     Raises:
       DataError: As `read_lines`, and if the files have different numbers of lines.
     """
-    source_lines, target_lines = read_lines(sources), read_lines(targets)
-    if len(source_lines) != len(target_lines):
-        raise DataError(
-            f"{targets}: expected {len(source_lines)} lines as in {sources}, "
-            f"found {len(target_lines)}"
-        )
-    return [
-        (strip_spaces(source), strip_spaces(target))
-        for source, target in zip(source_lines, target_lines, strict=True)
-    ]
+    columns = [read_lines(first)]
+    for path in others:
+        lines = read_lines(path)
+        if len(lines) != len(columns[0]):
+            raise DataError(
+                f"{path}: expected {len(columns[0])} lines as in {first}, found {len(lines)}"
+            )
+        columns.append(lines)
+    return [tuple(map(strip_spaces, row)) for row in zip(*columns, strict=True)]
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -137,6 +137,8 @@ def _texts(
             texts.numbers.append(len(texts.numbers))
             for values in further:
                 for name, value in values.items():
+                    is_text = name in data_config.further_sources
+                    value = _cased(value, data_config) if is_text else value
                     extras.setdefault(name, []).append(value)
     return dataclasses.replace(texts, extras=extras)
 

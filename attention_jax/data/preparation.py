@@ -13,7 +13,7 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 from attention_jax.data import storage
-from attention_jax.data.builders.blocks import Example, from_blocks
+from attention_jax.data.builders.blocks import Example, ManySided, from_blocks
 from attention_jax.errors import DataError
 from attention_jax.paths import plainly_named
 
@@ -22,7 +22,7 @@ _OF_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, 
 SPLITS = ("train", "validation", "test")
 
 
-def load_examples(builder_class: type, config: Any = None) -> dict[str, list[Example]]:
+def load_examples(builder_class: type, config: Any = None) -> dict[str, list[Example | ManySided]]:
     """Loads the examples of every split, preparing the data set if it is not yet.
 
     Of several processes, one prepares and the others wait. If a process dies while preparing, a
@@ -96,7 +96,7 @@ def _builder(
         raise _damaged(root / builder_class.name, error) from None
 
 
-def _read(builder: tfds.core.DatasetBuilder, folder: Path, split: str) -> list[Example]:
+def _read(builder: tfds.core.DatasetBuilder, folder: Path, split: str) -> list[Example | ManySided]:
     try:
         source = builder.as_data_source(split=split)
         return from_blocks(source.__getitems__(list(range(len(source)))))

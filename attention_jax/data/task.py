@@ -14,6 +14,7 @@ import numpy as np
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split
 from attention_jax.data.field import SOURCE, TARGET, Field
+from attention_jax.data.further_sources import text_source
 from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 from attention_jax.spaced_words import strip_spaces
@@ -117,7 +118,10 @@ def find_task(data_config: DataConfig, model_config: Any = None) -> Task:
             f"config.data.name: expected data of a task among {', '.join(TASKS.names())}, found "
             f"{name!r}"
         )
-    return TASKS.find(name).TASK
+    task, further = TASKS.find(name).TASK, data_config.further_sources
+    if task.inputs is not None or not further:
+        return task
+    return dataclasses.replace(task, fields=(*task.fields, *map(text_source, further)))
 
 
 def further_fields(task: Task, names: Iterable[str]) -> list[Field]:

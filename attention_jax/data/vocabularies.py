@@ -41,17 +41,19 @@ def obtain_vocabularies(train: Texts, data_config: DataConfig, directory: str | 
 
 def _trained(train: Texts, data_config: DataConfig) -> Pair:
     """Makes vocabularies from the training texts."""
-    subwords = data_config.subwords
+    subwords, sources = data_config.subwords, list(train.sources)
+    for name in data_config.further_sources:  # which share the source's vocabulary
+        sources += train.extras[name]
     if subwords is None:
         of_sources, of_targets = data_config.units
         return (
-            SymbolVocabulary.train(of_sources, train.sources),
+            SymbolVocabulary.train(of_sources, sources),
             SymbolVocabulary.train(of_targets, train.targets),
         )
     if subwords.joint:
-        joint = _of_kind(subwords, [*train.sources, *train.targets])
+        joint = _of_kind(subwords, [*sources, *train.targets])
         return joint, joint
-    return _of_kind(subwords, train.sources), _of_kind(subwords, train.targets)
+    return _of_kind(subwords, sources), _of_kind(subwords, train.targets)
 
 
 def _of_kind(subwords: SubwordsConfig, texts: Sequence[str]) -> Vocabulary:

@@ -1,7 +1,7 @@
 """Translation: decodes lines of text with a trained model, and formats n-best lists."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -68,30 +68,34 @@ class Translator:
             run.alignment_shift, run.config.data.lowercase,
         )  # fmt: skip
 
-    def translate(self, lines: Sequence[str]) -> list[Translation]:
+    def translate(
+        self, lines: Sequence[str], further: Mapping[str, Sequence[str]] = {}  # noqa: B006
+    ) -> list[Translation]:
         """Translates lines in order; a blank line has no output.
 
         A language model continues each line instead, also a blank one.
 
+        Args:
+          lines: The lines of the first source.
+          further: Those of each further source that the model reads, by its name.
+
         Raises:
-          DataError: If a line is too long, or no output can begin with it; all lines are checked
-            before any is translated.
+          DataError: If a line is too long, or no output can begin with it, or a further source has
+            other lines than the first; all lines are checked before any is translated.
           DivergenceError: If the model's numbers are not finite.
         """
-        for number, line in enumerate(lines, start=1):
-            if len(line) > MAX_LINE_CHARACTERS:
-                raise DataError(
-                    f"input line {number}: expected at most {MAX_LINE_CHARACTERS} characters, "
-                    f"found {len(line)}"
-                )
         run, task = self._run, self._run.task
-        texts = [self._prepared(line, number) for number, line in enumerate(lines, start=1)]
+        texts = self._all_prepared(lines, "input")
+        others = self._further_texts(len(lines), further)
         # Blank lines are left out of the search, and put back in their places after it.
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
+        unread = set(run.config.data.further_sources) - set(others)
         fields = (*task.input_fields, *further_fields(task, run.model.fields))
+        fields = tuple(field for field in fields if field.name not in unread)
+        extras = {name: [part[number] for number in full] for name, part in others.items()}
         inputs = Inputs(
-            [texts[number] for number in full], vocabulary, fields, resources=run.resources
+            [texts[number] for number in full], vocabulary, fields, extras, run.resources
         )
         if task.continues:
             self._check_prompts(inputs)
@@ -103,12 +107,53 @@ class Translator:
             translations[number] = Translation(texts[number], ids, hypotheses)
         return translations
 
-    def _prepared(self, line: str, number: int) -> str:
+    def _all_prepared(self, lines: Sequence[str], where: str) -> list[str]:
+        """Brings lines into the form of the data; raises `DataError` at the first that cannot be.
+
+        All are checked for their length first.
+        """
+        for number, line in enumerate(lines, start=1):
+            if len(line) > MAX_LINE_CHARACTERS:
+                raise DataError(
+                    f"{where} line {number}: expected at most {MAX_LINE_CHARACTERS} characters, "
+                    f"found {len(line)}"
+                )
+        return [self._prepared(line, f"{where} line {n}") for n, line in enumerate(lines, start=1)]
+
+    def _prepared(self, line: str, where: str) -> str:
         run = self._run
         try:
             return run.task.prepare(line, run.config.data, is_source=not run.is_reverse)
         except DataError as error:
-            raise DataError(f"input line {number}: {error}") from None
+            raise DataError(f"{where}: {error}") from None
+
+    def _further_texts(
+        self, count: int, given: Mapping[str, Sequence[str]]
+    ) -> dict[str, list[str]]:
+        """Returns the texts of the further sources that the model reads, `count` of each.
+
+        Raises:
+          DataError: If one is missing, is not read, or has another number of lines.
+        """
+        run = self._run
+        read = [name for name in run.config.data.further_sources if name in run.model.fields]
+        for name in given:
+            if name not in read:
+                known = ", ".join(read) or "none, as the model reads one source"
+                raise DataError(f"--source: expected further sources ({known}), found {name!r}")
+        found = {}
+        for name in read:
+            if name not in given:
+                raise DataError(
+                    f"--source: expected {name}=FILE, with a line for each of the input, found none"
+                )
+            if len(given[name]) != count:
+                raise DataError(
+                    f"--source={name}: expected {count} lines as in the input, found "
+                    f"{len(given[name])}"
+                )
+            found[name] = self._all_prepared(given[name], f"--source={name}")
+        return found
 
     def _check_prompts(self, prompts: Inputs) -> None:
         """Raises `DataError` at the first line with which no output of the search can begin."""

@@ -9,27 +9,59 @@
   copy_backward  likewise, of a layer that reads both ways those of the backward reading
                  (tensorflow/nmt, gnmt_model)
   zero           zeros
+  basic, child_sum
+                 what all sources end with, layer by layer (Zoph and Knight 2016; see
+                 `state_combination`)
+
+All but these two start from the first source.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
 
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import Encoded, SequenceEncoder, Sources, first_source
 from attention_jax.layers.parameters import affine
+from attention_jax.layers.state_combination import (
+    STATE_COMBINATIONS,
+    combination_parameters,
+    combined_carries,
+)
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, Params, State
 
-BRIDGES = ("last", "backward", "mean", "copy", "copy_backward", "zero")
+BRIDGES = ("last", "backward", "mean", "copy", "copy_backward", "zero", *STATE_COMBINATIONS)
 _COPIES = ("copy", "copy_backward")
 
 
 def check_bridge(
+    bridge: str,
+    encoders: Mapping[str, SequenceEncoder],
+    cell: str,
+    hidden_dim: int,
+    num_layers: int,
+) -> None:
+    """Checks a bridge: raises `ValueError` if encoders do not end with what it needs."""
+    if bridge not in STATE_COMBINATIONS:
+        _check_encoder(bridge, next(iter(encoders.values())), cell, hidden_dim, num_layers)
+        return
+    if len(encoders) < 2:
+        raise ValueError(
+            f"decoder.bridge: expected several sources for {bridge!r}, found one; 'copy' and "
+            "'last' start from one"
+        )
+    if bridge == "child_sum" and cell != "lstm":
+        raise ValueError(f"decoder.bridge: expected an lstm for {bridge!r}, found {cell}")
+    for encoder in encoders.values():
+        _check_encoder(bridge, encoder, cell, hidden_dim, num_layers)
+
+
+def _check_encoder(
     bridge: str, encoder: SequenceEncoder, cell: str, hidden_dim: int, num_layers: int
 ) -> None:
-    """Checks a bridge: raises `ValueError` if an encoder does not end with what it needs."""
     finals = encoder.finals
     if bridge not in ("mean", "zero") and not finals:
         raise ValueError(
@@ -40,11 +72,11 @@ def check_bridge(
         raise ValueError(
             "decoder.bridge: expected a top encoder layer that reads backward, found none"
         )
-    if bridge not in _COPIES:
+    if bridge not in (*_COPIES, *STATE_COMBINATIONS):
         return
-    # A copy has no parameters that could change its depth or its kind of carry: all must agree.
+    # No parameters could change the depth or the kind of a carry: all must agree.
     found = [
-        (final.width if bridge == "copy" else final.depth, CELLS[final.cell].entries)
+        (final.depth if bridge == "copy_backward" else final.width, CELLS[final.cell].entries)
         for final in finals
     ]
     expected = [(hidden_dim, CELLS[cell].entries)] * num_layers
@@ -57,13 +89,19 @@ def check_bridge(
 
 
 def bridge_parameters(
-    bridge: str, encoder: SequenceEncoder, cell: str, hidden_dim: int, num_layers: int
+    bridge: str,
+    encoders: Mapping[str, SequenceEncoder],
+    cell: str,
+    hidden_dim: int,
+    num_layers: int,
 ) -> dict[str, Any]:
-    """Returns the parameters of a bridge into `num_layers` cells."""
-    check_bridge(bridge, encoder, cell, hidden_dim, num_layers)
+    """Returns the parameters of a bridge from the sources' encoders into `num_layers` cells."""
+    check_bridge(bridge, encoders, cell, hidden_dim, num_layers)
     if bridge in (*_COPIES, "zero"):
         return {}
-    tree = {}
+    if bridge in STATE_COMBINATIONS:
+        return combination_parameters(bridge, list(encoders), hidden_dim, num_layers)
+    tree, encoder = {}, next(iter(encoders.values()))
     for layer in range(num_layers):
         depth = encoder.output_dim
         if bridge != "mean":
@@ -75,9 +113,12 @@ def bridge_parameters(
 
 
 def bridge_carries(
-    bridge: str, params: Params, encoded: Encoded, cell: str, hidden_dim: int, num_layers: int
+    bridge: str, params: Params, sources: Sources, cell: str, hidden_dim: int, num_layers: int
 ) -> list[State]:
-    """Bridge: returns the initial carries of a decoder's layers, made from the encoded source."""
+    """Bridge: returns the initial carries of a decoder's layers, made from the encoded sources."""
+    if bridge in STATE_COMBINATIONS:
+        return combined_carries(bridge, params, sources, CELLS[cell].entries)
+    encoded = first_source(sources)
     batch, dtype = encoded.mask.shape[0], encoded.annotations.dtype
     if bridge == "zero":
         return [CELLS[cell].zeros((batch, hidden_dim), dtype) for _ in range(num_layers)]

@@ -17,6 +17,9 @@ What a mechanism needs to know of its model beyond two depths it names in `Confi
                           up to the position that asks)
   sources                 ((name, depth of its annotations), ...) of all sources; one that names it
                           attends to any number of them, any other one to one
+
+Of several sources, weights and scores are over the slots of the first, which is what alignments,
+coverage and pictures are of; `layers.several_sources` has what combinations of sources share.
 """
 
 import abc
@@ -57,6 +60,11 @@ class MechanismConfig:
     normalizes: ClassVar[bool] = True
     projects_heads: ClassVar[bool] = False
 
+    @property
+    def of_one(self) -> "MechanismConfig":
+        """The mechanism with which a sequence attends to itself, where no other is named."""
+        return self
+
 
 class MechanismParts(NamedTuple):
     """Attention head: how one head attends, with its parameters.
@@ -95,7 +103,7 @@ class Mechanism(abc.ABC):
     Attributes:
       context_dim: Depth of its contexts.
       num_heads: How many heads there are.
-      is_alignment: Whether its weights say which source positions were attended to.
+      is_alignment: Whether its weights say which positions of the first source were attended to.
       reads_query: Whether anything depends on what the queries are.
       reads_length: Whether its weights depend on how many slots there are.
       is_parallel: Whether queries do not depend on one another.

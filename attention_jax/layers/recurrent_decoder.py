@@ -20,7 +20,7 @@ from attention_jax.layers.decoder import (
     Told,
     position_of,
 )
-from attention_jax.layers.encoder import Encoded, Sources, first_source
+from attention_jax.layers.encoder import Sources
 from attention_jax.ops.deferred_scan import deferred_scan
 from attention_jax.ops.masks import shift_right
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
@@ -44,7 +44,7 @@ class RecurrentDecoder(SequenceDecoder):
         return self.mechanism.is_online and bridge == "zero"
 
     @abc.abstractmethod
-    def first_state(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, sources: Sources) -> State:
         """Returns the state before the first token, without the mechanism's."""
 
     @abc.abstractmethod
@@ -77,7 +77,7 @@ class RecurrentDecoder(SequenceDecoder):
     ) -> tuple[Memory, State]:
         """Prepares the sources; a recurrent state is as large for any length."""
         memory = self.memory(params, sources)
-        state = self.first_state(params, first_source(sources))
+        state = self.first_state(params, sources)
         attention = self.mechanism.init_state(params.get("attention", {}), memory)
         return memory, {**state, "attention": attention}
 

@@ -5,10 +5,8 @@ those of another source NAME are `encoder_NAME`, and `NAME_embedding` or what el
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import jax.numpy as jnp
 
 from attention_jax.configuration import NamedConfigs, setting
 from attention_jax.discovery import module_of
@@ -134,14 +132,3 @@ class Source:
             return encoded, Slots(encoded.mask, is_word, encoded.spans)
         encoded = dataclasses.replace(encoded, aux={**encoded.aux, **embedded.aux})
         return encoded, Slots(encoded.mask, embedded.is_word)
-
-
-def side_by_side(slots: Sequence[Slots]) -> Slots:
-    """Concatenates the slots of several sources in their order, as attention to all of them does.
-
-    The result has no spans, since each source counts its own positions.
-    """
-    if len(slots) == 1:
-        return slots[0]
-    mask = jnp.concatenate([one.mask for one in slots], axis=-1)
-    return Slots(mask, jnp.concatenate([one.is_word for one in slots], axis=-1))

@@ -71,7 +71,8 @@ def self_attention(
 
     Args:
       stack: The stack's config.
-      attention: That of the model's attention, for a stack that names no mechanism of its own.
+      attention: That of the model's attention, for a stack that names no mechanism of its own; of
+        one that asks several sources, what asks one of them.
       depth: Of the sequence.
       place: `self`, or `causal` where no position may see a later one.
       is_alone: Whether the model has no other attention, and the stack none of its own.
@@ -79,7 +80,7 @@ def self_attention(
     Raises:
       ValueError: If the mechanism does not serve for that.
     """
-    config = stack.self_attention or attention
+    config = stack.self_attention or attention.of_one
     own = f"{'decoder' if place == 'causal' else 'encoder'}.self_attention"
     where = "attention" if stack.self_attention is None else own
 

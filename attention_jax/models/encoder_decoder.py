@@ -180,11 +180,11 @@ class EncoderDecoder:
     @property
     def provides(self) -> dict[str, str | None]:
         """What may be asked of it; see `types.Model`."""
-        attention, is_single = self.decoder.mechanism, len(self.sources) == 1
+        attention = self.decoder.mechanism
         is_aligned = attention.is_alignment or sums_over_slots(self.config.readout)
         is_there = {
-            "alignment": is_aligned and is_single,
-            "slot_for_each_token": is_single and self.encoder.keeps_positions,
+            "alignment": is_aligned,
+            "slot_for_each_token": len(self.sources) == 1 and self.encoder.keeps_positions,
             "last_word": self.decoder.knows_last_word or decoder.WRITTEN_WORD in attention.observes,
             "coverage": attention.tells_remaining,
             "online": why_it_waits(self) is None,

@@ -16,7 +16,8 @@ from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.parameters import Parameter, declare
 from attention_jax.layers.predictor import build_predictors
 from attention_jax.layers.readout import Readout, Step
-from attention_jax.layers.source import Source, side_by_side
+from attention_jax.layers.several_sources import of_sources
+from attention_jax.layers.source import Source
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
@@ -105,7 +106,6 @@ class EncoderDecoderModule(nn.Module):
             name: predictor.predict(self.predicting[name], encoded)
             for name, predictor in self.predictors.items()
         }
-        outputs["slots"] = slots
         outputs |= self._layers(sources, decoded.outputs)
         coverage = self.decoder.remaining(
             memory, decoded.state, last, mask[:, -1], decoder.told(target[:, -1])
@@ -116,27 +116,29 @@ class EncoderDecoderModule(nn.Module):
         source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as `start` has it
         step = Step(scale(features, kept), attended, self.tables["target_embedding"], source)
         predictions, attended = self.readout.run(self.tables, step, *known)
+        outputs |= of_sources(attended, slots)
         return ModelOutput(predictions, attended, outputs)
 
     def start(self, batch: Batch, max_length: int) -> tuple[Searched, Written]:
         """Encodes the sources; returns what is searched for, and the first state."""
         sources, slots = self._encode(batch)
+        first, *_ = slots.values()  # which attention is over
         memory, state = self.decoder.start(sources, max_length)
         source = self.readout.prepare(self.tables, first_source(sources), batch)
         state = Written(state, self.readout.init_state(self.tables, source))
-        return Searched(memory, source, slots), state
+        return Searched(memory, source, first), state
 
-    def _encode(self, batch: Batch, call: Call = Call()) -> tuple[Sources, Slots]:
-        sources, slots = {}, []
+    def _encode(self, batch: Batch, call: Call = Call()) -> tuple[Sources, dict[str, Slots]]:
+        sources, slots = {}, {}
         for number, source in enumerate(self.sources):
             # The first has the call's own key, whatever there is beside it.
             part = call.fold(1 + number) if number else call
             read = getattr(self, source.encoder_name)
             # Masks of ablated heads are named by the paths of parameters, as are the outputs below.
             part = part.within(source.encoder_name)
-            sources[source.name], of_source = source.encode(self.tables, read, batch, part)
-            slots.append(of_source)
-        return sources, side_by_side(slots)
+            found = source.encode(self.tables, read, batch, part)
+            sources[source.name], slots[source.name] = found
+        return sources, slots
 
     def _layers(self, sources: Sources, of_decoder: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what layers have computed, by the paths of their parameters."""

@@ -193,10 +193,19 @@ def _named(config: Any, where: str) -> Iterator[tuple[str, str]]:
             yield f"{where}{field.name}", value
         elif dataclasses.is_dataclass(value):
             yield from _named(value, f"{where}{field.name}.")
+        elif isinstance(value, Mapping):  # of parts by their names
+            for name, part in value.items():
+                if dataclasses.is_dataclass(part):
+                    yield from _named(part, f"{where}{field.name}.{name}.")
 
 
 def _replaced(config: Any, names: list[str], value: str) -> Any:
     name, *below = names
-    old = getattr(config, name)
+    is_group = isinstance(config, Mapping)
+    old = config[name] if is_group else getattr(config, name)
     new = _replaced(old, below, value) if below else value
-    return config if new == old else dataclasses.replace(config, **{name: new})
+    if new == old:
+        return config
+    if is_group:
+        return type(config)({**config, name: new})
+    return dataclasses.replace(config, **{name: new})

@@ -14,7 +14,10 @@ from attention_jax.runs.config import from_config_dict, to_plain
 from attention_jax.updates import averaging, optimizers, schedules
 from experiments import mechanisms_page
 
-CONFIGS = ("vaswani2017.py:multi30k", "bahdanau2015.py:parallel", "gnmt2016.py:smoke")
+CONFIGS = (
+    "vaswani2017.py:multi30k", "bahdanau2015.py:parallel", "gnmt2016.py:smoke",
+    "libovicky2017.py:parallel",
+)  # fmt: skip
 # Groups of configs that the page of configuration names its fields by.
 GROUPS = "data|model|objectives|optimizer|schedule|training|evaluation|search|sharding"
 
@@ -27,6 +30,8 @@ def known(repository) -> set[str]:
         config = cli.load_config(str(repository / "configs" / name))
         if name.endswith(":parallel"):
             config.data.train_source, config.data.train_target = "train.en", "train.de"
+            for files in config.data.get("further", {}).values():
+                files.train = "train.fr"
         found |= set(_keys(to_plain(from_config_dict(config))))
     for package in (*mechanisms_page.part_packages(), objectives):
         for part, module in mechanisms_page.part_modules(package).items():

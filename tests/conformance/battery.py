@@ -39,6 +39,10 @@ GROUPS = {
     "at_test": [hard_attention.Argmax(), hard_attention.Sample()],
 }
 MONOTONIC = ("monotonic", "mocha")
+# Those that ask one source; the others have tests/layers/test_several_sources.py.
+ONE_SOURCE = [
+    name for name in MECHANISMS.names() if "sources" not in MECHANISMS.config(name)().needs
+]
 # Which of their fields make mechanisms carry nothing from query to query, as scores must.
 _CARRYING_NOTHING = {"structural_bias": {"markov": False, "fertility": False}}
 
@@ -73,7 +77,7 @@ def configs() -> Iterator:
     """Yields every mechanism with heads, normalizers, inner scores and other choices."""
     yield from multi_head_configs()
     yield from monotonic_configs()
-    for name in MECHANISMS.names():
+    for name in ONE_SOURCE:
         if name in ("multi_head", *MONOTONIC):
             continue
         fields = {field.name: field for field in dataclasses.fields(MECHANISMS.config(name))}

@@ -26,7 +26,7 @@ from configs import quickstart
 
 def get_config():
     config = quickstart.get_config("smoke")
-    config.model.attention = {"name": "side_by_side"}
+    config.model.attention = {"name": "gated_sources"}
     config.model.sources.again = ConfigDict({
         "input": {"name": "waves", "field": "source"}, "encoder": {"name": "pyramid"},
     })

@@ -1,4 +1,4 @@
-"""Sources: names of their parameters, what their slots stand for, and several side by side."""
+"""Sources: names of their parameters, what their slots stand for, and their order."""
 
 import dataclasses
 
@@ -10,8 +10,8 @@ import pytest
 from attention_jax.layers.encoder import ENCODERS, Encoded, SequenceEncoder
 from attention_jax.layers.input import INPUTS, InputSizes
 from attention_jax.layers.parameters import Initialization, draw
-from attention_jax.layers.source import Source, SourceConfig, checked_sources, side_by_side
-from attention_jax.types import Call, Slots, SpecialIds
+from attention_jax.layers.source import Source, SourceConfig, checked_sources
+from attention_jax.types import Call, SpecialIds
 
 IDS = jnp.asarray([[4, 5, SpecialIds.EOS], [4, SpecialIds.EOS, 0]])
 MASK = jnp.asarray([[True, True, True], [True, True, False]])
@@ -84,15 +84,6 @@ def test_input_and_encoder_have_keys_of_their_own():
     encode(source, lambda *arguments: kept.append(arguments[2]) or Encoded(*arguments[:2]), call)
     assert kept[0].train
     assert (jax.random.key_data(kept[0].rng) == jax.random.key_data(call.fold(1).rng)).all()
-
-
-def test_slots_of_several_sources_stand_side_by_side():
-    one = Slots(MASK, jnp.asarray(WORDS))
-    other = Slots(MASK[:, :1], MASK[:, :1], jnp.zeros((2, 1, 2), jnp.int32))
-    assert side_by_side([other]) is other
-    both = side_by_side([one, other])
-    assert both.mask.shape == both.is_word.shape == (2, 4) and both.spans is None
-    assert both.is_word.tolist() == [[*row, True] for row in WORDS]
 
 
 @pytest.mark.parametrize("name", ["target", "output", "a-b", ""])

@@ -9,7 +9,7 @@ from typing import Any
 from attention_jax.data.text.characters import SPACE
 from attention_jax.errors import DataError
 
-Pairs = list[tuple[str, Any]]
+Pairs = list[tuple[Any, ...]]
 
 _MAX_LINE_SHARE = 0.01  # of the held-out examples, that one repeated line may have
 _MAX_HELD_OUT_LINES = 0.25  # of the different lines of a text, that may be held out
@@ -87,7 +87,7 @@ def hold_out(
       DataError: If there are too few different source lines to hold any out.
     """
     count = min(count, int(len(pairs) * _MAX_HELD_OUT_FRACTION) or 1)
-    keys = [normal_form(source, lowercase=lowercase) for source, _ in pairs]
+    keys = [normal_form(pair[0], lowercase=lowercase) for pair in pairs]
     occurrences = collections.Counter(keys)
     taken = held_out_sources(occurrences, name, count)
     if len(taken) == len(occurrences):

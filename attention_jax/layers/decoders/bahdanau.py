@@ -23,7 +23,7 @@ from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_paramet
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import DecoderConfig, DecoderSizes, counted, start_position
 from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.recurrent_decoder import RecurrentDecoder
@@ -98,7 +98,7 @@ class BahdanauDecoder(RecurrentDecoder):
         return {
             "attention": self.mechanism.parameters,
             "bridge": bridge_parameters(
-                config.bridge, self.sizes.encoder, config.cell, config.hidden_dim, 1
+                config.bridge, self.sizes.encoders, config.cell, config.hidden_dim, 1
             ),
             "cell": cell,
             "readout": deep_parameters(
@@ -106,11 +106,12 @@ class BahdanauDecoder(RecurrentDecoder):
             ),
         }
 
-    def first_state(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge."""
-        config, batch = self.config, encoded.mask.shape[0]
+        config, encoded = self.config, first_source(sources)
+        batch = encoded.mask.shape[0]
         (carry,) = bridge_carries(
-            config.bridge, params["bridge"], encoded, config.cell, config.hidden_dim, 1
+            config.bridge, params["bridge"], sources, config.cell, config.hidden_dim, 1
         )
         state = {"carry": carry, "position": start_position(batch)}
         if config.variant == "groundhog":

@@ -16,7 +16,7 @@ from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_paramet
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.decoder import DecoderConfig, DecoderSizes, counted, start_position
 from attention_jax.layers.deep_output import READOUTS, deep_output, deep_parameters
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import project
 from attention_jax.layers.recurrent_decoder import RecurrentDecoder
@@ -80,7 +80,7 @@ class ConditionalGru(RecurrentDecoder):
         depth, context_dim = config.hidden_dim, self.mechanism.context_dim
         return {
             "attention": self.mechanism.parameters,
-            "bridge": bridge_parameters(config.bridge, self.sizes.encoder, config.cell, depth, 1),
+            "bridge": bridge_parameters(config.bridge, self.sizes.encoders, config.cell, depth, 1),
             "first": cell_parameters(config.cell, embedding_dim, depth),
             "second": cell_parameters(config.cell, context_dim, depth),
             "readout": deep_parameters(
@@ -88,13 +88,13 @@ class ConditionalGru(RecurrentDecoder):
             ),
         }
 
-    def first_state(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge."""
         config = self.config
         (carry,) = bridge_carries(
-            config.bridge, params["bridge"], encoded, config.cell, config.hidden_dim, 1
+            config.bridge, params["bridge"], sources, config.cell, config.hidden_dim, 1
         )
-        return {"carry": carry, "position": start_position(encoded.mask.shape[0])}
+        return {"carry": carry, "position": start_position(first_source(sources).mask.shape[0])}
 
     def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the hidden state's factors, for each half-step."""

@@ -35,7 +35,7 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.layers.recurrent_decoder import RecurrentDecoder
@@ -122,7 +122,7 @@ class GnmtDecoder(RecurrentDecoder):
         tree = {
             "attention": self.mechanism.parameters,
             "bridge": bridge_parameters(
-                config.bridge, self.sizes.encoder, config.cell, depth, config.num_layers
+                config.bridge, self.sizes.encoders, config.cell, depth, config.num_layers
             ),
         }
         for layer in range(config.num_layers):
@@ -134,13 +134,14 @@ class GnmtDecoder(RecurrentDecoder):
             tree[f"layer_{layer}"] = weights
         return tree
 
-    def first_state(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge, with no context."""
-        config, batch = self.config, encoded.mask.shape[0]
+        config, encoded = self.config, first_source(sources)
+        batch = encoded.mask.shape[0]
         carries = bridge_carries(
             config.bridge,
             params["bridge"],
-            encoded,
+            sources,
             config.cell,
             config.hidden_dim,
             config.num_layers,

@@ -27,7 +27,7 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
-from attention_jax.layers.encoder import Encoded, Sources
+from attention_jax.layers.encoder import Encoded, Sources, first_source
 from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
 from attention_jax.layers.recurrent_decoder import ATTENTION_KEY, RecurrentDecoder
@@ -103,7 +103,7 @@ class LuongDecoder(RecurrentDecoder):
         tree = {
             "attention": self.mechanism.parameters,
             "bridge": bridge_parameters(
-                config.bridge, self.sizes.encoder, config.cell, depth, config.num_layers
+                config.bridge, self.sizes.encoders, config.cell, depth, config.num_layers
             ),
             "combine": {
                 "context": Parameter.of("kernel", context=context_dim, features=feature_dim),
@@ -135,13 +135,14 @@ class LuongDecoder(RecurrentDecoder):
             sources = {name: _multiplied(encoded, kernel) for name, encoded in sources.items()}
         return super().memory(params, sources)
 
-    def first_state(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge, with zeros to feed."""
-        config, batch = self.config, encoded.mask.shape[0]
+        config, encoded = self.config, first_source(sources)
+        batch = encoded.mask.shape[0]
         carries = bridge_carries(
             config.bridge,
             params["bridge"],
-            encoded,
+            sources,
             config.cell,
             config.hidden_dim,
             config.num_layers,

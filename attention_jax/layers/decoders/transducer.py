@@ -25,7 +25,7 @@ from attention_jax.layers.decoder import (
     counted,
     start_position,
 )
-from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.mechanism import Mechanism, described
 from attention_jax.layers.recurrent_decoder import ATTENTION_KEY, RecurrentDecoder
 from attention_jax.ops.deferred_scan import deferred_scan
@@ -108,20 +108,20 @@ class TransducerDecoder(RecurrentDecoder):
         """The tree of parameters."""
         config = self.config
         bridge = bridge_parameters(
-            config.bridge, self.sizes.encoder, config.cell, config.hidden_dim, config.num_layers
+            config.bridge, self.sizes.encoders, config.cell, config.hidden_dim, config.num_layers
         )
         tree = {"attention": self.mechanism.parameters, "bridge": bridge}
         return {**tree, **self.stack.parameters}
 
-    def first_state(self, params: Params, encoded: Encoded) -> State:
+    def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge."""
         config = self.config
         carries = bridge_carries(
-            config.bridge, params["bridge"], encoded, config.cell, config.hidden_dim,
+            config.bridge, params["bridge"], sources, config.cell, config.hidden_dim,
             config.num_layers,
         )  # fmt: skip
         state = {f"layer_{layer}": carry for layer, carry in enumerate(carries)}
-        return {**state, "position": start_position(encoded.mask.shape[0])}
+        return {**state, "position": start_position(first_source(sources).mask.shape[0])}
 
     def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
         """Draws the factors of each layer's input and hidden state."""

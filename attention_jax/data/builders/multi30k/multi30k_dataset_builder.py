@@ -7,8 +7,8 @@ from pathlib import Path
 import tensorflow_datasets as tfds
 
 from attention_jax.data import storage
-from attention_jax.data.builders.blocks import Example, block_features, to_blocks
-from attention_jax.data.lines import read_pairs
+from attention_jax.data.builders.blocks import Example, ManySided, block_features, to_blocks
+from attention_jax.data.lines import read_columns
 
 LANGUAGES = ("en", "de", "fr", "cs")
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
@@ -28,10 +28,19 @@ _MD5 = {
 
 @dataclasses.dataclass
 class LanguagePair(tfds.core.BuilderConfig):
-    """The two languages of a builder; its name is `source-target`."""
+    """The languages of a builder; its name is `source-target`, or `source_further-target`."""
 
     source_language: str = "en"
     target_language: str = "de"
+    further_languages: tuple[str, ...] = ()
+
+
+def languages(source: str, target: str, further: tuple[str, ...] = ()) -> LanguagePair:
+    """Returns the builder config of some languages, those in `further` as further sources."""
+    return LanguagePair(
+        name=f"{'_'.join((source, *further))}-{target}", source_language=source,
+        target_language=target, further_languages=further,
+    )  # fmt: skip
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
@@ -40,13 +49,12 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     VERSION = tfds.core.Version("1.0.0")
     RELEASE_NOTES = {"1.0.0": f"The files of commit {COMMIT[:8]}."}
     BUILDER_CONFIGS = [
-        LanguagePair(name=f"{source}-{target}", source_language=source, target_language=target)
-        for source, target in itertools.permutations(LANGUAGES, 2)
+        languages(source, target) for source, target in itertools.permutations(LANGUAGES, 2)
     ]
 
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(
-            features=block_features(),
+            features=block_features(self.builder_config.further_languages),
             homepage="https://github.com/multi30k/dataset",
             disable_shuffling=True,
         )
@@ -55,15 +63,16 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         return {name: self._generate_examples(stem) for name, stem in _FILES.items()}
 
     def _generate_examples(self, stem):
-        sources, targets = (
-            obtain_file(f"{stem}.{language}.gz")
-            for language in (
-                self.builder_config.source_language,
-                self.builder_config.target_language,
-            )
+        config = self.builder_config
+        codes = config.source_language, config.target_language, *config.further_languages
+        rows = read_columns(*(obtain_file(f"{stem}.{code}.gz") for code in codes))
+        if not config.further_languages:
+            yield from to_blocks(Example(source, (target,)) for source, target in rows)
+            return
+        yield from to_blocks(
+            ManySided(source, (target,), dict(zip(config.further_languages, others, strict=True)))
+            for source, target, *others in rows
         )
-        pairs = read_pairs(sources, targets)
-        yield from to_blocks(Example(source, (target,)) for source, target in pairs)
 
 
 def obtain_file(name: str) -> Path:

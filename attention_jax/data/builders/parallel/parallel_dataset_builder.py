@@ -6,33 +6,71 @@ import hashlib
 import tensorflow_datasets as tfds
 from absl import logging
 
-from attention_jax.data.builders.blocks import Example, block_features, to_blocks
+from attention_jax.data.builders.blocks import Example, ManySided, block_features, to_blocks
 from attention_jax.data.builders.splitting import hold_out
 from attention_jax.data.lines import MAX_LINE_CHARACTERS, read_lines, read_pairs
 from attention_jax.errors import DataError
 from attention_jax.spaced_words import strip_spaces
 
-Pair = tuple[str, str]
+Pair = tuple[str, ...]  # source, target, and the texts of further sources
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """The files of a split: one for each side, or a table as `source` alone."""
+    """The files of a split: one for each side, or a table as `source` alone.
+
+    Attributes:
+      source: File of the sources, or of the table.
+      target: File of the targets.
+      further: (name, file) of each further source.
+    """
 
     source: str
     target: str = ""
+    further: tuple[tuple[str, str], ...] = ()
 
     def pairs(self) -> list[Pair]:
         """Reads the (source, target) pairs, including empty and excessively long lines.
 
+        The texts of further sources stand behind both.
+
         Raises:
           DataError: Naming file and line, if a file cannot be read or is not as it should be.
         """
-        return read_pairs(self.source, self.target) if self.target else self._read_table()
+        pairs = read_pairs(self.source, self.target) if self.target else self._read_table()
+        for _, path in self.further:
+            lines = read_lines(path)
+            if len(lines) != len(pairs):
+                raise DataError(
+                    f"{path}: expected {len(pairs)} lines as in {self.source}, found {len(lines)}"
+                )
+            pairs = [(*pair, strip_spaces(line)) for pair, line in zip(pairs, lines, strict=True)]
+        return pairs
 
     def location(self, number: int, side: str = "source") -> str:
         """Returns file and line, counted from 1, for messages."""
-        return f"{self.target if side == 'target' and self.target else self.source}:{number}"
+        paths = {"target": self.target, **dict(self.further)}
+        return f"{paths.get(side) or self.source}:{number}"
+
+    def paths(self) -> tuple[str, ...]:
+        """Returns all files, that of the targets empty where there is a table."""
+        return self.source, self.target, *(path for _, path in self.further)
+
+    def problem(self, pair: Pair) -> tuple[str, str] | None:
+        """Returns the side of a pair that cannot be used and why, or None.
+
+        The text of a further source may be empty.
+        """
+        sides = "source", "target", *(name for name, _ in self.further)
+        for side, text in zip(sides, pair, strict=True):
+            if side in ("source", "target") and not text.strip():
+                return side, f"expected a {side} sentence, found an empty line"
+            if len(text) > MAX_LINE_CHARACTERS:
+                return side, (
+                    f"expected a {side} line of at most {MAX_LINE_CHARACTERS} characters, "
+                    f"found {len(text)}"
+                )
+        return None
 
     def _read_table(self) -> list[Pair]:
         pairs = []
@@ -79,14 +117,22 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     }
 
     def _info(self) -> tfds.core.DatasetInfo:
-        return self.dataset_info_from_configs(features=block_features(), disable_shuffling=True)
+        features = block_features([name for name, _ in self.builder_config.train.further])
+        return self.dataset_info_from_configs(features=features, disable_shuffling=True)
 
     def _split_generators(self, dl_manager):
         splits = read_splits(self.builder_config)
         return {name: self._generate_examples(pairs) for name, pairs in splits.items()}
 
     def _generate_examples(self, pairs):
-        yield from to_blocks(Example(source, (target,)) for source, target in pairs)
+        names = [name for name, _ in self.builder_config.train.further]
+        if not names:
+            yield from to_blocks(Example(source, (target,)) for source, target in pairs)
+            return
+        yield from to_blocks(
+            ManySided(source, (target,), dict(zip(names, others, strict=True)))
+            for source, target, *others in pairs
+        )
 
 
 def read_splits(config: ParallelText) -> dict[str, list[Pair]]:
@@ -120,25 +166,25 @@ def training_lines(config: ParallelText) -> tuple[list[int], list[Pair]]:
       DataError: As `read_splits`.
     """
     # All pairs of a source line are held out together, so the source alone decides.
-    sources = {source for source, _ in read_splits(config)["train"]}
+    sources = {pair[0] for pair in read_splits(config)["train"]}
     pairs = config.train.pairs()
     numbers = [
         number
         for number, pair in enumerate(pairs)
-        if pair[0] in sources and _problem(pair) is None
+        if pair[0] in sources and config.train.problem(pair) is None
     ]
-    return numbers, pairs
+    return numbers, [pair[:2] for pair in pairs]
 
 
 def count_unusable(corpus: Corpus) -> int:
     """Counts the training pairs that are left out because a line is empty or too long."""
-    return sum(_problem(pair) is not None for pair in corpus.pairs())
+    return sum(corpus.problem(pair) is not None for pair in corpus.pairs())
 
 
 def usable_pairs(corpus: Corpus) -> list[Pair]:
     """Returns the training pairs without those that have an empty or too long line, and warns."""
     pairs = corpus.pairs()
-    usable = [pair for pair in pairs if _problem(pair) is None]
+    usable = [pair for pair in pairs if corpus.problem(pair) is None]
     if not usable:
         raise DataError(f"{corpus.source}: expected pairs of lines, found only empty or long ones")
     if len(usable) < len(pairs):
@@ -159,7 +205,7 @@ def checked_pairs(corpus: Corpus) -> list[Pair]:
     """
     pairs = corpus.pairs()
     for number, pair in enumerate(pairs, start=1):
-        side, problem = _problem(pair) or (None, None)
+        side, problem = corpus.problem(pair) or (None, None)
         if side is not None:
             raise DataError(f"{corpus.location(number, side)}: {problem}")
     return pairs
@@ -181,8 +227,10 @@ def parallel_text(train: Corpus, **fields) -> ParallelText:
     sizes = f"{config.validation_pairs} {config.test_pairs}{' lower case' * config.lowercase}"
     digest = hashlib.sha256(sizes.encode())
     for corpus in (config.train, config.validation, config.test):
-        for path in (corpus.source, corpus.target) if corpus else ("", ""):
+        for path in corpus.paths() if corpus else ("", ""):
             digest.update(path.encode() + b"\0" + _content_digest(path))
+    for name, _ in config.train.further:
+        digest.update(name.encode() + b"\0")
     return dataclasses.replace(config, name=digest.hexdigest()[:20])
 
 
@@ -195,16 +243,3 @@ def _content_digest(path: str) -> bytes:
             return hashlib.file_digest(handle, "sha256").digest()
     except OSError as error:
         raise DataError(f"{path}: expected a readable text file ({error.strerror})") from None
-
-
-def _problem(pair: Pair) -> tuple[str, str] | None:
-    """Returns the side of a pair that cannot be used and why, or None."""
-    for side, text in zip(("source", "target"), pair, strict=True):
-        if not text.strip():
-            return side, f"expected a {side} sentence, found an empty line"
-        if len(text) > MAX_LINE_CHARACTERS:
-            return side, (
-                f"expected a {side} line of at most {MAX_LINE_CHARACTERS} characters, "
-                f"found {len(text)}"
-            )
-    return None

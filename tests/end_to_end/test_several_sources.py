@@ -1,0 +1,76 @@
+"""Two sources, each of which lacks half of what is to be written, through the command line."""
+
+import json
+
+import pytest
+
+from attention_jax.data.builders.smoke import half
+from attention_jax.data.builders.smoke.smoke_dataset_builder import spelled
+
+NUMBERS = ("3071", "26", "90417")
+
+
+@pytest.fixture(scope="module")
+def trained(launch, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("several") / "run"
+    ended = launch(
+        "train", "--config=configs/libovicky2017.py:smoke", f"--workdir={directory}",
+        "--config.training.num_steps=300", "--config.training.evaluate_every_steps=150",
+        "--config.evaluation.num_heat_maps=1", "--config.search.method=greedy",
+        "--config.objectives.coverage_penalty.weight=0.01",
+        "--config.model.attention.over.attention_dim=16",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    return directory
+
+
+@pytest.fixture
+def translate(launch, trained, tmp_path):
+    def run(*arguments, others=NUMBERS):
+        (tmp_path / "other").write_text("".join(f"{half(number, 1)}\n" for number in others))
+        lines = "".join(f"{half(number, 0)}\n" for number in NUMBERS).encode()
+        return launch("translate", f"--workdir={trained}", *arguments, stdin=lines)
+
+    run.other = f"--source=other={tmp_path / 'other'}"
+    return run
+
+
+def test_training_learns_what_neither_source_tells_alone(trained):
+    results = json.loads((trained / "results.json").read_text())
+    assert results["test"]["accuracy"] > 0.95
+    assert (trained / "plots" / "attention.test.png").exists()  # of the first source
+    assert (trained / "viewer.test.html").exists()
+
+
+def test_lines_of_both_sources_are_translated(translate):
+    ended = translate(translate.other, "--alignments")
+    assert ended.code == 0, ended.err
+    outputs, links = zip(*(line.split(" ||| ") for line in ended.out.splitlines()), strict=True)
+    assert outputs == tuple(map(spelled, NUMBERS))
+    # Alignments are to the first source, of as many characters as the output has words.
+    for number, each in zip(NUMBERS, links, strict=True):
+        sources = [int(link.split("-")[0]) for link in each.split()]
+        assert sources and max(sources) < len(number)
+
+
+def test_a_source_that_is_not_there_or_does_not_fit_is_one_line(translate, tmp_path):
+    assert translate().error == (
+        "--source: expected other=FILE, with a line for each of the input, found none"
+    )
+    assert translate(translate.other, others=NUMBERS[1:]).error == (
+        "--source=other: expected 3 lines as in the input, found 2"
+    )
+    wrong = translate.other.replace("other=", "fr=", 1)
+    assert translate(wrong).error == "--source: expected further sources (other), found 'fr'"
+    assert "--source: expected NAME=FILE, each name once" in translate("--source=other").error
+    missing = translate(f"--source=other={tmp_path / 'none'}").error
+    assert missing.endswith("none: expected a text file, found none")
+
+
+def test_weights_are_exported_by_the_names_of_sources(launch, trained, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    ended = launch("weights", f"--workdir={trained}", f"--output={path}")
+    assert ended.code == 0, ended.err
+    header = path.read_bytes()[:20_000]
+    for name in ("sources.other.key_kernel", "over.shared.vector"):
+        assert f"decoder.attention.{name}".encode() in header
