@@ -14,7 +14,7 @@ from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.devices import processes
 from attention_jax.evaluation.latency import latency_scores
-from attention_jax.evaluation.unknown import readable
+from attention_jax.evaluation.unknown import UNKNOWN, readable
 from attention_jax.objectives import Objective
 from attention_jax.runs import provenance
 from attention_jax.runs.divergence import said_of
@@ -143,11 +143,18 @@ class Evaluation:
         scores: Scores = {}
         for score in filter(None, (task.scores, task.details)):
             scores |= score(split, outputs.texts, data_config)
+        if task.nbest_scores is not None:
+            scores |= task.nbest_scores(split, self._lists(outputs), data_config)
         if self.is_aligning and task.attention_scores is not None:
             scores |= task.attention_scores(split, outputs.found, data_config)
         if self.is_aligning and "online" in self._run.model.provides:
             scores |= latency_scores(one[0].weights for one in outputs.found if one)
         return scores
+
+    def _lists(self, outputs: Outputs) -> list[list[str]]:
+        """Returns the texts of all hypotheses of each example, best first."""
+        pairs = zip(outputs.found, outputs.split.sources, strict=True)
+        return [[self._text_of(one, source, UNKNOWN) for one in found] for found, source in pairs]
 
     def _write_outputs(self, outputs: Outputs) -> None:
         """Writes predictions as text and as a table, and the alignments in Pharaoh format."""

@@ -136,6 +136,7 @@ class DataConfig:
       task: What is learnt from the data: the name of a file of `data/tasks`.
       units: Tokens of sources and of targets, as kinds of a `SymbolVocabulary`.
       subwords: Tokenization, which replaces `units` if it is not None.
+      vocabulary_size: Most ids of each vocabulary of `units`, special ones among them; 0 for all.
       oracle_steps: The aligner whose STEPs stand among the targets' symbols; `none` without STEPs.
       has_lowercase_sources: Whether all sources are in lower case, so that the task `pronounce`
         lowercases a user's.
@@ -144,6 +145,7 @@ class DataConfig:
 
     task: ClassVar[str] = "translate"
     units: ClassVar[tuple[str, str]] = ("characters", "words")
+    vocabulary_size: ClassVar[int] = 0
     subwords: ClassVar[SubwordsConfig | None] = None
     vocabularies: ClassVar[str] = ""
     alignment: ClassVar[AlignmentConfig] = AlignmentConfig()

@@ -69,6 +69,8 @@ class Task:
       scores: Function that compares outputs with references and returns metrics by name (those
         whose name ends in `_signature` are text); None for no comparison.
       details: The same for further scores, computed only after training.
+      nbest_scores: The same for lists of outputs, the texts of all hypotheses of each example, best
+        first.
       attention_scores: The same for scores of attention; instead of outputs it takes the hypotheses
         of each example, best first.
       statistics: Function that returns the sufficient statistics by which two runs are compared.
@@ -87,6 +89,7 @@ class Task:
     prepare: Callable[..., str] = prepare
     scores: Scorer | None = None
     details: Scorer | None = None
+    nbest_scores: Callable[[Split, Sequence[Sequence[str]], DataConfig], Scores] | None = None
     attention_scores: Callable[[Split, Sequence[Sequence[Any]], DataConfig], Scores] | None = None
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None
     metrics: tuple[Metric, ...] = ()

@@ -45,10 +45,10 @@ def _trained(train: Texts, data_config: DataConfig) -> Pair:
     for name in data_config.further_sources:  # which share the source's vocabulary
         sources += train.extras[name]
     if subwords is None:
-        of_sources, of_targets = data_config.units
+        (of_sources, of_targets), size = data_config.units, data_config.vocabulary_size
         return (
-            SymbolVocabulary.train(of_sources, sources),
-            SymbolVocabulary.train(of_targets, train.targets),
+            SymbolVocabulary.train(of_sources, sources, size),
+            SymbolVocabulary.train(of_targets, train.targets, size),
         )
     if subwords.joint:
         joint = _of_kind(subwords, [*sources, *train.targets])

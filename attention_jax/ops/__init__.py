@@ -23,6 +23,12 @@ from attention_jax.ops.bands import (
     within_band,
 )
 from attention_jax.ops.convolutions import average_window, convolve, gated_linear_unit
+from attention_jax.ops.convolved_features import (
+    filter_features,
+    gate_features,
+    score_features,
+    shifted_products,
+)
 from attention_jax.ops.cross_entropy import cross_entropy, smoothed_target
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.deferred_scan import deferred_scan
@@ -203,10 +209,12 @@ __all__ = [
     "entmax15",
     "entmax15_normalizer",
     "expected_alignment",
+    "filter_features",
     "first_position",
     "first_slot",
     "fused_dot_attention",
     "fused_dot_context",
+    "gate_features",
     "gated_linear_unit",
     "gather_from_rows",
     "gather_window",
@@ -266,9 +274,11 @@ __all__ = [
     "scatter_window",
     "scattered",
     "score_dot",
+    "score_features",
     "score_scaled_dot",
     "sharded_softmax",
     "shift_right",
+    "shifted_products",
     "sinusoidal_positions",
     "slot_offsets",
     "slot_order",

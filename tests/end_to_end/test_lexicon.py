@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from attention_jax.data.lexicon import Lexicon, load_resources
+
 SIZES = (
-    "--config.training.num_steps=130", "--config.training.evaluate_every_steps=130",
-    "--config.training.checkpoint_every_steps=130", "--config.evaluation.splits=('test',)",
+    "--config.training.num_steps=160", "--config.training.evaluate_every_steps=160",
+    "--config.training.checkpoint_every_steps=160", "--config.evaluation.splits=('test',)",
     "--config.evaluation.num_heat_maps=0", "--config.search.method=greedy",
 )  # fmt: skip
 
@@ -30,9 +32,9 @@ def test_numbers_are_read_out_and_new_text_is_translated(run, launch):
 
 def test_another_lexicon_is_noticed(run, launch):
     workdir, command = run
-    lexicon = workdir / "vocab" / "lexicon.npz"
-    lexicon.write_bytes(lexicon.read_bytes() + b" ")
-    result = launch(*command, "--config.training.num_steps=140")
+    lexicon = load_resources(workdir / "vocab")["lexicon"]
+    Lexicon(lexicon.ids, lexicon.probs / 2).save(workdir / "vocab")
+    result = launch(*command, "--config.training.num_steps=170")
     assert "vocabularies" in result.error and str(workdir) in result.error
 
 

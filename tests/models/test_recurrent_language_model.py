@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
+from attention_jax.decoding.searcher import Searcher
 from attention_jax.errors import ConfigError
 from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
+from attention_jax.search import SearchConfig
 from attention_jax.types import Call, SpecialIds
 from tests.parameters import drawn
 from tests.quick import quick_jit
@@ -34,9 +36,21 @@ def batch():
     return {**rows, "target": target, "target_mask": mask}
 
 
-@pytest.mark.parametrize("readout", READOUTS)
-def test_steps_equal_the_whole(readout):
-    model, params = started(readout)
+@functools.cache
+def transformer():
+    """A Transformer that points."""
+    attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
+    stack = {"num_layers": 1, "feed_forward_dim": 7}
+    fields = {"embedding_dim": 6, "attention": attention, "decoder": stack}
+    config = MODELS.config("language_model")
+    readout = {"readout": READOUTS["pointer"]}
+    model = build_model(typed(config, {**fields, **readout}, "config.model"), 4, V)
+    return model, drawn(model)
+
+
+@pytest.mark.parametrize("kind", [*READOUTS, "transformer"])
+def test_steps_equal_the_whole(kind):
+    model, params = transformer() if kind == "transformer" else started(kind)
     expected = quick_jit(model.apply)(params, batch()).predictions.log_probs()
     memory, state = model.start(params, batch(), T)
     previous, step = jnp.full((B, 1), SpecialIds.BOS, jnp.int32), quick_jit(model.step)
@@ -56,6 +70,29 @@ def test_neither_prompts_nor_later_tokens_are_read():
     expected, found = (apply(params, each).predictions.log_probs() for each in (given, later))
     np.testing.assert_array_equal(found[:, :4], expected[:, :4])
     assert list(model.provides) == ["pointer"] and "pointer" not in started("softmax")[0].provides
+
+
+@pytest.mark.parametrize("method", ["beam", "sample"])
+def test_texts_go_on_from_their_beginnings(method):
+    """The window follows its hypothesis: scores are those of teacher forcing."""
+    model, params = started()
+    prompt = jnp.asarray([[5, 6, SpecialIds.EOS], [7, SpecialIds.EOS, 0]], jnp.int32)
+    given = {"prompt": prompt, "prompt_mask": jnp.arange(3) <= jnp.array([[2], [1]])}
+    config = SearchConfig(
+        method=method, beam_size=3, num_hypotheses=3, max_length_factor=0, max_length_constant=T,
+        length_normalization="none",
+    )  # fmt: skip
+    found = Searcher(model, config).search(params, given, jax.random.key(0))
+    for row, begin in enumerate(([5, 6], [7])):
+        for k in range(3):
+            length = int(found.lengths[row, k])
+            tokens = np.asarray(found.tokens[row, k, :length])
+            assert tokens[: len(begin)].tolist() == begin
+            target = jnp.asarray(tokens)[None]
+            known = {"target": target, "target_mask": jnp.ones((1, length), bool)}
+            log_probs = model.apply(params, known).predictions.log_prob(target)
+            expected = log_probs[0, len(begin) :].sum()
+            np.testing.assert_allclose(found.log_probs[row, k], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_every_parameter_learns_and_dropout_is_drawn():

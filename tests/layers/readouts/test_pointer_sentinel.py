@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from attention_jax.layers.readout import READOUTS, ReadoutSizes, Step
-from attention_jax.types import SpecialIds
+from attention_jax.objectives import build_objective
+from attention_jax.types import ModelOutput, SpecialIds
 from tests.quick import quick_jit
 
 B, T, V, F, L = 2, 6, 8, 4, 3
@@ -49,6 +50,23 @@ def as_floats(tree):
 
 def source(readout, rows):
     return {"rows": jnp.zeros(rows)}
+
+
+def test_known_targets_are_those_of_numpy(toy):
+    readout, params, features = toy
+    step = Step(jnp.asarray(features, float), None, jnp.zeros((V, F)), source(readout, (B, 1)))
+    known = jnp.asarray(TARGETS), jnp.asarray(MASK)
+    predictions, attention = readout.run(as_floats(params), step, *known)
+    probs, shares = expected(params, features)
+    found = np.exp(predictions.log_probs())
+    np.testing.assert_allclose(found, probs, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.sum(-1), 1.0, atol=1e-6)
+    assert attention is None
+    (term,) = build_objective({"pointer_loss": {}}).terms.values()
+    batch = {"target": jnp.asarray(TARGETS), "target_mask": jnp.asarray(MASK)}
+    total = term.total(ModelOutput(predictions, None), batch)
+    np.testing.assert_allclose(total, -np.log(shares)[MASK].sum(), rtol=1e-5)
+    assert term.count(batch) == MASK.sum()
 
 
 def test_a_search_carries_the_window(toy):

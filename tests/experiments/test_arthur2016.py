@@ -1,0 +1,52 @@
+"""Translation lexicons: the grid, what rare words are, and the page of records."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from attention_jax.runs.config import from_config_dict
+from experiments import arthur2016 as experiment
+from experiments.kit import archive, rare_words, seeds
+from tests.experiments.measured import made_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_every_cell_is_a_config(tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)
+    assert len(runs) == 3 * len(experiment.CORPORA) * len(experiment.SYSTEMS)
+    for run in {run.cell: run for run in runs}.values():
+        config, system = from_config_dict(run.resolved()), run.cell.partition(".")[2]
+        assert config.data.lexicon.is_given == (system != "none")
+        assert config.model.readout.name.removeprefix("lexicon_") in (system, "softmax")
+
+
+def test_rare_words_are_counted_as_often_as_both_have_them():
+    known = Counter({"the": 90, "cat": 6, "dog": 5})
+    found = rare_words.rare_word_counts(
+        ["the dog dog yeti", "the cat"], ["the dog yeti yeti", "the cat"], known
+    )
+    np.testing.assert_array_equal(found.counts, [[2, 3], [0, 0]])
+    np.testing.assert_allclose(found.score(found.counts.sum(0)), 200 / 3)
+
+
+def test_the_page_compares_with_no_lexicon(tmp_path, numpy_rng, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid, records = experiment.make_grid(), []
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if "4k" in run.cell]
+    for run in runs:
+        share = 0.2 if run.cell.endswith(".none") else 0.6
+        words = np.full(200, 3)
+        counts = np.stack([numpy_rng.binomial(words, share), words], axis=-1)
+        arrays = {rare_words.FILE: {rare_words.ARRAY: np.float32(counts)}}
+        records.append(made_record(run, config=run.resolved(), bleu=30.0, arrays=arrays))
+    archive.add(runs[0].records, records)
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert "| Multi30k, 4,000 pairs | bias | 30.00 ± 0.00 |" in text
+    (row,) = [line for line in text.splitlines() if "| bias | +" in line]
+    assert "| < 0.0" in row
