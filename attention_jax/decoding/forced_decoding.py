@@ -66,6 +66,7 @@ def has_heads(run: TrainedRun, split: Split) -> bool:
 
 
 def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
+    # Reduced on the device: the rest of what a model returns is never copied to the host.
     return _kept(model.apply(params, batch), batch[model.begins_from].shape[1])
 
 

@@ -71,7 +71,7 @@ class Searcher:
         self._config = config
         self._mesh = make_mesh(jax.local_devices())
         self._rng = jax.random.key(seed)
-        self._is_growing: bool | None = None
+        self._is_growing: bool | None = None  # known from the first batch on
         self._search = jax.jit(self._search_batch, static_argnames=("max_length", "room"))
 
     def __call__(
@@ -111,10 +111,11 @@ class Searcher:
             # By the batch's number, so that samples do not depend on the number of processes.
             rng = jax.random.fold_in(self._rng, number)
             hypotheses = self.search(params, shard_batch(inputs, self._mesh), rng)
+            # One transfer for all arrays of a batch.
             arrays = jax.device_get(vars(hypotheses))
             lengths = batch[f"{begins_from}_mask"].sum(axis=-1)
             for row, index in enumerate(batch["index"]):
-                if index >= 0:
+                if index >= 0:  # rows below zero only fill the batch
                     found[int(index)] = _hypotheses(arrays, row, int(lengths[row]))
             progress(len(found))
         everything = {k: v for part in processes.gather(found) for k, v in part.items()}
@@ -174,6 +175,7 @@ class Searcher:
     ) -> Stage:
         """Begins or continues a search in `room` positions; `jit` compiles it for every shape."""
         memory, state = self._model.start(params, batch, room)
+        # The memory does not follow hypotheses: it has an axis of one where they have K.
         step = functools.partial(self._model.step, params, memory)
         mask = batch[f"{self._model.begins_from}_mask"]
         slots = self._model.slots(memory)
@@ -210,7 +212,7 @@ def in_parts(
     """
     for batch in batches:
         rows, length = batch[begins_from].shape[:2]
-        weights = rows * config.width * config.longest(length) * length
+        weights = rows * config.width * config.longest(length) * length  # B K L S, at their largest
         # -(-a // b) rounds up: first the number of parts, at most one a row, then rows of a part.
         size = -(-rows // min(rows, -(-weights // _MOST_WEIGHTS)))
         for first in range(0, rows, size):

@@ -141,10 +141,11 @@ def forced_words(
 def _of_text(forced: ForcedAttention, split: Split, index: int) -> ForcedAttention:
     """Returns the rows of symbols that a text has, which STEPs are none of."""
     silent = getattr(split.target_vocabulary, "silent_ids", ())
+    # A STEP is a token of the target, with a row of its own, but no part of its text.
     rows = [place for place, each in enumerate(split.target_ids[index]) if each not in silent]
     if len(rows) == len(forced.weights):
         return forced
-    heads = None if forced.heads is None else forced.heads[:, rows]
+    heads = None if forced.heads is None else forced.heads[:, rows]  # H T S, rows of T
     return ForcedAttention(forced.weights[rows], heads)
 
 

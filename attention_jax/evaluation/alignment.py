@@ -33,11 +33,12 @@ def drop_ends(
     """
     weights = np.asarray(weights, np.float64)
     if target:
-        weights = weights[:-1]
+        weights = weights[:-1]  # EOS is the last row
     if not source:
         return weights
     total, kept = weights.sum(axis=1, keepdims=True), weights[:, :-1]
     remaining = kept.sum(axis=1, keepdims=True)
+    # To what the row summed to before, which need not be one: attention may stop nowhere.
     return kept * np.divide(total, remaining, out=np.zeros_like(total), where=remaining > 0)
 
 

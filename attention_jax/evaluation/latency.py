@@ -28,8 +28,10 @@ def tokens_read(weights: Float[np.ndarray, "T S"]) -> Int[np.ndarray, " _"]:
     """
     weights = np.asarray(weights, np.float64)[:-1]
     size = weights.shape[1]
+    # The last position with weight, as the first from the end; with it, as many were read.
     last = size - np.argmax(weights[:, ::-1] > 0, axis=1)
     read = np.where(weights.sum(axis=1) > STOPPED, last, size)
+    # EOS is read, but is no token of the source.
     return np.minimum(np.maximum.accumulate(read), size - 1).astype(np.int64)
 
 
@@ -49,6 +51,7 @@ def average_lagging(read: Sequence[int] | np.ndarray, source_length: int) -> flo
       Where an output ends before its source has been read, tau is |y|.
     """
     read = np.asarray(read, np.float64)
+    # After the first step that has read everything, an output can lag no more.
     whole = np.flatnonzero(read >= source_length)
     tau = whole[0] + 1 if len(whole) else len(read)
     ideal = np.arange(tau) * source_length / len(read)
@@ -75,6 +78,7 @@ def differentiable_average_lagging(
     """
     read = np.asarray(read, np.float64)
     pace = source_length / len(read)
+    # Less (t - 1) / gamma, the recursion is a running maximum.
     lags = read - pace * np.arange(len(read))
     return float(np.mean(np.maximum.accumulate(lags)))
 

@@ -147,7 +147,7 @@ def count_dropped(
     Source:
       Tu et al. (2016), on under-translation; an aligner stands in for their annotators.
     """
-    linked = {source for source, _ in links}
+    linked = {source for source, _ in links}  # however many links a word has
     is_linked = [
         place in linked
         for place, word in enumerate(words)

@@ -157,6 +157,7 @@ def parse_line(
                 f"{where}: expected words of sentences of {lengths[0]} and {lengths[1]} words "
                 f"counted from {base}, found {word!r}"
             )
+        # A letter says P of a link that a hyphen alone would make a sure one.
         is_sure = match[2] == "-" and match[4] != "P"
         (sure if is_sure else possible).add(link)
     return marked_links(sure, possible)

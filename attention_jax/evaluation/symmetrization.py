@@ -148,7 +148,7 @@ def _growing(link: Link, links: Set[Link], order: str) -> list[Link]:
 
 
 def _final(grown: Links, *directions: Collection[Link], both: bool, order: str) -> Links:
-    links = set(grown)
+    links = set(grown)  # grows: a word that gets a link is free no longer
     for direction in directions:  # one after the other, so the first gets the free words
         for link in _sorted(direction, order):
             if _is_free(link, links, both=both):

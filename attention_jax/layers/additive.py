@@ -20,7 +20,7 @@ from attention_jax.types import Array, Memory, Params, State
 
 @dataclasses.dataclass(frozen=True)
 class AdditiveConfig(MechanismConfig):
-    """What the configs of additive mechanisms share.
+    """Additive attention config: what those of its mechanisms share.
 
     Attributes:
       attention_dim: Depth of the hidden layer of each head.

@@ -23,7 +23,7 @@ ALIGNMENTS = Parts("attention_jax.layers.alignments")
 
 
 class Alignment(abc.ABC):
-    """Pure functions of an alignment.
+    """Latent alignment: pure functions that say how slots follow one another.
 
     Attributes:
       transition: How paths go on from slot to slot.

@@ -149,7 +149,7 @@ def _source_layer(layer: int, num_layers: int, num_encoder_layers: int) -> int:
 
 def _final(bridge: str, encoded: Encoded, layer: int, num_layers: int) -> Array:
     if bridge == "mean":
-        return masked_mean(encoded.averaged, encoded.mask)
+        return masked_mean(encoded.averaged, encoded.mask)  # the same for all layers
     source = _source_layer(layer, num_layers, len(encoded.finals))
     if bridge == "backward":
         return encoded.finals[source]["backward"]["hidden"]

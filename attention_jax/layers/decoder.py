@@ -113,7 +113,7 @@ class DecoderSizes(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
-    """What the configs of all decoders share.
+    """Decoder config: what those of all decoders share.
 
     Attributes:
       alignment_head: The head whose attention to the source stands for the decoder's, counted

@@ -64,6 +64,7 @@ class Encoded:
     @property
     def summary(self) -> Array:
         """`B D`: the final hidden states of the top layer, side by side, or the mean value."""
+        # Nothing recurs that could have read all of it: the mean stands for the whole.
         if not self.finals:
             return masked_mean(self.averaged, self.mask)
         return self.final_entry(len(self.finals) - 1, "hidden")

@@ -65,6 +65,7 @@ class Reinforce:
 
     def read(self, weights: Weights, positions: Positions, call: Call) -> Reading:
         """Samples every query's slot, or reads the expectation."""
+        # Two draws: whether to sample, and which slots.
         which_key, slot_key = jax.random.split(_key(call))
         shape = () if self.drawn_for == "batch" else weights.shape[:-2]
         is_expected = jax.random.uniform(which_key, shape)[..., None] < self.expectation_share
@@ -119,6 +120,7 @@ class GumbelSoftmax:
 
     def read(self, weights: Weights, positions: Positions, call: Call) -> Reading:
         """Relaxes a sample of every query's slot."""
+        # The axis of queries comes from their positions, each with a key of its own.
         *rows, _, slots = weights.shape
 
         def draw(key: Array) -> Array:
@@ -127,6 +129,8 @@ class GumbelSoftmax:
         noise = draw_by_position(draw, _key(call), positions, -2)
         read = gumbel_softmax(weights, noise, self.temperature_at(call.training_step))
         if self.one_hot:
+            # The largest entry of a relaxed sample is a sample of the weights, whatever the
+            # temperature.
             read = straight_through(most_probable_slot(read), read)
         return Reading(read, _nowhere(weights))
 
@@ -134,7 +138,7 @@ class GumbelSoftmax:
         """Returns the temperature at a training step, that of the first if it is None."""
         if self.final_temperature is None or step is None:
             return self.temperature
-        done = jnp.minimum(jnp.asarray(step, float) / self.anneal_steps, 1.0)
+        done = jnp.minimum(jnp.asarray(step, float) / self.anneal_steps, 1.0)  # share of the way
         return self.temperature * (self.final_temperature / self.temperature) ** done
 
 

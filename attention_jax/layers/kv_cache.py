@@ -32,7 +32,7 @@ def write(
     position: Int[Array, "1"],
 ) -> Memory:
     """KV cache: writes the keys and values of one position, and returns the new cache."""
-    here = jnp.ones((*vectors.shape[:-2], 1), bool)
+    here = jnp.ones((*vectors.shape[:-2], 1), bool)  # *B 1: the one slot is real
     new = mechanism.make_memory(params, sequence(vectors, here), position)
     new = at_indices(new)  # as every token of the past is written at its own
     return jax.tree.map(lambda room, entry: put(room, entry, position[0]), cache, new)

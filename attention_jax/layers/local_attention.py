@@ -12,7 +12,7 @@ from attention_jax.ops.windows import LocalWindow, Window
 
 @dataclasses.dataclass(frozen=True)
 class LocalConfig(MechanismConfig):
-    """What the configs of local attention share.
+    """Local attention config: what those of its mechanisms share.
 
     Attributes:
       half_width: D: how many slots the window reaches to each side (10 in the paper).

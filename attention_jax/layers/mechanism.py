@@ -190,7 +190,7 @@ class Mechanism(abc.ABC):
 
 def described(config: Any) -> str:
     """Describes a mechanism in messages, with the score inside its window if it has one."""
-    inner = getattr(config, "score", None)
+    inner = getattr(config, "score", None)  # a window, a gate or heads over a score
     return repr(config.name) if inner is None else f"{config.name!r} over {inner.name!r}"
 
 

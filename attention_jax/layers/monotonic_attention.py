@@ -24,7 +24,7 @@ from attention_jax.types import Array, Memory, Params, State
 
 @dataclasses.dataclass(frozen=True)
 class MonotonicConfig(MechanismConfig):
-    """What the configs of monotonic attention share.
+    """Monotonic attention config: what those of its mechanisms share.
 
     Attributes:
       score: The mechanism whose score decides where to stop. Nothing is normalised over slots, so

@@ -135,6 +135,7 @@ class Initialization:
         """Returns the function (rng, shape) -> array for a role."""
         if role == "scale":
             return _ones
+        # The papers that draw everything from one interval draw biases, too.
         if role == "bias":
             return _zeros if self.name != "uniform" else self._uniform
         if role == "forget_bias":
@@ -144,7 +145,7 @@ class Initialization:
         if role == "word_embedding":
             if self.name == "default":
                 return _normal(self.embedding_scale)
-            role = "embedding"
+            role = "embedding"  # no scale of its own but in `default`
         return _TABLES[self.name][role]
 
     def _uniform(self, rng: Array, shape: tuple[int, ...]) -> Array:
@@ -180,6 +181,7 @@ def declare(
     """
     arrays = {}
     for name, node in tree.items():
+        # A context of depth zero makes kernels without rows, for one.
         node = _without_empty(node)
         arrays[name] = {}
         if node:
@@ -224,7 +226,7 @@ def _normal(deviation: float) -> Initializer:
 
 
 def _lecun(rng: Array, shape: tuple[int, ...]) -> Array:
-    fan_in = shape[-2] if len(shape) > 1 else shape[-1]
+    fan_in = shape[-2] if len(shape) > 1 else shape[-1]  # heads, if any, stand before
     return jax.random.normal(rng, shape) / math.sqrt(max(fan_in, 1))
 
 
@@ -234,6 +236,7 @@ def _lecun_vectors(rng: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _lecun_heads(rng: Array, shape: tuple[int, ...]) -> Array:
+    # The sum over heads is part of the product: its fan-in is all heads' depths.
     return jax.random.normal(rng, shape) / math.sqrt(shape[0] * shape[1])
 
 
@@ -250,7 +253,7 @@ def _xavier_scores(rng: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _xavier_heads(rng: Array, shape: tuple[int, ...]) -> Array:
-    return _glorot(rng, shape, shape[0] * shape[1], shape[2])
+    return _glorot(rng, shape, shape[0] * shape[1], shape[2])  # H Dv D, one matrix of HDv D
 
 
 def _glorot(rng: Array, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:
@@ -267,7 +270,7 @@ def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
     if len(shape) > 2:
         keys = jax.random.split(rng, shape[0])
         return jnp.stack([_orthogonal(key, shape[1:]) for key in keys])
-    depth, width = shape
+    depth, width = shape  # D GD, G gates side by side
     # Each gate's matrix is orthogonal by itself: the wide one as a whole could not be.
     keys = jax.random.split(rng, width // depth)
     matrix = jax.nn.initializers.orthogonal()

@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
     def index(self) -> Array:
         """Returns the index of the head that is being computed."""
-        group = self.num_heads // self.num_memory_heads
+        group = self.num_heads // self.num_memory_heads  # query heads that share one memory head
         return jax.lax.axis_index("memory_heads") * group + jax.lax.axis_index("group")
 
     def gather(self, array: Array) -> Array:
@@ -106,6 +106,7 @@ def refine(configs: NamedConfigs, parts: MechanismParts, head: Head) -> Mechanis
     Raises:
       ValueError: If one does not fit.
     """
+    # Not in the order of the config, which must not matter.
     for name in sorted(configs, key=lambda name: configs[name].order):
         if configs[name].is_positional and head.place == "cross":
             raise ValueError(

@@ -51,6 +51,7 @@ def checked_sources(configs: Mapping[str, SourceConfig]) -> NamedConfigs:
                 f"sources.{name}: expected a name of letters, digits and underscores other than "
                 f"{' and '.join(map(repr, _TAKEN))}, found {name!r}"
             )
+    # A decoder starts from the first: it must not depend on the order in which a config has them.
     ordered = sorted(configs, key=lambda name: (name != MAIN, name))
     return NamedConfigs({name: configs[name] for name in ordered})
 

@@ -81,6 +81,7 @@ def self_attention(
       ValueError: If the mechanism does not serve for that.
     """
     config = stack.self_attention or attention.of_one
+    # Whose fields are to be named in a message: the stack's own, or the model's.
     own = f"{'decoder' if place == 'causal' else 'encoder'}.self_attention"
     where = "attention" if stack.self_attention is None else own
 

@@ -29,7 +29,7 @@ def inherit(
     cost = 2 * jnp.abs(ahead) + (ahead < 0)
     # B T T: a token without links is farther away than any other can be.
     cost = jnp.where(has_link[:, None, :], cost, 2 * links.shape[-2] + 2)
-    nearest = jnp.argmin(cost, axis=-1)
+    nearest = jnp.argmin(cost, axis=-1)  # a token with links is its own nearest
     inherited = jnp.take_along_axis(links, nearest[..., None], axis=-2)  # B T S
     is_aligned = jnp.any(has_link & _words(target_mask), axis=-1)
     return jnp.where(is_aligned[:, None, None], inherited, links) & target_mask[..., None]
@@ -60,7 +60,7 @@ def smooth(
     place = jnp.arange(links.shape[-1], dtype=float)
     kernel = jnp.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
     is_word = is_word[:, None, :]
-    spread = (links & is_word).astype(float) @ kernel
+    spread = (links & is_word).astype(float) @ kernel  # links to words alone spread: B T S @ S S
     return jnp.where(is_word, spread, (links & mask[:, None, :]).astype(float))
 
 

@@ -19,7 +19,7 @@ PAPER = "Xu et al. (2015), section 4.1, the entropy term"
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `attention_entropy`.
+    """Entropy bonus, the objective `attention_entropy`: config and computation.
 
     loss = -sum_t H(weights[t]),   H(w) = -sum_s w[s] log w[s], in nats
 
@@ -47,4 +47,5 @@ class Term:
         """Returns the negative entropy summed over the real target tokens."""
         weights = real_weights(output, batch)
         is_read = weights > 0  # 0 log 0 is 0, and has no derivative
+        # -H: what is minimised falls as the entropy rises.
         return jnp.sum(weights * jnp.log(jnp.where(is_read, weights, 1.0)))

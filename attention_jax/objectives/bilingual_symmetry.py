@@ -55,8 +55,9 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the negative trace summed over the real sentences."""
-        real = batch["target_mask"][..., :, None] & batch["source_mask"][..., None, :]
+        real = batch["target_mask"][..., :, None] & batch["source_mask"][..., None, :]  # B T S
         forward = output.attention.weights
+        # B S T -> B T S: the trace is then a sum of products, place by place.
         reverse = jnp.swapaxes(output.outputs["reverse"].attention.weights, -1, -2)
         # Each by itself, since what stands at padding may be NaN.
         return -jnp.sum(jnp.where(real, forward, 0.0) * jnp.where(real, reverse, 0.0))

@@ -64,12 +64,14 @@ class Objective:
     @property
     def inherits_by_word(self) -> bool:
         """Whether target words without a link are to get those of their nearest neighbour."""
+        # Any one will do, as links are data: there is one set of them for all terms.
         terms = self.terms.values()
         return any(getattr(term, "unaligned", None) == "inherit_by_word" for term in terms)
 
     @property
     def alignment_shift(self) -> int:
         """How many steps after the one that writes a token its links are taught, and so read."""
+        # Without a term that teaches links, attention is read at the step that predicts a token.
         return max((getattr(term, "shift", 0) for term in self.terms.values()), default=0)
 
     def _measurable(self, batch: Batch) -> dict[str, ObjectiveTerm]:
@@ -104,6 +106,7 @@ class Objective:
           as `loss/NAME`, its weight as `weight/NAME` where that changes, and the metrics of
           `token_metrics`, those of a reverse direction as `reverse/NAME`.
         """
+        # Of this part: metrics are sums over parts, while the loss is divided by the whole batch.
         own_counts = self.counts(batch)
         counts = own_counts if counts is None else counts
         loss = jnp.zeros(())
@@ -113,6 +116,7 @@ class Objective:
             reverse = token_metrics(output.outputs["reverse"], swap_sides(batch))
             metrics |= {f"reverse/{name}": pair for name, pair in reverse.items()}
         for name, term in self._measurable(batch).items():
+            # An argument that other terms do not have.
             kept = (carried[name],) if isinstance(term, CarryingTerm) else ()
             total, weight = term.total(output, batch, *kept), term.weight
             if step is not None and not term.schedule.is_constant:
@@ -152,6 +156,8 @@ class Objective:
         Names whose count is zero are left out; so is `loss` where no term was counted.
         """
         values = means(totals)
+        # The loss of an epoch is put together from its sums, so that long batches count as they
+        # should.
         parts = [
             values.get(f"weight/{name}", term.weight) * values[f"loss/{name}"]
             for name, term in self.terms.items()

@@ -56,6 +56,7 @@ class Term:
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real source tokens without boundaries."""
+        # Rows that fill a batch have no target, and no attention to be explained.
         is_sentence = jnp.any(batch["target_mask"], axis=-1, keepdims=True)
         return jnp.sum(source_words(batch) & is_sentence, dtype=float)
 
@@ -70,6 +71,7 @@ class Term:
             # log(sigma^2 + min_variance), without the exponential that could overflow.
             log_variance = jnp.logaddexp(log_variance, math.log(self.min_variance))
         received = jnp.where(counts, attention_received(output, batch), 0.0)
+        # The variance itself is never formed: it could underflow, and be divided by.
         surprise = (received - mean) ** 2 * jnp.exp(-log_variance)
         negative = 0.5 * (math.log(2.0 * math.pi) + log_variance + surprise)
         return jnp.sum(jnp.where(counts, negative, 0.0))

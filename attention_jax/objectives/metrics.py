@@ -52,6 +52,7 @@ def means(totals: Totals) -> dict[str, float]:
     """Means: divides sums by counts where anything was counted, and adds the perplexity."""
     values = {name: total / count for name, (total, count) in totals.items() if count}
     if "nll" in values:
+        # Of the mean of all tokens: the mean of batches' perplexities would be another number.
         values["perplexity"] = float(np.exp(min(values["nll"], _LARGEST_EXPONENT)))
     return values
 

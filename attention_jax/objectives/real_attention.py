@@ -67,4 +67,5 @@ def slots_of_words(output: ModelOutput, batch: Batch) -> Bool[Array, "B S"]:
 
 
 def _is_sentence(batch: Batch) -> Bool[Array, "B 1"]:
+    # Each target ends in EOS: one without any token fills the batch.
     return jnp.any(batch["target_mask"], axis=-1, keepdims=True)

@@ -22,7 +22,7 @@ _DECAY = 0.9
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """Config and computation of the objective `reinforce`.
+    """REINFORCE, the objective `reinforce`: config and computation.
 
     loss = -sum_t (R_t - n_t b) log weights[t, s_t], where the factor in brackets is held constant
 
@@ -88,11 +88,13 @@ class Term:
         """
         is_sampled = _sampled(output, batch)
         log_prob = jnp.where(is_sampled, output.attention.aux["sample_log_prob"], 0.0)
+        # The reward is a number here: only log p of the sample has a gradient.
         advantage = jax.lax.stop_gradient(self.advantage(output, batch, carried))
         total = -jnp.sum(advantage * log_prob)
         if self.baseline != "learnt":
             return total
         mean = _over_tokens(_log_likelihoods(output, batch), batch).sum(-1)
+        # Of the log-likelihood of one token: the number of tokens comes in with `_returned`.
         error = jnp.square(mean - output.outputs["baseline"])
         return total + jnp.sum(jnp.where(is_sampled.any(-1), error, 0.0))
 
@@ -102,10 +104,12 @@ class Term:
         """Returns R_t - n_t b of every real target token, and 0 at padding."""
         mask = jnp.asarray(batch["target_mask"])
         each = _log_likelihoods(output, batch)
+        # The same sums over ones count the terms: n_t.
         returns, number = self._returned(each, batch), self._returned(mask.astype(float), batch)
         if self.baseline == "none":
             baseline = 0.0
         elif self.baseline == "learnt":
+            # B -> B 1: one for all steps of a sentence.
             baseline = output.outputs["baseline"][:, None]
         else:
             baseline = self.start() if carried is None else carried
@@ -116,9 +120,11 @@ class Term:
     ) -> Float[Array, "B T"]:
         """Returns for each step the sum of what it is rewarded by, or their mean."""
         if self.returns == "to_go":
+            # Summed from the end: of each step, itself and all after it.
             return jnp.cumsum(values[:, ::-1], axis=-1)[:, ::-1]
         if self.returns == "mean":
             values = _over_tokens(values, batch)
+        # Every sample of a sentence has the same return.
         return jnp.broadcast_to(values.sum(-1, keepdims=True), values.shape)
 
     def start(self) -> Any:
@@ -129,9 +135,10 @@ class Term:
         """Moves the average towards the log-likelihood of the tokens that were sampled for."""
         if self.baseline != "moving_average":
             return carried
+        # Sums over the whole batch, also where it was computed in parts or on several devices.
         total, count = metrics["log_likelihood"]
         moved = self.decay * carried + (1.0 - self.decay) * total / jnp.maximum(count, 1.0)
-        return jnp.where(count > 0, moved, carried)
+        return jnp.where(count > 0, moved, carried)  # no sample, nothing learnt of samples
 
     def measure(self, output: ModelOutput, batch: Batch, carried: Any) -> Pairs:
         """Measures what was sampled: log-likelihood per token, and squared advantage per step.

@@ -37,6 +37,7 @@ Divergence = Callable[[Rows, Rows], Float[Array, "B T"] | Float[Array, "B"]]
 
 def cross_entropy(weights: Rows, expected: Rows) -> Float[Array, "B T"]:
     """Cross-entropy: -sum_s expected[t, s] log weights[t, s]; least where both agree."""
+    # A slot without weight, as of sparsemax, costs much; without the constant it would infinitely.
     return -jnp.sum(expected * jnp.log(upcast(weights) + _TINY), axis=-1)
 
 
@@ -122,7 +123,7 @@ class Term:
     @property
     def shift(self) -> int:
         """How many steps after the one that writes a token its links are read."""
-        return _STEPS[self.step]
+        return _STEPS[self.step]  # also what reads links off attention asks for this
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of real target tokens."""
@@ -144,6 +145,7 @@ class Term:
         links = slots_linked(batch["links"], output)
         if self.unaligned == "inherit":
             links = inherit(links, batch["target_mask"])
+        # The row of EOS has no step after it: its links are not taught where they are read later.
         links = _later(links, self.shift) & batch["target_mask"][..., None]
         rows = links.astype(float)
         if self.smoothing:

@@ -32,10 +32,11 @@ def convolve(
     """
     depth, width = values.shape[-1], kernel.shape[0] // values.shape[-1]
     product = jax.lax.conv_general_dilated(
+        # NaN at padding would otherwise reach its real neighbours.
         zero_padding(values, mask),
         kernel.reshape(width, depth, -1),  # W D F
         window_strides=(1,),
-        padding="SAME",
+        padding="SAME",  # of an odd width: (W - 1) / 2 zeros on both sides
         dimension_numbers=("NWC", "WIO", "NWC"),
     )
     return add_bias(product, bias)
@@ -75,5 +76,5 @@ def gated_linear_unit(values: Float[Array, "*B F2"]) -> Float[Array, "*B F"]:
       Dauphin et al. (2017), eq. 1; Gehring et al. (2017), "Convolutional sequence to sequence
       learning", section 3.2.
     """
-    passing, gate = jnp.split(values, 2, axis=-1)
+    passing, gate = jnp.split(values, 2, axis=-1)  # *B 2F -> *B F twice
     return passing * jax.nn.sigmoid(gate)

@@ -63,6 +63,7 @@ def emission_log_probs(
     Returns:
       float32, or float64; about `NEVER` for EOS where nothing may end.
     """
+    # *B D and *B: of one token, the product of two vectors for each slot.
     rows, bias = look_up(emissions.table, tokens), upcast(emissions.bias)[tokens]
 
     def logits(part: Emissions) -> Array:
@@ -92,6 +93,7 @@ def mixture_log_probs(
       float32, or float64; about `NEVER` where no slot writes a token.
     """
     if _number_of_chunks(emissions)[0] == 1:
+        # All logits at once where there is room: *B S V -> *B V.
         return jax.nn.logsumexp(_terms(emissions, normalizers, log_weights), axis=-2)
     return _mixture(emissions, normalizers, log_weights)
 
@@ -121,6 +123,7 @@ def _mixture_tangent(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
         def add(total: Array, chunk: tuple) -> tuple[Array, None]:
             terms = _terms(_at(emissions, *chunk[:2]), *chunk[2:])  # *B C V
+            # A share of the mixture's own probability: all of them add up to one.
             return total + jnp.exp(terms - mixture[..., None, :]).sum(-2), None
 
         body = jax.checkpoint(add, prevent_cse=False)
@@ -145,7 +148,7 @@ def _hidden(emissions: Emissions) -> Float[Array, "*B S D"]:
 
 def _logits(emissions: Emissions) -> Float[Array, "*B S V"]:
     hidden, table = _hidden(emissions), emissions.table
-    rows = hidden.reshape(-1, hidden.shape[-1])
+    rows = hidden.reshape(-1, hidden.shape[-1])  # one product for all queries and slots
     product = jnp.matmul(rows, table.T, preferred_element_type=accumulation_dtype(rows))
     logits = (product + upcast(emissions.bias)).reshape(*hidden.shape[:-1], table.shape[0])
     is_end = jnp.arange(logits.shape[-1]) == SpecialIds.EOS
@@ -177,6 +180,7 @@ def _number_of_chunks(emissions: Emissions) -> tuple[int, int]:
     annotations = emissions.annotations
     batch = jnp.broadcast_shapes(emissions.query.shape[:-1], annotations.shape[:-2])
     slots, width = annotations.shape[-2], math.prod(batch) * max(emissions.table.shape)
+    # -(-a // b) rounds up.
     number = max(1, -(-slots // max(1, MOST_LOGITS // max(width, 1))))
     return number, -(-slots // number)
 
@@ -196,6 +200,7 @@ def _chunks(emissions: Emissions, *rest: Array) -> tuple[Array, ...]:
         shape = (*array.shape[:axis], number, size, *array.shape[axis + 1 :])
         return jnp.moveaxis(filled.reshape(shape), axis, 0)
 
+    # The last array is filled up with `NEVER`, as weights of slots that are not there.
     *others, last = rest or (None,)
     parts = [cut(emissions.annotations, -2), cut(emissions.may_end, -1, False)]
     parts += [cut(array, -1) for array in others]

@@ -33,6 +33,7 @@ def sample_slot(
     weights = jax.lax.stop_gradient(weights)
     # Parallel sums of zeros may differ by their rounding: only where there is weight do they count.
     cumulative = jnp.where(weights > 0, jnp.cumsum(weights, axis=-1), 0.0)
+    # Of weights that sum to less than one, a share: some slot is read as long as one has weight.
     total = cumulative.max(axis=-1, keepdims=True, initial=0.0)
     return _first(cumulative > uniform[..., None] * total).astype(weights.dtype)
 
@@ -40,6 +41,7 @@ def sample_slot(
 def most_probable_slot(weights: Float[Array, "*B S"]) -> Float[Array, "*B S"]:
     """Returns a one-hot row: the slot with the largest weight, the first of equal ones."""
     peak = weights.max(axis=-1, keepdims=True, initial=0.0)
+    # In a row of zeros the peak is zero, too: it must read nothing.
     return _first((weights > 0) & (weights == peak)).astype(weights.dtype)
 
 
@@ -51,6 +53,7 @@ def log_prob_of_slot(
     Its derivative by the weights is the score function of REINFORCE, one-hot / weights.
     """
     probability = (weights * jax.lax.stop_gradient(read)).sum(axis=-1)
+    # Both `where`s: the logarithm of zero would be infinite, and its gradient NaN.
     is_read = probability > 0
     return jnp.where(is_read, jnp.log(jnp.where(is_read, probability, 1.0)), 0.0)
 
@@ -63,6 +66,7 @@ def straight_through(
     Source:
       Bengio, Leonard and Courville (2013), on stochastic neurons; of rows in place of single bits.
     """
+    # The bracket is zero, and carries the derivative.
     return jax.lax.stop_gradient(hard) + (soft - jax.lax.stop_gradient(soft))
 
 
@@ -107,7 +111,7 @@ def draw_by_position(
       positions: Of the queries.
       axis: Where the axis of the queries is to stand.
     """
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, positions)
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, positions)  # T keys
     return jnp.moveaxis(jax.vmap(draw)(keys), 0, axis)
 
 

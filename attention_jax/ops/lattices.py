@@ -73,6 +73,7 @@ def first_slot(mask: Bool[Array, "*B S"]) -> Float[Array, "*B S"]:
 
 def last_slot(mask: Bool[Array, "*B S"]) -> Bool[Array, "*B S"]:
     """Tells which real slot is the last one."""
+    # The first real slot as seen from the end.
     return mask & (jnp.cumsum(mask[..., ::-1], axis=-1)[..., ::-1] == 1)
 
 
@@ -102,7 +103,9 @@ def move_onwards(
     """
     scores, mask = _possible(scores, mask)
     axis = scores.ndim - 1
+    # Divided by what lies ahead of k once and for all, for it does not depend on i.
     ahead = jax.lax.cumlogsumexp(scores, axis=axis, reverse=True)
+    # The sum over k up to i.
     entered = jax.lax.cumlogsumexp(jnp.where(mask, reached - ahead, NEVER), axis=axis)
     return jnp.where(mask, scores + entered, NEVER)
 
@@ -125,9 +128,12 @@ def move_by_jumps(
     """
     distances, size = range(jumps.shape[-1]), mask.shape[-1]
     within = jnp.stack([_behind(mask, distance, False) for distance in distances], axis=-1)
+    # Twice: what is masked must not count in the softmax, nor come out of it as 1 / J where a row
+    # has no jump at all.
     log_probs = jnp.where(within, upcast(jumps), NEVER)
     log_probs = jnp.where(within, jax.nn.log_softmax(log_probs, axis=-1), NEVER)
     leaving = reached[..., None] + log_probs  # *B S J
+    # Shifted by each distance, all that arrive at a slot stand at its place: J times *B S.
     arriving = [_ahead(leaving[..., distance], min(distance, size)) for distance in distances]
     return jnp.where(mask, jax.nn.logsumexp(jnp.stack(arriving), axis=0), NEVER)
 
@@ -147,8 +153,10 @@ def move_through_gates(
     """
 
     def joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+        # In log space: what stood before is skipped on, and joins what stands here already.
         return one[0] + other[0], jnp.logaddexp(one[1] + other[0], other[1])
 
+    # q[i] asks for the gate of the slot before.
     skipped = _ahead(gates.skip, 1)
     shape = jnp.broadcast_shapes(skipped.shape, reached.shape)
     parts = jnp.broadcast_to(skipped, shape), jnp.broadcast_to(reached, shape)
@@ -167,6 +175,7 @@ def emission_gates(scores: Float[Array, "*B S"], mask: Bool[Array, "*#B S"]) -> 
       that probabilities add up to one.
     """
     scores, mask = _possible(scores, mask)
+    # Beyond the last real slot nothing is written, and nothing would stop a path from going on.
     is_last, inside = last_slot(mask), mask & ~last_slot(mask)
     emit = jnp.where(inside, jax.nn.log_sigmoid(scores), jnp.where(is_last, 0.0, NEVER))
     skip = jnp.where(inside, jax.nn.log_sigmoid(-scores), jnp.where(is_last, NEVER, 0.0))
@@ -211,6 +220,7 @@ def sum_over_paths(
     is_real = mask[..., None, :] & target_mask[..., None]
     emissions = jnp.where(is_real, _at_least_never(upcast(emissions)), NEVER)
     axis = emissions.ndim - 2
+    # No recursion: whatever the last token was written from, the next prior is the same.
     if transition.is_parallel:
         prior = transition.move(moves, first_slot(mask)[..., None, :], mask[..., None, :])
         log_probs, _ = condition(prior, emissions)
@@ -220,9 +230,12 @@ def sum_over_paths(
         moves, emissions, is_token = inputs
         prior = transition.move(moves, reached, mask)
         log_prob, new = condition(prior, emissions)
+        # At padding a path stays where it was, so that the last state is that after the last real
+        # token.
         return jnp.where(is_token[..., None], new, reached), (prior, log_prob)
 
     inputs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, axis, 0), (moves, emissions, target_mask))
+    # A token is written from the first slot at the earliest: there a path begins, before any token.
     _, outputs = jax.lax.scan(step, first_slot(mask).astype(emissions.dtype), inputs)
     prior, log_probs = (jnp.moveaxis(leaf, 0, axis) for leaf in outputs)
     return Paths(prior, jnp.where(target_mask, log_probs, 0.0))
@@ -250,6 +263,7 @@ def slot_posterior(
 def _possible(scores: Array, mask: Array) -> tuple[Array, Array]:
     """Returns (scores, mask) of the slots that neither of them forbids."""
     scores = upcast(scores)
+    # Half of it, for a score of `NEVER` to which something was added still forbids its slot.
     mask = mask & (scores > NEVER / 2)
     return jnp.where(mask, scores, NEVER), mask
 

@@ -39,4 +39,5 @@ def rms_norm(
     """
     values = upcast(vectors)
     deviation = jax.lax.rsqrt(jnp.square(values).mean(-1, keepdims=True) + epsilon)
+    # The mean stays in: only the size of the vectors is normalised.
     return (values * deviation * scale).astype(vectors.dtype)

@@ -31,7 +31,7 @@ def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array
       Vaswani et al. (2017), section 3.5. (tensor2tensor puts all sines first and spaces the
       wavelengths a little differently.)
     """
-    channel = jnp.arange(0, depth, 2, dtype=float)
+    channel = jnp.arange(0, depth, 2, dtype=float)  # 2i of the formulas
     angle = positions.astype(float)[..., None] * 10000.0 ** (-channel / depth)  # *T D/2
     pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
     # Interleaved, sine before cosine; an odd depth ends in a sine.
@@ -83,7 +83,7 @@ def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
     Source:
       Press, Smith and Lewis (2022), section 3, and the authors' code for other numbers.
     """
-    below = 2 ** int(np.log2(num_heads))
+    below = 2 ** int(np.log2(num_heads))  # the power of two below
     slopes = 2.0 ** (-steepness * np.arange(1, below + 1) / below)
     finer = 2.0 ** (-steepness * np.arange(1, 2 * below + 1) / (2 * below))
     return np.concatenate([slopes, finer[::2]])[:num_heads]
@@ -104,6 +104,7 @@ def positions_of_slots(memory: Memory) -> Int[Array, "..."]:
 
     Inside windows that is `*B T W`, inside blocks of queries `N K`, also outside the sequence.
     """
+    # Inside a window its own `slots` win over what the whole memory was given.
     for name in ("slots", "positions"):
         if name in memory.aux:
             return memory.aux[name]
@@ -128,6 +129,7 @@ def slots_at(memory: Memory, positions: Int[Array, "*B N"]) -> Int[Array, "*B N"
     """
     if "positions" not in memory.aux:
         return positions
+    # Padding may stand anywhere, even where a real slot does: it must not be found.
     size, nowhere = memory.mask.shape[-1], np.iinfo(np.int32).max
     places = jnp.where(memory.mask, memory.aux["positions"], nowhere)
     # Padding goes to the end, at a position that nobody asks for.
@@ -163,7 +165,7 @@ def first_position(memory: Memory) -> Int[Array, "*#B"]:
         return jnp.zeros((), jnp.int32)
     nowhere = np.iinfo(np.int32).max
     first = jnp.where(memory.mask, memory.aux["positions"], nowhere).min(-1, initial=nowhere)
-    return jnp.where(first == nowhere, 0, first)
+    return jnp.where(first == nowhere, 0, first)  # of no slots, any position will do
 
 
 def _search(ordered: Array, positions: Array) -> Array:

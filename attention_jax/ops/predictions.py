@@ -65,8 +65,9 @@ class Predictions(abc.ABC):
           smoothing_over: As there.
         """
         peak, floor = smoothed_target(self.size, label_smoothing, smoothing_over)
+        # The target has `floor` like any other id, and `peak` on top of it.
         loss = -peak * jnp.where(mask, self.log_prob(targets), 0.0)
-        if floor:
+        if floor:  # nothing is spread, and log p of other ids not needed
             log_probs = self.log_probs()
             # An impossible id would make the smoothed loss infinite.
             possible = mask[..., None] & jnp.isfinite(log_probs)

@@ -105,6 +105,7 @@ def gru_reset_before_step(
       (1 - z) * h + z * candidate, its z is one minus this one.
     """
     hidden = carry["hidden"]
+    # Only what meets a matrix is dropped; the state that is carried stays whole.
     kept, depth = _keep(hidden, keep), hidden.shape[-1]
     reset_in, update_in, candidate_in = gates
     # The candidate's product has to wait for the reset gate, so that there are two of them.
@@ -144,6 +145,7 @@ def lstm_step(
     """
     # All four gates in one product, `*B 4D`.
     products = jnp.split(_keep(carry["hidden"], keep) @ params["recurrent"], 4, axis=-1)
+    # i, f, g and o of the equations.
     write, forget, candidate, output = map(jnp.add, gates, products)
     cell = jax.nn.sigmoid(forget) * carry["cell"] + jax.nn.sigmoid(write) * jnp.tanh(candidate)
     return {"hidden": jax.nn.sigmoid(output) * jnp.tanh(cell), "cell": cell}
@@ -195,7 +197,7 @@ def run_cell(
         # B -> B 1: at padding every channel of the carry stays.
         is_real = is_real[:, None]
         new = {name: jnp.where(is_real, new[name], carry[name]) for name in cell.entries}
-        return new, new["hidden"]
+        return new, new["hidden"]  # carried on, and kept of this step
 
     inputs = (cell.split(jnp.swapaxes(projected, 0, 1)), jnp.swapaxes(mask, 0, 1))  # time first
     final, hidden = deferred_scan(step, (params, keep), start, inputs, reverse=reverse)

@@ -25,6 +25,7 @@ def any_in_spans(
     *axes, _ = flags.shape
 
     def count_before(place: Array) -> Array:
+        # A row of flags for each target token, and one set of spans for all of them.
         place = jnp.broadcast_to(place, (*axes, place.shape[-1]))
         return jnp.take_along_axis(counts, place, axis=-1, mode="clip")
 
@@ -43,7 +44,8 @@ def to_positions(
       spans: The first position of each slot, and the one after its last.
       size: N, the positions that there are.
     """
-    place, first, end = jnp.arange(size), spans[..., :1], spans[..., 1:]
+    place, first, end = jnp.arange(size), spans[..., :1], spans[..., 1:]  # N, B S 1 and B S 1
     is_inside = (first <= place) & (place < end)  # B S N
+    # An empty span has no position to share with, and nothing to divide.
     shares = is_inside / jnp.maximum(end - first, 1).astype(weights.dtype)
     return jnp.einsum("b...s,bsn->b...n", weights, shares)

@@ -43,8 +43,8 @@ def step_pointer(step: int = STEP) -> Tracker:
     def observe(
         params: Params, value: Array, state: State, observed: Mapping[str, Array], memory: Memory
     ) -> Array:
-        moved = value + (observed["written_id"][..., 0] == step)
-        last = jnp.maximum(memory.mask.sum(-1) - 1, 0)
+        moved = value + (observed["written_id"][..., 0] == step)  # *B 1 -> *B
+        last = jnp.maximum(memory.mask.sum(-1) - 1, 0)  # 0 where there is no slot
         return jnp.minimum(moved, last).astype(value.dtype)
 
     return Tracker(init, keep, observe, observes=("written_id",))
@@ -59,5 +59,6 @@ def slot_ranks(mask: Bool[Array, "*B S"], positions: Int[Array, "S"]) -> Int[Arr
     """
     behind = jnp.iinfo(positions.dtype).max
     order = jnp.argsort(jnp.where(mask, positions, behind), axis=-1)
+    # The inverse of a permutation: at which place of the order each slot stands.
     ranks = jnp.argsort(order, axis=-1)
     return jnp.where(mask, ranks, mask.shape[-1]).astype(jnp.int32)

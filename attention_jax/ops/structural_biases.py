@@ -35,7 +35,7 @@ def slot_positions(
     """
     positions = jnp.arange(mask.shape[-1]) if positions is None else positions
     positions = jnp.maximum(positions, 0)  # of padding before the first word, maybe
-    places = jnp.log1p((first + positions).astype(float))
+    places = jnp.log1p((first + positions).astype(float))  # S, or *B S
     lengths = jnp.log1p((first + mask.sum(axis=-1, keepdims=True)).astype(float))
     return jnp.stack(jnp.broadcast_arrays(places, lengths * jnp.ones_like(places)), axis=-1)
 
@@ -59,13 +59,14 @@ def neighbourhood(
         return _neighbourhood_by_position(values, reach, memory)
     size = values.shape[-1]
     widths = [(0, 0)] * (values.ndim - 1) + [(reach, reach)]
-    padded = jnp.pad(values, widths)
+    padded = jnp.pad(values, widths)  # what lies outside has received nothing
     shifted = [padded[..., start : start + size] for start in range(2 * reach + 1)]
     return jnp.stack(shifted, axis=-1)  # 2 reach + 1 of *B S -> *B S W
 
 
 def _neighbourhood_by_position(values: Array, reach: int, memory: Memory) -> Array:
     size, offsets = values.shape[-1], jnp.arange(-reach, reach + 1)
+    # By position: neighbours in the text need not stand side by side in the memory.
     near = positions_of_slots(memory)[..., None] + offsets  # *B S W
     index = slots_at(memory, near.reshape(*near.shape[:-2], size * offsets.size))
     index = jnp.broadcast_to(index, (*values.shape[:-1], index.shape[-1]))

@@ -46,6 +46,8 @@ def previous_alignment() -> Tracker:
 
     def init(params: Params, memory: Memory) -> Array:
         places = positions_of_slots(memory)
+        # By position, since slots of a memory may stand in any order. Of no slots, the largest
+        # number.
         first = places.min(-1, keepdims=True, initial=np.iinfo(np.int32).max)
         is_first = jnp.broadcast_to(places == first, memory.mask.shape)
         return is_first.astype(accumulation_dtype(memory.keys))
@@ -53,7 +55,7 @@ def previous_alignment() -> Tracker:
     def update(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
-        return output.aux[ALIGNMENT][..., 0, :]
+        return output.aux[ALIGNMENT][..., 0, :]  # *B 1 S -> *B S: one query
 
     return Tracker(init, update)
 
@@ -110,6 +112,7 @@ def neural_coverage(depth: int, cell: str) -> Tracker:
     def update(
         params: Params, value: Array, query: Array, output: AttentionOutput, memory: Memory
     ) -> Array:
+        # Each slot has a state of its own: the slots are the batch of this little network.
         weights = jnp.swapaxes(output.weights, -1, -2)  # *B 1 S -> *B S 1
         # Upcast, since a parameter's gradient is a sum over all slots: *B S 1, *B S G, *B 1 G.
         entering = (

@@ -116,6 +116,7 @@ def beam_method(
         position, (live, finished, history) = carry
         predictions, weights, state = step(live.state, live.tokens)
         ended, candidates = _continuations(predictions, live, config, position, shortest, longest)
+        # Of beginnings before they are continued: all continuations of one share it.
         coverage = None if live.coverage is None else live.coverage + weights
         penalties = _penalties(config, coverage, source_lengths, words)
         handicaps = penalties if config.coverage_stepwise else None
@@ -237,6 +238,7 @@ def _continuations(
     """
     log_probs = live.log_probs
     logits, normalizer = predictions.scores()
+    # B K: of each beginning, were it to end here.
     if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
     ended = jnp.where(end_allowed(position, shortest)[:, None], if_ended, -jnp.inf)
 
@@ -280,7 +282,7 @@ def _among_best(
 ) -> Bool[Array, "B K"]:
     """Tells which endings are among the K best continuations, `others` ranked by `_best`."""
     ended = ended if handicaps is None else ended + handicaps
-    rivals = jnp.concatenate([ended, others], axis=1)
+    rivals = jnp.concatenate([ended, others], axis=1)  # B 2K
     rank = jnp.sum(rivals[:, None, :] > ended[:, :, None], axis=-1)  # B K 2K -> B K
     return (rank < ended.shape[1]) & (ended > -jnp.inf)
 
@@ -313,6 +315,7 @@ def _add_ended(
 
 def _read_back(finished: _Finished, history: _History) -> Hypotheses:
     """Backtracking: follows the pointers of each finished hypothesis from its end to its start."""
+    # Fewer than N may have ended, where a beam has died out or a source is filler.
     exists = finished.scores > -jnp.inf
     lengths = jnp.where(exists, finished.ends + 1, 0)
 

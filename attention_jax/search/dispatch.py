@@ -85,6 +85,7 @@ def search_stage(
     first = method.begin(room)
     # A later stage goes on from the carry of the one before, padded to this one's room.
     carry = advance_all(method, first if carry is None else enlarged(carry, first), room)
+    # The longest output ends a search, whatever is still alive.
     is_done = ~method.is_alive(carry) | (carry[0] >= max_length)
     return Stage(carry if room < max_length else None, method.finish(carry), is_done)
 
@@ -98,7 +99,7 @@ def _method(
     rng: jax.Array | None,
     words: Array | None,
 ) -> Method:
-    arguments = (step, state, config, source_lengths, max_length)
+    arguments = (step, state, config, source_lengths, max_length)  # what all three methods take
     if config.method == "beam":
         return beam_method(*arguments, words)
     if config.method == "greedy":

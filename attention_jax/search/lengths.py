@@ -20,11 +20,12 @@ def length_limits(
       (shortest, longest), EOS included. EOS is always allowed at the last position, so
       `shortest` never exceeds `longest`.
     """
-    lengths = source_lengths.astype(float)
+    lengths = source_lengths.astype(float)  # factors are no whole numbers
     longest = jnp.floor(config.max_length_factor * lengths + ROUNDING)
     longest += config.max_length_constant
     longest = jnp.clip(longest, 1, max_length).astype(jnp.int32)
     longest = jnp.where(source_lengths > 0, longest, 0)
+    # EOS is a token: one more than the ratio asks for.
     shortest = jnp.floor(config.min_length_ratio * lengths + ROUNDING) + 1
     # Compared as floats: a large ratio would overflow an int32.
     return jnp.minimum(shortest, longest.astype(float)).astype(jnp.int32), longest
@@ -40,7 +41,7 @@ def length_penalty(config: SearchConfig, lengths: Int[Array, "*B"]) -> Float[Arr
     Source:
       gnmt: Wu et al. 2016, Google's Neural Machine Translation System, eq. 14.
     """
-    lengths = jnp.maximum(lengths, 1).astype(float)
+    lengths = jnp.maximum(lengths, 1).astype(float)  # of filler, whose zero would divide
     if config.length_normalization == "none":
         return jnp.ones_like(lengths)
     if config.length_normalization == "gnmt":

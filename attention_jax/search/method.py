@@ -52,7 +52,7 @@ def advance_all(method: Method, carry: Any, room: int) -> Any:
     """Search loop: advances until nothing is left to be continued, or there is no room."""
 
     def goes_on(carry: Any) -> Array:
-        return (carry[0] < room) & method.is_alive(carry)
+        return (carry[0] < room) & method.is_alive(carry)  # carry[0] is the next position
 
     return lax.while_loop(goes_on, method.advance, carry)
 
@@ -61,6 +61,7 @@ def enlarged(carry: Any, larger: Any) -> Any:
     """Pads arrays with zeros at their ends, to the shapes of those of another carry."""
 
     def pad(array: Array, like: Array) -> Array:
+        # Positions not yet written are zeros at the end, in every array that has an axis of them.
         widths = [(0, new - old) for old, new in zip(array.shape, like.shape, strict=True)]
         return jnp.pad(array, widths) if widths else array
 

@@ -32,16 +32,17 @@ def without_repeats(
     starts = written.shape[-1] - size + 1
     if starts < 1:  # there is no room for two of them
         return logits
-    first = jnp.maximum(position - size + 1, 0)
+    first = jnp.maximum(position - size + 1, 0)  # where the last n - 1 tokens begin
     # The last n - 1 tokens; while there are fewer, `repeats` below is False everywhere.
     last = lax.dynamic_slice_in_dim(written, first, size - 1, axis=-1)
-    repeats = jnp.arange(starts) + size <= position
+    repeats = jnp.arange(starts) + size <= position  # a whole n-gram was written from here
     repeats = jnp.broadcast_to(repeats, (batch, hypotheses, starts))
     for offset in range(size - 1):
         # All starts at once, one offset after the other: B K starts.
         repeats &= written[..., offset : offset + starts] == last[..., offset, None]
     # A token beyond the vocabulary is dropped.
     ruled_out = jnp.where(repeats, written[..., size - 1 :], vocabulary)
+    # Of each hypothesis, at most one token for each start; several may rule out the same.
     rows, columns = jnp.ogrid[:batch, :hypotheses]
     others = logits.at[rows[..., None], columns[..., None], ruled_out].set(-jnp.inf, mode="drop")
     return jnp.where(jnp.all(others == -jnp.inf, axis=-1, keepdims=True), logits, others)

@@ -88,13 +88,14 @@ def rollout_method(
         # From the model's own logits, not from those that were masked or tempered: B K V -> B K.
         log_prob = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
         log_prob = log_prob - normalizer
+        # Where nothing is written any more, nothing has been attended to for it.
         weights = jnp.where(live[..., None], weights, 0)
         return position + 1, _Outputs(
             state=state,
             latest=tokens,
-            is_live=live & (tokens != SpecialIds.EOS),
+            is_live=live & (tokens != SpecialIds.EOS),  # EOS itself still counts below
             log_probs=outputs.log_probs + jnp.where(live, log_prob, 0),
-            lengths=outputs.lengths + live,
+            lengths=outputs.lengths + live,  # as it was before this token: EOS is counted
             tokens=outputs.tokens.at[position].set(tokens),
             weights=outputs.weights.at[position].set(weights),
         )

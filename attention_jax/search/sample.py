@@ -42,7 +42,7 @@ def sample_method(
 
 def keep_top_k(logits: Float[Array, "*B V"], k: int) -> Float[Array, "*B V"]:
     """Top-k sampling: sets logits below the k-th largest to minus infinity; ties with it stay."""
-    least = lax.top_k(logits, min(k, logits.shape[-1]))[0][..., -1:]
+    least = lax.top_k(logits, min(k, logits.shape[-1]))[0][..., -1:]  # the k-th largest, *B 1
     return jnp.where(logits >= least, logits, -jnp.inf)
 
 
@@ -55,9 +55,10 @@ def keep_nucleus(logits: Float[Array, "*B V"], p: float) -> Float[Array, "*B V"]
     Source:
       Holtzman et al. 2020, The Curious Case of Neural Text Degeneration, eq. 2.
     """
-    descending = -jnp.sort(-logits, axis=-1)
+    descending = -jnp.sort(-logits, axis=-1)  # jnp.sort ascends
     probabilities = jax.nn.softmax(descending, axis=-1)
     # What the more probable tokens have together, without the token's own share.
     before = jnp.cumsum(probabilities, axis=-1) - probabilities
+    # The smallest logit that stays: compared with that, nothing has to be put back in order.
     least = jnp.min(jnp.where(before < p, descending, jnp.inf), axis=-1, keepdims=True)
     return jnp.where(logits >= least, logits, -jnp.inf)

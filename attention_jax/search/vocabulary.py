@@ -47,13 +47,15 @@ def mask_logits(
     """
     size = config.no_repeat_ngram_size
     if size:
+        # L B K -> B K L: a search writes along the first axis, n-grams run along the last.
         logits = without_repeats(logits, jnp.moveaxis(written, 0, -1), position, size)
     ids = jnp.arange(logits.shape[-1])
     is_end = ids == SpecialIds.EOS
     allowed = ~jnp.isin(ids, jnp.array(never_generated(config)))
     allowed = allowed & (end_allowed(position, shortest)[:, None] | ~is_end)
+    # The longest length wins over the shortest, should the two contradict each other.
     allowed = jnp.where(end_required(position, longest)[:, None], is_end, allowed)
-    logits = jnp.where(allowed[:, None, :], logits, -jnp.inf)
+    logits = jnp.where(allowed[:, None, :], logits, -jnp.inf)  # B V -> B 1 V
     if size:
         nothing = jnp.all(logits == -jnp.inf, axis=-1, keepdims=True)
         # Any finite number: it is the only one in its row.

@@ -77,6 +77,7 @@ class SubwordVocabulary:
         Raises:
           DataError: If not even the characters of the texts fit into `size`.
         """
+        # Twice through the texts: for merges, and for whether spaces were given.
         model, texts = io.BytesIO(), list(texts)
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -160,6 +161,7 @@ class SubwordVocabulary:
     def save(self, directory: str | Path) -> None:
         """Writes `subwords.model`, then `vocabulary.json` with its checksum."""
         write_atomically(Path(directory) / MODEL_FILE, self._model)
+        # The record comes last: a vocabulary that has one is whole.
         digest = hashlib.sha256(self._model).hexdigest()
         record = {"kind": SUBWORDS, "model_sha256": digest}
         write_record(directory, record | ({"given_words": True} if self.given_words else {}))

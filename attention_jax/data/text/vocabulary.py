@@ -105,6 +105,7 @@ class SymbolVocabulary:
         )
         # Equally frequent ones in the order of code points: ids do not depend on the texts' order.
         ranked = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
+        # Silent ones first, where `STEP` and the like have their ids whatever the texts are.
         known = [*silent, *ranked]
         return cls(kind, known[: size - SpecialIds.COUNT] if size else known)
 
@@ -142,7 +143,7 @@ class SymbolVocabulary:
         symbols = [self._symbols[index] for index in written]
         places = (n for n, index in enumerate(written) if index == SpecialIds.UNK)
         for place, symbol in zip(places, unknown, strict=False):
-            symbols[place] = symbol or symbols[place]
+            symbols[place] = symbol or symbols[place]  # None leaves `<unk>`
         return KINDS[self.kind].join(symbols)
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:

@@ -54,7 +54,7 @@ def build(config: Config, sizes: ReadoutSizes) -> "RelativeJumps":
 
 @dataclasses.dataclass(frozen=True)
 class RelativeJumps(Alignment):
-    """Pure functions of the alignment.
+    """Relative jumps as pure functions.
 
     Attributes:
       num_jumps: How many jumps there are, none included.
@@ -83,4 +83,5 @@ class RelativeJumps(Alignment):
 
     def moves(self, params: Params, step: Step, prepared: Any, mask: Array) -> Array:
         """Returns the scores of jumps from each slot, `*B S J`."""
+        # *B J -> *B 1 J, beside the slots' part *B S J.
         return upcast(step.features @ params["features"])[..., None, :] + prepared

@@ -40,7 +40,7 @@ def build(config: Config, sizes: ReadoutSizes) -> "Segments":
 
 
 class Segments(ScoredAlignment):
-    """Pure functions of the alignment."""
+    """Segments as pure functions."""
 
     @property
     def parameters(self) -> dict[str, Parameter]:

@@ -31,6 +31,7 @@ def build_mechanism(
       ValueError: If a depth cannot be split into the heads, or a size is missing.
     """
     num_heads = getattr(config, "num_heads", 1)
+    # Whatever decides on what is built, and can be compared and hashed.
     made_of = (config, query_dim, key_dim, value_dim, tuple(sorted(sizes.items())))
     if not config.projects_heads:
         depths = {"query": query_dim, "key": key_dim, "value": value_dim}
@@ -45,6 +46,7 @@ def build_mechanism(
     made = build_parts(
         config, query_dim, key_dim, {"value_dim": value_dim, "place": "cross", **sizes}
     )
+    # A file that has built a whole `Mechanism` has chosen its heads itself.
     if isinstance(made, MechanismParts):
         depth = value_dim if made.context_dim is None else made.context_dim
         made = SingleHead(made, depth) if num_heads == 1 else MultiHead(made, depth, num_heads)
@@ -116,6 +118,7 @@ class Attention(nn.Module):
                 "none"
             )
         params = declare(self, mechanism.parameters, self.initialization)
+        # Whatever it is of: to a mechanism, it is the only source that there is.
         sources = sequence(keys, mask, values=values, aux=aux or {})
         memory = mechanism.make_memory(params, sources, slot_positions)
         return mechanism.attend(

@@ -56,6 +56,7 @@ class MultiHead(OneSource):
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of all heads, with a leading head axis, and those that join them."""
         shared, size = self.parts.memory_parameters, self._num_memory_heads
+        # An axis of memory heads may be too short to be split over devices as that of heads is.
         of_memory = (size, "heads" if size == self.num_heads else "memory_heads")
         tree = {
             name: parameter.stacked(*(of_memory if name in shared else (self.num_heads, "heads")))
@@ -85,6 +86,7 @@ class MultiHead(OneSource):
             return make(params, keys, values, mask, positions, **aux)
 
         params = self._of_memory(params)
+        # Heads that project read all of the source: it is not copied for each.
         if self.layout is not None:
             per_head = jax.vmap(one_head, in_axes=(0, None, None), out_axes=axis)
             return per_head(params, keys, values)
@@ -150,16 +152,18 @@ class MultiHead(OneSource):
             if row is not None and row.ndim > axis + 2
         }
         rest |= {name: row for name, row in given.items() if name not in by_head}
+        # Leaves `*B H ...`, as the memory's are.
         state = self.init_state(params, memory) if state is None else state
-        part = self._split(query) if self.layout is None else None
+        part = self._split(query) if self.layout is None else None  # *B H T Dh
 
         def one_head(shared: Params, own: Any, memory: Memory, state: State, part: Any) -> Any:
+            # A head's parameters, its key, and its rows of a mask or bias.
             own, rng, rows = own
             params, asked = {**shared, **own}, query if part is None else part
             more = {**rest, **rows, "call": call.with_key(rng)}
             return attend(self.parts.spec, params, asked, memory, state, **more)
 
-        own = (self._of_queries(params), call.split(self.num_heads), by_head)
+        own = (self._of_queries(params), call.split(self.num_heads), by_head)  # heads first in each
         output, state = self._over_heads(one_head, params, own, memory, axis, state, part)
         contexts = jnp.moveaxis(output.context, axis, -2)  # *B T H Dv
         if self.layout is None:
@@ -170,7 +174,7 @@ class MultiHead(OneSource):
 
         def standing(array: Array) -> Array:
             if self.alignment_head is None:
-                return array.mean(axis)
+                return array.mean(axis)  # still a distribution, as the heads' are
             return jax.lax.index_in_dim(array, self.alignment_head, axis, keepdims=False)
 
         joined = AttentionOutput(
@@ -199,6 +203,7 @@ class MultiHead(OneSource):
 
         def grouped(tree: Any, axis: int) -> Any:
             return jax.tree.map(
+                # H -> memory heads, query heads of each: those of one group stand side by side.
                 lambda leaf: leaf.reshape(*leaf.shape[:axis], size, group, *leaf.shape[axis + 1 :]),
                 tree,
             )
@@ -224,6 +229,7 @@ class MultiHead(OneSource):
     def _of_memory(self, params: Params) -> Params:
         """Returns the memory heads' parameters: all, if each query head has its own memory."""
         shared, joint = self.parts.memory_parameters, self._joint
+        # Then a query's parameters may prepare the memory, too, as in scores that project keys.
         is_any = self._num_memory_heads == self.num_heads
         return {
             name: value

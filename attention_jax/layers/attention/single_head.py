@@ -111,6 +111,7 @@ class OneSource(Mechanism):
                 f"{', '.join(sources)}, found one that attends to one"
             )
         (encoded,) = sources.values()
+        # The fixed vector of a model without attention: what a recurrent encoder ends with.
         aux = {"summary": encoded.summary, **encoded.aux} if encoded.finals else encoded.aux
         return encoded.annotations, encoded.averaged, encoded.mask, aux
 
@@ -122,7 +123,7 @@ class SingleHead(OneSource):
     @property
     def averages_values(self) -> bool:  # type: ignore[override]
         """Whether contexts are averages of the values as they were given."""
-        return self.context_dim > 0
+        return self.context_dim > 0  # `none` has contexts without depth
 
     @property
     def is_softmax(self) -> bool:  # type: ignore[override]

@@ -143,6 +143,7 @@ class BahdanauDecoder(RecurrentDecoder):
             return self._advance_groundhog(params, memory, dropout, state, inputs, call)
         previous = state["carry"]
         attention, attention_state = self.attend(params, previous["hidden"], memory, state, call)
+        # Only now the word before is read: the query has not known it.
         carry = self._update(params, previous, inputs, attention.context, dropout)
         # Which state the readout sees: s_i of section 3.1, or s_{i-1} of appendix A.2.2.
         read = carry if self.config.variant == "main_text" else previous
@@ -168,7 +169,7 @@ class BahdanauDecoder(RecurrentDecoder):
         outputs = {"attention": attention, "state": carry["hidden"], "is_first": is_first}
         new = {
             "carry": carry,
-            "context": attention.context,
+            "context": attention.context,  # consumed together with the word that it predicts
             "position": counted(state),
             "attention": attention_state,
         }

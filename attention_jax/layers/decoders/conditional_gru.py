@@ -119,7 +119,7 @@ class ConditionalGru(RecurrentDecoder):
         cell = CELLS[self.config.cell]
         # A search drops nothing, and passes None for all.
         keep_first, keep_second = dropout or (None, None)
-        half = cell.step(params["first"], state["carry"], inputs, keep_first)
+        half = cell.step(params["first"], state["carry"], inputs, keep_first)  # s', which asks
         attention, attention_state = self.attend(params, half["hidden"], memory, state, call)
         second = params["second"]
         # The second half-step reads the context where the first reads the word.

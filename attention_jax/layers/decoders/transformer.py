@@ -67,6 +67,7 @@ class Config(transformer.StackConfig, DecoderConfig):
     def aligned(self) -> int:
         """The layer whose attention stands for the decoder's."""
         if self.alignment_layer is None:
+            # The last but one, as Garg et al. found to align best.
             return max(self.num_layers - 2, 0)
         return self.alignment_layer
 
@@ -120,6 +121,7 @@ class TransformerDecoder(SequenceDecoder):
     @property
     def is_online(self) -> bool:  # type: ignore[override]
         """Whether its attention stops while it reads, and is that of its only layer."""
+        # Several layers would stop at several places, of which weights show one.
         stops = self.mechanism is not None and self.mechanism.is_online
         return stops and self.config.num_layers == 1
 
@@ -137,6 +139,7 @@ class TransformerDecoder(SequenceDecoder):
             }
             if self.mechanism is not None:
                 tree[f"layer_{layer}"]["attention"] = self.mechanism.parameters
+                # Pre-norm normalises what asks: where nothing asks, it would have no effect.
                 if self.mechanism.reads_query or config.norm_order == "post":
                     norm = transformer.norm_parameters(config, depth)
                     tree[f"layer_{layer}"]["attention_norm"] = norm

@@ -117,9 +117,11 @@ class ConvolutionalEncoder(SequenceEncoder):
         for layer in range(config.key_layers):
             keys = _layer(params[f"key_layer_{layer}"], keys, mask)
         keys = _project(params["key_output"], keys)
+        # CNN-c reads the same tokens, at the depth that they have.
         values = embedded
         for layer in range(config.value_layers):
             values = _layer(params[f"value_layer_{layer}"], values, mask)
+        # Biases have filled the padding.
         return Encoded(zero_padding(keys, mask), mask, values=zero_padding(values, mask))
 
 
@@ -128,4 +130,5 @@ def _project(params: Params, values: Array) -> Array:
 
 
 def _layer(params: Params, values: Array, mask: Array) -> Array:
+    # The residual connection is inside of the tanh.
     return jnp.tanh(convolve(values, params["kernel"], params["bias"], mask) + values)

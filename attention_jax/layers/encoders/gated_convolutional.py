@@ -113,4 +113,4 @@ class GatedConvolutionalEncoder(SequenceEncoder):
             hidden = (gated_linear_unit(product) + hidden) * math.sqrt(0.5)
         keys = add_bias(hidden @ params["output"]["kernel"], params["output"]["bias"])
         keys = zero_padding(keys, mask)
-        return Encoded(keys, mask, values=keys + embedded)
+        return Encoded(keys, mask, values=keys + embedded)  # z + e; both are zeros at padding

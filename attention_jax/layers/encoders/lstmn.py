@@ -110,6 +110,7 @@ class LstmnEncoder(SequenceEncoder):
     ) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config, finals = self.config, []
+        # NaN at padding would come back through the gradients of the products.
         layer_input = zero_padding(embedded, mask)
         dtype, shape = embedded.dtype, (embedded.shape[0], config.hidden_dim)
         for layer, final in enumerate(self.finals):

@@ -119,7 +119,7 @@ class RecurrentEncoder(SequenceEncoder):
                 tree[f"layer_{layer}_{reading}"] = cell_parameters(
                     config.cell, input_dim, config.hidden_dim
                 )
-            input_dim = final.width
+            input_dim = final.width  # both directions side by side are read above
         return tree
 
     def encode(
@@ -131,6 +131,7 @@ class RecurrentEncoder(SequenceEncoder):
     ) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config = self.config
+        # NaN at padding would come back through the gradients of the products.
         layer_input = jnp.where(mask[..., None], embedded, jnp.zeros((), embedded.dtype))
         cell, finals = CELLS[config.cell], []
         batch, dtype = embedded.shape[0], embedded.dtype
@@ -161,6 +162,8 @@ class RecurrentEncoder(SequenceEncoder):
                 carries[reading] = final
             # The directions side by side: B S D each -> B S 2D.
             output = jnp.concatenate(outputs, axis=-1)
+            # Below is what was read before dropout; a layer of another depth has no residual
+            # connection.
             if layer and config.residual and output.shape == below.shape:
                 output = output + below
             layer_input = output

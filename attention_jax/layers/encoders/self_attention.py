@@ -92,6 +92,7 @@ class SelfAttentionEncoder(SequenceEncoder):
 
         def attend(vectors: Array) -> tuple[Array, AttentionOutput]:
             memory = mechanism.make_memory(weights, sequence(vectors, mask))
+            # Self-attention carries nothing: there is no state to keep.
             output, _ = mechanism.attend(
                 weights, vectors, memory, mask=heads, call=call.fold(0), is_fused=True
             )

@@ -53,7 +53,7 @@ def build(config: Config, sizes: InputSizes) -> "TaggedInput":
 
 @dataclasses.dataclass(frozen=True)
 class TaggedInput(Input):
-    """Pure functions of the input.
+    """Letters beside a bag of tags, as pure functions.
 
     Attributes:
       dropout: Share of each vector that is dropped.
@@ -90,10 +90,11 @@ class TaggedInput(Input):
 
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
         """Looks up letters and tags."""
+        # Without dropout, which is drawn below for letters and tags together.
         letters = self.letters.embed(params, batch)
         ids, mask = (batch[field] for field in _TAGS)
         tags = zero_padding(look_up(params["embedding"], ids), mask).sum(-2, keepdims=True)  # B 1 E
-        beside = jnp.broadcast_to(tags, letters.vectors.shape)
+        beside = jnp.broadcast_to(tags, letters.vectors.shape)  # B 1 E -> B N E
         vectors = jnp.concatenate([letters.vectors, beside], axis=-1)
         kept = dropout_factors(call, self.dropout, vectors.shape, vectors.dtype)
         return letters._replace(vectors=scale(vectors, kept))

@@ -87,6 +87,7 @@ def _gating(normalizer: Normalizer) -> Normalizer:
         params: Params, scores: Array, mask: Array, query: Array, memory: Memory, state: State,
         **rest: Any,
     ) -> tuple[Array, Mapping[str, Array]]:  # fmt: skip
+        # Weights say where it looks; how much of that counts goes into what is read.
         weights, aux = normalizer(params, scores, mask, query, memory, state, **rest)
         in_full = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(query))
         gate = add_bias(in_full(query, params["gate_kernel"]), params["gate_bias"])  # *B T 1

@@ -50,6 +50,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
         aux = dict(memory.aux)
         if has_fertility:
+            # Of the annotations, before they are projected for the score.
             aux["inverse_fertility"] = _inverse_share(memory.keys, params) / config.max_fertility
         return dataclasses.replace(memory, keys=memory.keys @ params["key_kernel"], aux=aux)
 
@@ -73,4 +74,4 @@ def _keys(params: Params, memory: Memory, state: State) -> Array:
     dtype = memory.keys.dtype
     # A float32 beyond the largest of a shorter type would be infinite there.
     covered = jnp.minimum(state["coverage"], jnp.finfo(dtype).max).astype(dtype)
-    return memory.keys + covered[..., None] @ params["coverage_kernel"]
+    return memory.keys + covered[..., None] @ params["coverage_kernel"]  # *B S 1 @ 1 Da

@@ -57,7 +57,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def place(params: Params, query: Array, memory: Memory, positions: Array) -> Window:
         # In bfloat16 the possible centres of a long source lie several slots apart.
         in_full = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(query))
-        hidden = jnp.tanh(in_full(query, params["center_kernel"]))
+        hidden = jnp.tanh(in_full(query, params["center_kernel"]))  # *B T D
         share = jax.nn.sigmoid(in_full(hidden, params["center_vector"]))
         # S is the number of real slots: padding must not move a window.
         length = memory.mask.sum(-1).astype(share.dtype)[..., None]

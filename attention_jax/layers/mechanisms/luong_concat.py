@@ -55,7 +55,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     def score(
         params: Params, query: Array, memory: Memory, state: State, positions: Array
     ) -> Array:
-        projected = query @ params["kernel"][:query_dim]
+        projected = query @ params["kernel"][:query_dim]  # the upper rows; keys had the lower
         return additive_scores(projected, memory.keys, params["vector"])
 
     return MechanismParts(

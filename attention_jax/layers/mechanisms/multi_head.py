@@ -111,6 +111,7 @@ class Config(MechanismConfig):
     def without_refinements(self, names: Collection[str]) -> "Config":
         """Returns these heads without some refinements, nor a bias of keys that needs them."""
         kept = {name: part for name, part in self.refinements.items() if name not in names}
+        # It would change no weights any more, and the config would be refused.
         has_key_bias = self.use_key_bias and _tells_key_bias(self.score, kept)
         return dataclasses.replace(self, refinements=kept, use_key_bias=has_key_bias)
 
@@ -133,7 +134,7 @@ def build(
         )
     # The score is built for the depth of a head, to which queries and keys are projected first.
     inner = build_parts(config.score, depth, depth, {})
-    width = config.head_value_dim or depth
+    width = config.head_value_dim or depth  # of a head's values
     num_memory_heads = config.num_memory_heads or config.num_heads
     if (
         num_memory_heads < config.num_heads
@@ -184,8 +185,10 @@ def _with_projections(
             "value_bias": Parameter.of("bias", head_dim=width),
         }
     if config.use_key_bias:
+        # Only where it is asked for: under a softmax of products it would never learn.
         parameters["key_bias"] = Parameter.of("bias", head_dim=config.head_dim)
 
+    # For one head: `MultiHead` maps all of this over the heads.
     def project(params: Params, name: str, vectors: Array) -> Array:
         projected = multiply_rows(vectors, params[f"{name}_projection"])
         bias = f"{name}_bias"

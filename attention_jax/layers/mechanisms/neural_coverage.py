@@ -35,7 +35,7 @@ class Config(AdditiveConfig):
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism for queries and keys of the given depths."""
     depth, covered = config.attention_dim, config.coverage_dim
-    width = covered * (3 if config.cell == "gru" else 1)
+    width = covered * (3 if config.cell == "gru" else 1)  # reset, update and candidate
     more = {
         "coverage_kernel": Parameter.of("coverage_kernel", coverage=covered, attention=depth),
         "coverage_recurrent": Parameter.of("recurrent", coverage=covered, gates=width),
@@ -56,4 +56,4 @@ def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
 
 
 def _keys(params: Params, memory: Memory, state: State) -> Array:
-    return memory.keys + state["coverage"] @ params["coverage_kernel"]
+    return memory.keys + state["coverage"] @ params["coverage_kernel"]  # *B S C @ C Da

@@ -67,7 +67,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     trackers = {name: tracker for name, tracker in tracked.items() if getattr(config, name)}
     more = {f"{name}_kernel": _of_features(window, depth) for name in trackers}
     if config.position:
-        more["position_kernel"] = _of_features(3, depth)
+        more["position_kernel"] = _of_features(3, depth)  # t, s and S
 
     # log(1 + t) is the query's alone, log(1 + s) and log(1 + S) are the slot's.
     def prepare(params: Params, memory: Memory, positions: Array) -> Memory:
@@ -82,7 +82,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         projected = vectors @ params["query_kernel"]
         if not config.position:
             return projected
-        place = query_position(positions)[..., None]
+        place = query_position(positions)[..., None]  # T -> T 1
         return add_bias(projected, place * upcast(params["position_kernel"][0]))
 
     def keys(params: Params, memory: Memory, state: State) -> Array:

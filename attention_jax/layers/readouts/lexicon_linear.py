@@ -56,6 +56,7 @@ class LexiconLinear(LexiconReadout):
     def predict(self, params: Params, step: Step) -> MixturePredictions:
         """Returns the mixture."""
         entries, ids = self.translations(step)
+        # One gate for all words and sentences, as in the paper.
         weights = jax.nn.sigmoid(upcast(params["output_gate"])) * entries
         kept = jnp.maximum(1 - weights.sum(axis=-1), 0.0)  # against rounding, where all is added
         logits = self.softmax.predict(params, step).logits

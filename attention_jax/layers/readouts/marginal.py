@@ -81,7 +81,7 @@ def build(config: Config, sizes: ReadoutSizes) -> "MarginalReadout":
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class MarginalPredictions(Predictions):
-    """Mixtures of the distributions of all slots.
+    """Mixture of softmaxes: the distributions of all slots, weighted by the prior.
 
     Attributes:
       emissions: What these are computed from.
@@ -100,18 +100,20 @@ class MarginalPredictions(Predictions):
 
     def log_probs(self) -> Float[Array, "*B V"]:
         """Returns log p(v) of all ids."""
+        # A token that no path can write has `NEVER`, which is finite; a search wants minus
+        # infinity.
         found = mixture_log_probs(self.emissions, self.normalizers, self.prior)
         return jnp.where(found > NEVER / 2, found, -jnp.inf)
 
     def log_prob(self, targets: Int[Array, "*B"]) -> Float[Array, "*B"]:
         """Returns log p(target), without the logits of other ids."""
         log_probs = emission_log_probs(self.emissions, self.normalizers, targets)
-        return condition(self.prior, log_probs)[0]
+        return condition(self.prior, log_probs)[0]  # the evidence; what is left is the posterior
 
 
 @dataclasses.dataclass(frozen=True)
 class MarginalReadout(Readout):
-    """Pure functions of the readout.
+    """Marginal likelihood as pure functions.
 
     Attributes:
       hidden_dim: Depth of the hidden layer.
@@ -162,8 +164,10 @@ class MarginalReadout(Readout):
         """Sums over all paths through the slots; attention shows the posterior of each slot."""
         emissions, moves = self._emissions(params, step), self._moves(params, step)
         normalizers = emission_normalizers(emissions)
+        # *B T S: the logits of the whole vocabulary at every slot, *B T S V, are never there at
+        # once.
         of_targets = emission_log_probs(emissions, normalizers, targets)
-        slots = step.source["mask"][:, 0]
+        slots = step.source["mask"][:, 0]  # B 1 S -> B S: known targets have no hypotheses
         lattice = (self.alignment.transition, moves, of_targets, slots, mask)
         prior, _ = sum_over_paths(*lattice)
         predictions = MarginalPredictions(emissions, normalizers, prior)
@@ -179,6 +183,8 @@ class MarginalReadout(Readout):
         mask, annotations = source["mask"], source["annotations"]
         query = jnp.zeros((mask.shape[0], self.hidden_dim), annotations.dtype)
         reached = first_slot(mask)
+        # What the last step predicted with: the next one is told of the token, and asks then how
+        # likely each slot made it.
         return {"prior": reached, "normalizers": jnp.zeros_like(reached), "query": query}
 
     def step(self, params: Params, step: Step) -> Predicted:
@@ -189,6 +195,7 @@ class MarginalReadout(Readout):
         normalizers = emission_normalizers(emissions)
         predictions = MarginalPredictions(emissions, normalizers, prior)
         told = {"prior": prior, "normalizers": normalizers, "query": emissions.query}
+        # Hypotheses need not carry what their next step does not read.
         state = {} if transition.is_parallel else told
         return Predicted(predictions, _shown(step.attention, jnp.exp(prior), prior), state)
 
@@ -202,8 +209,10 @@ class MarginalReadout(Readout):
         if not state:
             return first_slot(step.source["mask"])
         emissions = self._given(params, step, state["query"])
+        # *B S: how likely each slot has made the token that was chosen.
         log_probs = emission_log_probs(emissions, state["normalizers"], step.written)
         has_written = (step.written != SpecialIds.BOS)[..., None]
+        # With log-probabilities of zero the posterior is the prior: BOS tells nothing of a path.
         return condition(state["prior"], jnp.where(has_written, log_probs, 0.0))[1]
 
     def _moves(self, params: Params, step: Step) -> Any:
@@ -218,7 +227,7 @@ class MarginalReadout(Readout):
     def _given(self, params: Params, step: Step, query: Array) -> Emissions:
         table = params.get("output", step.embedding)
         if "output_projection" in params:
-            table = table @ params["output_projection"].T
+            table = table @ params["output_projection"].T  # V E -> V H, once for all slots
         source = step.source
         return Emissions(
             query, source["annotations"], table, params["output_bias"], source["may_end"]

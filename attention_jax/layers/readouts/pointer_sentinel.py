@@ -80,6 +80,7 @@ class PointerSentinel(Readout):
         self, params: Params, step: Step, targets: Array, mask: Array
     ) -> tuple[MixturePredictions, AttentionOutput | None]:
         """Reads known targets: each step points back to those before it, and to itself."""
+        # The state at step t has read the word before the target: keys belong to the shifted words.
         words, place = shift_right(targets, SpecialIds.BOS), jnp.arange(targets.shape[1])
         behind = place[:, None] - place  # T T: by how much each state lies before each query
         near = (behind >= 0) & (behind < self.window) & _is_word(words)[:, None]
@@ -89,6 +90,7 @@ class PointerSentinel(Readout):
     def init_state(self, params: Params, source: Any) -> Mapping[str, Array]:
         """Returns a window in which no word has been read."""
         rows, depth = source["rows"], self.sizes.feature_dim
+        # The window is full from the beginning, of entries that are no words.
         keys = jnp.zeros((rows.shape[0], self.window, depth), rows.dtype)
         return {"keys": keys, "words": jnp.full(keys.shape[:2], SpecialIds.PAD, jnp.int32)}
 
@@ -98,6 +100,7 @@ class PointerSentinel(Readout):
             "keys": _pushed(step.state["keys"], step.features),
             "words": _pushed(step.state["words"], step.written.astype(jnp.int32)),
         }
+        # The window has moved first: the word that was just read can be pointed at.
         query = self._query(params, step.features)
         scores = (state["keys"] @ query[..., None])[..., 0]  # B K L F and B K F 1 -> B K L
         words = state["words"]

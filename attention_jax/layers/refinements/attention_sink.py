@@ -53,6 +53,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         # The sink is open where any slot is: a fully masked row has to give zeros.
         mask = jnp.concatenate([mask, mask.any(-1, keepdims=True)], axis=-1)
         weights, aux = normalize(params, scores, mask, *rest, **call)
+        # Without the sink, whose value is zero, weights sum to less than one.
         return weights[..., :-1], aux
 
     parameters = {"sink": Parameter.of("bias")} if config.is_learned else {}

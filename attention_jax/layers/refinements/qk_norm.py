@@ -76,11 +76,13 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         if is_rms:
             return rms_norm(query, params["query_scale"])
         unit, scale = upcast(_unit(query)), upcast(params["query_scale"])
+        # The factor stands at the query alone: it multiplies products once.
         return (unit * (factor * scale)).astype(query.dtype)
 
     return parts._replace(
         spec=dataclasses.replace(spec, prepare=prepare, prepare_query=prepare_query),
         parameters={**parts.parameters, **parameters},
+        # Heads of a group share keys, and so what those are scaled by.
         memory_parameters=parts.memory_parameters | ({"key_scale"} if is_rms else set()),
     )
 
@@ -88,4 +90,5 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
 def _unit(vectors: Array) -> Array:
     """Returns vectors of length one; zeros stay zeros, with finite gradients."""
     square = jnp.square(upcast(vectors)).sum(-1, keepdims=True)
+    # Below the bound the length is constant, so that the gradient of a zero is no NaN.
     return (vectors * jax.lax.rsqrt(jnp.maximum(square, 1e-12))).astype(vectors.dtype)

@@ -38,7 +38,7 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
       ValueError: If their depth is odd, or scores are not dot products: of rotated vectors those
         alone depend on distances only.
     """
-    scale_of_products(head, "'rope'")
+    scale_of_products(head, "'rope'")  # called for what it refuses
     if head.key_dim % 2:
         raise ValueError(
             f"attention.head_dim: expected an even depth for 'rope', found {head.key_dim}"

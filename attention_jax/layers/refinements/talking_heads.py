@@ -56,8 +56,10 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     def mix(array: Array, column: Array) -> Array:
         # H times H *B T S: this head's share of every head, its own among them.
         others = jnp.tensordot(column.astype(array.dtype), head.gather(array), 1)
+        # The identity is not learned: small matrices start near it.
         return array + others
 
+    # Each head has one column of P, or Q: parameters are a head's own.
     vector = Parameter.of("mixing", mixed_heads=head.num_heads)
     if config.mixes_scores:
         parts = change_score(
