@@ -27,47 +27,20 @@ def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
     choices = (*common.INFLECTIONS, *common.PRONUNCIATIONS, "smoke")
     argument = common.choose(argument, "conll2017", choices)
-    config = ConfigDict()
-    config.seed = 0
-    config.data = common.data_section(argument)
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 128,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {
-                    "name": "recurrent",
-                    "cell": "lstm",
-                    "hidden_dim": 128,
-                    "direction": "bidirectional",
-                },
-            }
-        },
-        "attention": {"name": "step_pointer"},
-        "decoder": {
-            "name": "bahdanau",
-            "cell": "lstm",
-            "hidden_dim": 256,
-            "bridge": "mean",
-            "readout": "tanh",
-            "readout_dim": 256,
-        },
-        "embedding_dropout": 0.3,
-        "output_dropout": 0.3,
+    config = common.letters(argument, depth=128, reader_depth=128, dropout=0.3)
+    config.model.attention = {"name": "step_pointer"}
+    config.model.decoder = {
+        "name": "bahdanau",
+        "cell": "lstm",
+        "hidden_dim": 256,
+        "bridge": "mean",
+        "readout": "tanh",
+        "readout_dim": 256,
     }
-    if argument in common.INFLECTIONS:
-        config.data.tags = "apart"
-        config.model.sources.source.input.name = "tagged"
-    config.objectives = {"nll": {}}
     config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 5.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 100, "final_fraction": 0.02}
-    config.training = {
-        "num_epochs": 100.0 if argument != "cmudict" else 4.0,
-        "log_every_steps": 50,
-        "evaluate_every_steps": 250,
-        "checkpoint_every_steps": 250,
-    }
+    config.training.update(evaluate_every_steps=250, checkpoint_every_steps=250)
+    config.training.num_epochs = 100.0 if argument != "cmudict" else 4.0
     config.search = {"method": "beam", "beam_size": 5}
     config.evaluation = {"splits": ("validation", "test"), "num_heat_maps": 8}
     if argument == "smoke":

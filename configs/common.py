@@ -66,6 +66,40 @@ def experiment(argument: str | None) -> tuple[ConfigDict, str]:
     return config, argument
 
 
+def letters(data_name: str, depth: int, reader_depth: int, dropout: float) -> ConfigDict:
+    """Returns the config that inflection and pronunciation share, without attention and decoder.
+
+    A bidirectional LSTM reads the letters, with the tags beside each of them where there are tags.
+
+    Args:
+      data_name: The data set.
+      depth: Of the embedded letters and symbols.
+      reader_depth: Of the LSTM, in each direction.
+      dropout: Share of the embeddings, and of the features, that is dropped.
+    """
+    config = ConfigDict()
+    config.seed = 0
+    config.data = data_section(data_name)
+    encoder = {"name": "recurrent", "cell": "lstm", "direction": "bidirectional"}
+    source = {
+        "input": {"name": "tokens", "embedding_dim": depth},
+        "encoder": {**encoder, "hidden_dim": reader_depth},
+    }
+    config.model = {
+        "name": "encoder_decoder",
+        "target_embedding_dim": depth,
+        "sources": {"source": source},
+        "embedding_dropout": dropout,
+        "output_dropout": dropout,
+    }
+    if data_name in INFLECTIONS:
+        config.data.tags = "apart"
+        config.model.sources.source.input.name = "tagged"
+    config.objectives = {"nll": {}}
+    config.training = {"log_every_steps": 50}
+    return config
+
+
 def finish(config: ConfigDict, data_name: str) -> ConfigDict:
     """Adapts a translation config to the data set that is named after the colon."""
     if data_name == "smoke":

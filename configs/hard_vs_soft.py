@@ -22,50 +22,23 @@ def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
     choices = (*common.INFLECTIONS, *common.PRONUNCIATIONS[1:], "smoke")
     argument = common.choose(argument, "conll2017", choices)
-    config = ConfigDict()
-    config.seed = 0
-    config.data = common.data_section(argument)
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 128,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {
-                    "name": "recurrent",
-                    "cell": "lstm",
-                    "hidden_dim": 128,
-                    "direction": "bidirectional",
-                },
-            }
-        },
-        "attention": {"name": "luong_general"},
-        "decoder": {
-            "name": "luong",
-            "cell": "lstm",
-            "hidden_dim": 256,
-            "attentional_dim": 256,
-            "input_feeding": True,
-            "bridge": "mean",
-        },
-        "embedding_dropout": 0.3,
-        "output_dropout": 0.3,
+    config = common.letters(argument, depth=128, reader_depth=128, dropout=0.3)
+    config.model.attention = {"name": "luong_general"}
+    config.model.decoder = {
+        "name": "luong",
+        "cell": "lstm",
+        "hidden_dim": 256,
+        "attentional_dim": 256,
+        "input_feeding": True,
+        "bridge": "mean",
     }
-    if argument in common.INFLECTIONS:
-        config.data.tags = "apart"
-        config.model.sources.source.input.name = "tagged"
-    config.objectives = {"nll": {}}
     config.optimizer = {"name": "adam", "learning_rate": 2e-3, "clip_norm": 5.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 100, "final_fraction": 0.02}
-    config.training = {
-        "num_epochs": 100.0,
-        "log_every_steps": 50,
-        "evaluate_every_steps": 400,
-        "checkpoint_every_steps": 400,
-        # A form counts if it is right as a whole, which the loss of its letters tells but roughly.
-        "metric": "exact_match" if argument in common.INFLECTIONS else "wer",
-        "mode": "max" if argument in common.INFLECTIONS else "min",
-    }
+    config.training.update(num_epochs=100.0, evaluate_every_steps=400, checkpoint_every_steps=400)
+    # A form counts if it is right as a whole, which the loss of its letters tells but roughly.
+    is_form = argument in common.INFLECTIONS
+    config.training.metric = "exact_match" if is_form else "wer"
+    config.training.mode = "max" if is_form else "min"
     config.search = {"method": "beam", "beam_size": 5}
     config.evaluation = {
         "splits": ("validation", "test"), "num_validation_examples": 1000, "num_heat_maps": 4,

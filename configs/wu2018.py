@@ -26,44 +26,18 @@ from configs import common
 def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config; `smoke` shrinks it to seconds."""
     argument = common.choose(argument, "cmudict", ("cmudict", "smoke"))
-    config = ConfigDict()
-    config.seed = 0
-    config.data = common.data_section("cmudict")
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 100,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 100},
-                "encoder": {
-                    "name": "recurrent",
-                    "cell": "lstm",
-                    "hidden_dim": 200,
-                    "direction": "bidirectional",
-                },
-            }
-        },
-        "attention": {"name": "luong_general"},
-        "decoder": {"name": "transducer", "cell": "lstm", "hidden_dim": 200, "bridge": "zero"},
-        "readout": {
-            "name": "marginal",
-            "hidden_dim": 600,
-            "alignment": {"name": "independent"},
-        },
-        "embedding_dropout": 0.2,
-        "output_dropout": 0.2,
-    }
-    config.objectives = {"nll": {}}
+    config = common.letters("cmudict", depth=100, reader_depth=200, dropout=0.2)
+    config.model.attention = {"name": "luong_general"}
+    config.model.decoder = {
+        "name": "transducer", "cell": "lstm", "hidden_dim": 200, "bridge": "zero",
+    }  # fmt: skip
+    config.model.readout = {
+        "name": "marginal", "hidden_dim": 600, "alignment": {"name": "independent"},
+    }  # fmt: skip
     config.optimizer = {"name": "adam", "learning_rate": 1e-3, "clip_norm": 5.0}
     config.schedule = {"name": "plateau", "reduction": 0.5, "patience": 0}
-    config.training = {
-        "num_epochs": 20.0,
-        "log_every_steps": 50,
-        "evaluate_every_steps": 450,
-        "checkpoint_every_steps": 450,
-        "metric": "nll",
-        "patience": 8,
-    }
+    config.training.update(num_epochs=20.0, evaluate_every_steps=450, checkpoint_every_steps=450)
+    config.training.update(metric="nll", patience=8)
     config.search = {"method": "greedy"}
     config.evaluation = {"splits": ("test",), "num_heat_maps": 12}
     return common.make_smoke(config) if argument == "smoke" else config
