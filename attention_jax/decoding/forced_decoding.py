@@ -67,11 +67,19 @@ def has_heads(run: TrainedRun, split: Split) -> bool:
 
 def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
     # Reduced on the device: the rest of what a model returns is never copied to the host.
-    return _kept(model.apply(params, batch), batch[model.begins_from].shape[1])
+    return kept_attention(model.apply(params, batch), batch[model.begins_from].shape[1])
 
 
-def _kept(output: ModelOutput, size: int) -> dict[str, Any]:
-    """Returns the weights, `B T S`, and those of the heads, `B T H S`, if there are several."""
+def kept_attention(output: ModelOutput, size: int) -> dict[str, Any]:
+    """Attention of teacher forcing between tokens, whatever slots an encoder merged them to.
+
+    Args:
+      output: What the model returned.
+      size: How many source positions there are, S.
+
+    Returns:
+      `weights`, `B T S`, and `head_weights`, `B T H S`, if there are several heads.
+    """
     kept = {"weights": output.attention.weights}
     heads = output.attention.aux.get("head_weights")
     if heads is not None and heads.shape[-2] > 1:

@@ -17,7 +17,7 @@ from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
 from attention_jax.types import SpecialIds
 
-_SEPARATOR = " ||| "
+SEPARATOR = " ||| "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Translator:
                     fields = [str(number), *fields, scores]
                 if alignments:
                     fields.append(self._alignment(translation, hypothesis))
-                yield _SEPARATOR.join(fields)
+                yield SEPARATOR.join(fields)
 
     def _alignment(self, translation: Translation, hypothesis: Hypothesis) -> str:
         run = self._run

@@ -1,0 +1,65 @@
+r"""Scores given outputs with a trained run: log-probabilities, by token too; ranks n-best lists.
+
+usage: python -m launch.score --workdir=DIRECTORY --source=FILE --target=FILE [options]
+       python -m launch.score --workdir=DIRECTORY --source=FILE --nbest=FILE [options]
+
+  --workdir        the directory of a run that launch.train made
+  --source         the source texts, one a line; for a language model, which reads none, left out
+  --target         the outputs to be scored, one for each source
+  --nbest          n-best lists of the sources, `LINE ||| OUTPUT ||| ...` with lines counted from 0,
+                   as launch.translate --nbest writes them: ranked anew, the best of a line first
+  --tokens         adds ` ||| -0.1 -2.3 ...`: the log-probability of each token, EOS last
+  --alignments     adds ` ||| 0-0 1-2 ...`: as in launch.translate, of the given outputs
+  --direction=reverse
+                   from the target's language to the source's, with a model of both directions
+  --search.FIELD   another length normalisation of the score, such as --search.length_alpha=0.6
+
+for example:
+  python -m launch.score --workdir=runs/mine --source=test.en --target=test.de
+  python -m launch.translate --workdir=runs/one --nbest=10 < test.en \
+      | python -m launch.score --workdir=runs/other --source=test.en --nbest=/dev/stdin
+
+Prints `LOG_PROBABILITY SCORE TOKENS` for each line: the natural logarithm of the probability of the
+whole output, the same divided by the length penalty of the search, and the number of its tokens,
+EOS included. Of n-best lists, `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`, as launch.translate.
+"""
+
+from absl import flags
+
+from attention_jax.commands import cli, streams
+from attention_jax.errors import UserError
+
+
+def define_flags() -> None:
+    """Flags of the command line."""
+    for name in ("workdir", "source", "target", "nbest"):
+        flags.DEFINE_string(name, None, "See above.")
+    for name in ("tokens", "alignments"):
+        flags.DEFINE_boolean(name, False, "See above.")
+    flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which side to which.")
+
+
+def main() -> None:
+    """Scores pairs of lines, or ranks n-best lists."""
+    from attention_jax.analysis.reverse import reverse_run
+    from attention_jax.decoding.rescoring import ranked_lists, scored_lines
+    from attention_jax.decoding.translate import check_aligning
+    from attention_jax.runs.load import load_run
+
+    cli.use_compilation_cache()
+    run = load_run(cli.require("workdir"), cli.overridden("search"))
+    check_aligning(run, *filter(cli.value, ("alignments",)))
+    if flags.FLAGS["direction"].value == "reverse":
+        run = reverse_run(run)
+    if (cli.value("target") is None) == (cli.value("nbest") is None):
+        raise UserError("--target: expected either this or --nbest")
+    lines, given = (ranked_lists, "nbest") if cli.value("nbest") else (scored_lines, "target")
+    source = None if run.task.continues else cli.require("source")
+    further = {name: cli.value(name) for name in ("tokens", "alignments")}
+    streams.write(f"{line}\n" for line in lines(run, source, cli.value(given), **further))
+
+
+def run() -> None:
+    """Runs the program."""
+    define_flags()
+    cli.run(main, __doc__, cli.prepare_search)

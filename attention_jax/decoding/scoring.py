@@ -1,0 +1,159 @@
+"""Scoring: log-probabilities of given outputs under a trained model, token by token (rescoring)."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from attention_jax.data.examples import Split
+from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
+from attention_jax.data.task import further_fields
+from attention_jax.decoding.forced_decoding import kept_attention
+from attention_jax.errors import DataError, DivergenceError
+from attention_jax.runs.load import TrainedRun
+from attention_jax.search.lengths import length_penalty
+from attention_jax.types import Array, Batch, Model, Params
+
+_BLOCK = 1024  # pairs that are scored before the first of them is printed
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoredPair:
+    """A given output under a trained model.
+
+    Attributes:
+      tokens: Its ids, with the final EOS.
+      log_probs: log p(token | the tokens before it, source) of each, natural logarithms.
+      score: The score by which a search would rank it: its log-probability, length-normalised as
+        the config says.
+      weights: Attention `T S` between its tokens and those of the source, EOS included on both
+        sides; None where it was not asked for.
+    """
+
+    tokens: Int[np.ndarray, "T"]
+    log_probs: Float[np.ndarray, "T"]
+    score: float
+    weights: Float[np.ndarray, "T S"] | None = None
+
+    @property
+    def log_prob(self) -> float:
+        """Log-likelihood: log p(output | source), the sum over its tokens."""
+        return float(self.log_probs.sum(dtype=np.float64))
+
+
+def given_pairs(run: TrainedRun, sources: Sequence[str], targets: Sequence[str]) -> Split:
+    """Forced decoding: brings pairs of a user's texts into the form of a run's data.
+
+    Args:
+      run: A trained run.
+      sources: Source texts; a language model reads none of them.
+      targets: The outputs to force, one for each source.
+
+    Raises:
+      DataError: If their numbers differ, or a text cannot be one of the run's task.
+    """
+    if len(sources) != len(targets):
+        raise DataError(
+            f"targets: expected one for each of the {len(sources)} sources, found {len(targets)}"
+        )
+    task = run.task
+
+    def prepared(texts: Sequence[str], *, is_source: bool) -> list[str]:
+        return [
+            _prepared(run, text, number, is_source=is_source)
+            for number, text in enumerate(texts, start=1)
+        ]
+
+    wanted = prepared(targets, is_source=run.is_reverse)
+    given = [""] * len(wanted) if task.continues else prepared(
+        sources, is_source=not run.is_reverse
+    )  # fmt: skip
+    return Split(
+        sources=given, targets=wanted, references=[[text] for text in wanted],
+        numbers=list(range(len(wanted))), name="given",
+        source_vocabulary=run.source_vocabulary, target_vocabulary=run.target_vocabulary,
+        fields=(*task.fields, *further_fields(task, run.model.fields)),
+    )  # fmt: skip
+
+
+def _prepared(run: TrainedRun, text: str, number: int, *, is_source: bool) -> str:
+    if len(text) > MAX_LINE_CHARACTERS:
+        raise DataError(
+            f"pair {number}: expected at most {MAX_LINE_CHARACTERS} characters, found {len(text)}"
+        )
+    try:
+        return run.task.prepare(text, run.config.data, is_source=is_source)
+    except DataError as error:
+        raise DataError(f"pair {number}: {error}") from None
+
+
+class Scorer:
+    """Scoring by teacher forcing, on one device; every shape of batch is compiled once."""
+
+    def __init__(self, run: TrainedRun, *, with_attention: bool = False):
+        """Keeps the parameters on a device of this process.
+
+        Args:
+          run: A trained run.
+          with_attention: Whether the attention of each pair is kept; the model must have one.
+        """
+        self._run = run
+        self._params = jax.device_put(jax.device_get(run.params))
+        self._score = jax.jit(functools.partial(_scored, run.model, with_attention))
+
+    def __call__(self, split: Split) -> list[ScoredPair]:
+        """Returns the scores of the pairs of a split, in its order.
+
+        Raises:
+          DivergenceError: If the model gives numbers that are not finite.
+        """
+        found: dict[int, ScoredPair] = {}
+        for batch in make_eval_batches(split, self._run.config.data):
+            arrays = jax.device_get(self._score(self._params, batch))
+            for row, index in enumerate(batch["index"]):
+                if index >= 0:  # rows that only fill up the batch have -1
+                    found[int(index)] = self._pair(split, int(index), batch, arrays, row)
+        pairs = [found[index] for index in range(len(split))]
+        for number, pair in enumerate(pairs, start=1):
+            if math.isnan(pair.log_prob):
+                raise DivergenceError(
+                    f"{self._run.place}: the probabilities of the output of pair {number} are nan"
+                )
+        return pairs
+
+    def in_blocks(self, split: Split) -> Iterator[tuple[Split, list[ScoredPair]]]:
+        """Yields parts of a split with their scores, so that a long text is printed as it goes."""
+        for first in range(0, len(split), _BLOCK):
+            block = split.select(range(first, min(first + _BLOCK, len(split))))
+            yield block, self(block)
+
+    def _pair(
+        self, split: Split, index: int, batch: NumpyBatch, arrays: Mapping[str, Any], row: int
+    ) -> ScoredPair:
+        length = int(batch["target_mask"][row].sum())
+        log_probs, weights = arrays["log_probs"][row, :length], None
+        if "weights" in arrays:
+            width = int(batch[f"{self._run.model.begins_from}_mask"][row].sum())
+            weights = arrays["weights"][row, :length, :width]
+        divisor = float(length_penalty(self._run.config.search, jnp.int32(length)))
+        score = float(log_probs.sum(dtype=np.float64)) / divisor
+        return ScoredPair(split.target_ids[index], log_probs, score, weights)
+
+
+def _scored(
+    model: Model, with_attention: bool, params: Params, batch: Batch
+) -> dict[str, Array]:
+    """Returns log p of every target token, `B T`, and the attention if it is asked for."""
+    output = model.apply(params, batch)
+    found = {"log_probs": output.predictions.log_prob(jnp.asarray(batch["target"]))}
+    if with_attention:
+        kept = kept_attention(output, batch[model.begins_from].shape[1])
+        found["weights"] = kept["weights"]
+    return found

@@ -1,0 +1,120 @@
+"""The Python API: what a notebook asks of a trained run, beside what the programs print."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from ml_collections import ConfigDict
+
+from attention_jax import api
+from attention_jax.errors import UserError
+from configs.vaswani2017 import get_config
+
+
+@pytest.fixture(scope="module")
+def run(trained):
+    return api.load(trained)
+
+
+def test_translate_gives_what_the_program_prints(run, launch, trained):
+    lines = ["123", "", "45"]
+    outputs = run.translate(lines)
+    printed = launch("translate", f"--workdir={trained}", stdin="\n".join(lines).encode()).out
+    expected = ["one two three", "", "four five"]
+    assert [output.text for output in outputs] == printed.splitlines() == expected
+    first, blank = outputs[0], outputs[1]
+    assert first.source == "123" and first.tokens[-1] == "</s>" and len(first.source_tokens) == 4
+    assert first.attention.shape == (len(first.tokens), 4)
+    np.testing.assert_allclose(first.attention.sum(-1), 1, rtol=1e-5)
+    assert blank.attention.shape == (0, 0) and blank.tokens == ()
+
+
+def test_translate_nbest_is_best_first(run):
+    [outputs] = api.load(run.directory, search={"beam_size": 4}).translate_nbest(["12"], 4)
+    scores = [output.score for output in outputs]
+    assert len(outputs) == 4 and scores == sorted(scores, reverse=True)
+
+
+def test_score_is_the_probability_that_the_search_found(run):
+    outputs = run.translate(["123", "45"])
+    found = run.score([output.source for output in outputs], [output.text for output in outputs])
+    for output, pair in zip(outputs, found, strict=True):
+        np.testing.assert_allclose(pair.log_prob, output.log_prob, atol=1e-5)
+        np.testing.assert_allclose(pair.score, output.score, atol=1e-5)
+        assert len(pair.log_probs) == len(output.tokens)
+    [worse] = run.score(["123"], ["nine nine nine"])
+    assert worse.log_prob < found[0].log_prob
+
+
+def test_attend_is_the_attention_of_the_search_when_its_output_is_forced(run):
+    [output] = run.translate(["123"])
+    forced = run.attend("123", output.text)
+    assert (forced.tokens, forced.source_tokens) == (output.tokens, output.source_tokens)
+    np.testing.assert_allclose(forced.weights, output.attention, atol=1e-5)
+
+
+def test_train_and_attend_name_every_layer_and_head(tmp_path):
+    config = get_config("smoke")
+    config.training.num_steps, config.evaluation.splits = 1, ()
+    run = api.train(config, tmp_path / "run")
+    forced = run.attend("123", "one two three")
+    layers, heads = config.model.decoder.num_layers, config.model.attention.num_heads
+    shape = layers * heads, len(forced.tokens), len(forced.source_tokens)
+    assert forced.heads["attention"].shape == shape
+    own = [name for name in forced.heads if name.endswith("self_attention")]
+    assert len(own) == layers + config.model.sources.source.encoder.num_layers
+    for name in own:
+        np.testing.assert_allclose(forced.heads[name].sum(-1), 1, rtol=1e-5)
+
+
+def test_plot_draws_outputs_and_attention(run):
+    [output] = run.translate(["123"])
+    figure = run.plot(output, run.attend("45", "four five"))
+    assert isinstance(figure, Figure) and len(figure.axes) >= 2
+
+
+def test_results_and_metrics_are_those_of_the_run(run):
+    assert run.results["test"]["step"] == run.trained.step
+    assert run.metrics
+
+
+def test_train_goes_on_with_what_is_there(run, capsys):
+    config = run.config
+    again = api.train(config.to_dict(), run.directory)
+    assert "This run is complete" in capsys.readouterr().out
+    assert again.trained.step == run.trained.step
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda run: run.translate("123"), "lines: expected a list of texts, found one text"),
+        (lambda run: run.score(["1"], ["one", "two"]), "targets: expected one for each of the 1"),
+        (lambda run: run.plot(), "plot: expected outputs or attention, found none"),
+        (lambda run: run.translate(["1" * 20_000]), "input line 1: expected at most"),
+        (lambda run: run.score(["1" * 20_000], ["one"]), "pair 1: expected at most"),
+        (lambda run: api.load(run.directory, search={"beam": 3}), "search.beam: no such field"),
+        (lambda run: api.load(run.directory / "none"), "expected the directory of a run"),
+        (lambda run: api.train(ConfigDict({"modle": {}}), "x"), "modle"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(run, call, words):
+    with pytest.raises(UserError) as error:
+        call(run)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_page_of_the_api_runs(repository, trained, tmp_path, monkeypatch):
+    """Every block of Python of docs/python.md, one after the other, on a trained run."""
+    page = (repository / "docs" / "python.md").read_text()
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(trained, tmp_path / "runs" / "quickstart")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
+    assert len(blocks) >= 4 and names["outputs"][0].source == "attention"
+    assert len(names["alternatives"]) == 3 and len(names["pairs"][1].log_probs) == 5
