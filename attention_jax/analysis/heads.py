@@ -5,6 +5,7 @@ Layers and heads are counted from 0 wherever they are named, as in configs.
 
 import csv
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,6 @@ from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.head_statistics import head_statistics
 from attention_jax.objectives import Objective
 from attention_jax.runs.load import TrainedRun
-from attention_jax.types import Call
 
 Place = tuple[str, int]  # the path of a head's module, and its number in it
 
@@ -101,20 +101,15 @@ def losses_without(
       places: The heads.
     """
     batches = batches_of_process(split, run.config, run.strategy)
-
-    def loss(masks: Mapping[str, np.ndarray]) -> float:
-        objective, call = Objective(run.config.objectives), Call(masks=masks)
-        measure = TeacherForcing(run.model, objective, run.strategy, run.shardings, call)
-        return measure(run.params, batches)["nll"]
-
-    whole = loss({})
+    objective = Objective(run.config.objectives)
+    measure = TeacherForcing(run.model, objective, run.strategy, run.shardings)
+    sizes = Counter(path for path, _ in places)
+    whole = {_module(path): _heads(size) for path, size in sizes.items() if size > 1}
+    loss = measure(run.params, batches, whole)["nll"]
     for path, head in places:
-        number = sum(path == other for other, _ in places)
-        if number > 1:
-            others = (np.arange(number) != head)[None, :, None, None]  # 1 H 1 1
-            # A mechanism without parameters has no path of its own.
-            module = "decoder/attention" if path == "attention" else path
-            yield (path, head), loss({module: others}) - whole
+        if sizes[path] > 1:
+            masks = {**whole, _module(path): _heads(sizes[path], without=head)}
+            yield (path, head), measure(run.params, batches, masks)["nll"] - loss
 
 
 def write_heads(run: TrainedRun, split: Split, heads: Sequence[HeadReport]) -> None:
@@ -172,6 +167,16 @@ def _cross_attention(
             words = [gold.forward[number].linking.heads[head] for number in sorted(gold.links)]
             values["aer"] = score_attention(words, golds)["aer"]
     return dict(zip(cross_heads(run.params, len(statistics)), statistics, strict=True))
+
+
+def _module(path: str) -> str:
+    """Returns the path of a layer; a mechanism without parameters has none of its own."""
+    return "decoder/attention" if path == "attention" else path
+
+
+def _heads(number: int, without: int = -1) -> np.ndarray:
+    """Returns the mask `1 H 1 1` of a layer: all heads may read, but for one that is ablated."""
+    return (np.arange(number) != without)[None, :, None, None]
 
 
 def _grid(heads: Sequence[HeadReport], name: str) -> dict[str, list[float]]:

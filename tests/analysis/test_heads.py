@@ -34,7 +34,6 @@ from attention_jax.layers.transformer import place_embeddings
 from attention_jax.objectives import Objective
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import load_run
-from configs import luong2015, vaswani2017
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.tiny import tiny_config
 from tests.training.untrained import untrained, write_text
@@ -47,7 +46,7 @@ def run(tmp_path_factory):
     """A Transformer whose first head of the upper layer was told where to look."""
     source, target = write_text(tmp_path_factory.mktemp("text"), 600)
     test_source, test_target = write_text(tmp_path_factory.mktemp("test"), 60, seed=1)
-    config = vaswani2017.get_config("smoke")
+    config = smoke_config("vaswani2017")
     config.data = {
         "name": "parallel",
         "batch_size": 32,
@@ -66,6 +65,13 @@ def run(tmp_path_factory):
     directory = tmp_path_factory.mktemp("heads") / "run"
     run_experiment(from_config_dict(config), directory)
     return load_run(directory)
+
+
+def smoke_config(name):
+    """A smoke config that evaluates all in one batch, so that one shape is compiled."""
+    config = importlib.import_module(f"configs.{name}").get_config("smoke")
+    config.data.eval_batch_size = 512
+    return config
 
 
 def in_order(split):
@@ -193,11 +199,11 @@ def test_layers_are_in_order_of_their_numbers_and_the_reverse_model_is_left_out(
 def test_a_head_is_ablated_by_the_mask_of_its_layer(run, monkeypatch):
     """A made-up loss tells which head may read nothing; the only head of a layer is left alone."""
 
-    def forcing(model, objective, strategy, shardings, call):
-        def measure(params, batches):
-            (rest, *_) = [*call.masks.values(), np.ones((1, 2, 1, 1), bool)]
-            silent = np.flatnonzero(~rest[0, :, 0, 0])
-            return {"nll": 1.0 + sum(1.0 + head for head in silent) + len("".join(call.masks))}
+    def forcing(model, objective, strategy, shardings):
+        def measure(params, batches, masks):
+            assert all(mask.shape == (1, 2, 1, 1) for mask in masks.values())
+            silent = [(path, k) for path, mask in masks.items() for k in (0, 1) if not mask[0, k]]
+            return {"nll": 1.0 + sum(1.0 + head + len(path) for path, head in silent)}
 
         return measure
 
@@ -217,7 +223,7 @@ def test_the_head_that_was_told_stands_for_the_attention(run):
 @pytest.mark.parametrize("name", ["encoders_as_matrices", "transformer_lm"])
 def test_heads_of_self_attention_need_no_others(name, tmp_path):
     """Under a decoder with a single head, and in a model that reads no source."""
-    config = importlib.import_module(f"configs.{name}").get_config("smoke")
+    config = smoke_config(name)
     if name == "encoders_as_matrices":
         heads = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
         config.model.sources.source.encoder = {
@@ -236,7 +242,7 @@ def test_heads_of_self_attention_need_no_others(name, tmp_path):
 
 def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_path):
     """Luong's decoder reads it by one matrix, whose rows of the head are put to zero."""
-    config = luong2015.get_config("smoke")
+    config = smoke_config("luong2015")
     config.model.attention.update({"name": "bahdanau", "num_heads": 2})
     run, task = untrained(from_config_dict(config), tmp_path / "run")
     split = task.split("test").select(range(40))
@@ -261,7 +267,7 @@ def test_heads_that_split_depths_are_silenced_where_their_context_is_read(tmp_pa
 
 def test_heads_that_split_depths_are_silenced_in_every_layer(tmp_path):
     """They are heads with projections, each of which copies a part of what it is given."""
-    config = vaswani2017.get_config("smoke")
+    config = smoke_config("vaswani2017")
     for stack in (config.model.sources.source.encoder, config.model.decoder):
         stack.norm_order = "pre"
     config.model.attention = {"name": "scaled_dot", "num_heads": 2}
@@ -291,7 +297,7 @@ def test_heads_that_split_depths_are_silenced_in_every_layer(tmp_path):
 
 
 def test_windows_reach_as_far_as_they_do(tmp_path):
-    config = vaswani2017.get_config("smoke")
+    config = smoke_config("vaswani2017")
     config.model.attention.refinements = {"sliding_window": {"size": 2}}
     config.model.attention.score = {"name": "scaled_dot", "normalizer": "sparsemax"}
     run, task = untrained(from_config_dict(config), tmp_path / "run")
@@ -305,7 +311,7 @@ def test_windows_reach_as_far_as_they_do(tmp_path):
 
 
 def test_what_was_found_of_heads_goes_when_the_run_has_gone_on(tmp_path):
-    config = vaswani2017.get_config("smoke")
+    config = smoke_config("vaswani2017")
     config.search = {"method": "greedy"}
     run, task = untrained(from_config_dict(config), tmp_path / "run")
     asked = EvaluationRequest(split=("test",), heads=True)
