@@ -5,6 +5,7 @@ copy of the process, as if it had been started by a shell.
 """
 
 import dataclasses
+import gc
 import io
 import json
 import os
@@ -72,6 +73,8 @@ def _serve() -> None:
 
     # A thread of a library would not live on in the copies.
     assert threading.active_count() == 1, threading.enumerate()
+    gc.freeze()  # else each copy would look through all that was imported, and so copy it
+    gc.set_threshold(10_000, 20, 10)
     for line in sys.stdin:
         child = os.fork()
         if not child:

@@ -315,20 +315,28 @@ CHANGES = [
 @pytest.mark.parametrize(("config", "changed"), CHANGES)
 def test_every_field_changes_something(config, changed):
     """Another value means another output, of parameters that are the same where both have them."""
-    one, other = build_case(config), build_case(changed)
     is_of_test = any(
         getattr(config, name, None) != getattr(changed, name, None)
         for name in ("at_test", "evaluation")
     )
-    call = dict(call=Call(not is_of_test, jax.random.key(0)))
-    found = [
-        jax.jit(functools.partial(case.attend, **call))(params, *inputs())
-        for case, params in (
-            (one, one.params), (other, carried_over(one.params, other.params)),
-        )
-    ]  # fmt: skip
-    same_shape = found[0].context.shape == found[1].context.shape
-    assert not (same_shape and np.allclose(found[0].context, found[1].context, atol=1e-6))
+    params, before = small_output(config.name, is_of_test)
+    other = build_case(changed)
+    after = output_of(other, carried_over(params, other.params), is_of_test)
+    same_shape = before.context.shape == after.context.shape
+    assert not (same_shape and np.allclose(before.context, after.context, atol=1e-6))
+
+
+def output_of(case, params, is_of_test):
+    """The output in training, or in a test."""
+    call = Call(not is_of_test, jax.random.key(0))
+    return jax.jit(functools.partial(case.attend, call=call))(params, *inputs())
+
+
+@functools.cache
+def small_output(name, is_of_test):
+    """The parameters of a mechanism's small config, and its output."""
+    case = build_case(small_config(name))
+    return case.params, output_of(case, case.params, is_of_test)
 
 
 @pytest.mark.parametrize("name", MECHANISMS.names())

@@ -29,7 +29,7 @@ def setting(tmp_path_factory):
     config = tiny_config()
     task = build_task(config.data, tmp_path_factory.mktemp("vocabulary"))
     model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
-    return task, model, model.init(jax.random.key(3))
+    return task, model, jax.jit(model.init)(jax.random.key(3))
 
 
 def test_decoder_does_not_depend_on_batches(setting):
@@ -85,7 +85,7 @@ def test_a_cache_has_room_for_usual_outputs_first(setting, monkeypatch):
     task, recurrent, of_recurrent = setting
     split, data = task.split("test").select(range(6)), SmokeConfig()
     model, search = transformer(task), SearchConfig(beam_size=2)
-    params = model.init(jax.random.key(0))
+    params = jax.jit(model.init)(jax.random.key(0))
 
     def found(model, params, usual):
         monkeypatch.setattr(f"{in_parts.__module__}.usual_length", lambda length: usual)
@@ -183,7 +183,7 @@ def test_beams_of_a_coverage_mechanism_score_as_forced_decoding_does(setting, me
         tiny_config().model, attention=MECHANISMS.config(mechanism["name"])(**mechanism)
     )
     model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
-    params = jax.tree.map(lambda leaf: 3 * leaf, model.init(jax.random.key(5)))
+    params = jax.tree.map(lambda leaf: 3 * leaf, jax.jit(model.init)(jax.random.key(5)))
     split = task.split("test").select(range(4))
     search = SearchConfig(
         beam_size=4, num_hypotheses=4, max_length_constant=2, length_normalization="gnmt",

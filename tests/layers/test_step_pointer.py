@@ -26,7 +26,7 @@ NAMES = [name for name in DECODERS.names() if not name.startswith("trans")]
 
 def pointing(name):
     model = build("concatenation", name, attention={"name": "step_pointer"})
-    return model, model.init(jax.random.key(0))
+    return model, jax.jit(model.init)(jax.random.key(0))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +41,8 @@ def test_known_targets_move_the_pointer(name):
 def test_a_search_moves_it_as_known_targets_do(name):
     model, params = pointing(name)
     output = quick_jit(model.apply)(params, BATCH)
-    memory, state = model.start(params, BATCH, TARGET.shape[1])
+    start = quick_jit(model.start, static_argnums=2)
+    memory, state = start(params, BATCH, TARGET.shape[1])
     step, before = quick_jit(model.step), SpecialIds.BOS
     for position in range(TARGET.shape[1]):
         tokens = jnp.broadcast_to(before, (2,))[:, None]

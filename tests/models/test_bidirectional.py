@@ -89,15 +89,21 @@ def test_apply_is_that_of_both_models_and_search_that_of_the_forward_one():
     assert output.outputs["reverse"].attention.weights.shape == (B, S, T)
 
     sources = {name: batch()[name] for name in ("source", "source_mask")}
-    begun, expected = model.start(params, sources, T), single.start(params["forward"], sources, T)
+    begun, expected = (
+        jax.jit(one.start, static_argnums=2)(its, sources, T)
+        for one, its in ((model, params), (single, params["forward"]))
+    )
     assert_equal(begun, expected)
     tokens = jnp.ones((B, 1), jnp.int32)
-    assert_equal(model.step(params, *begun, tokens), single.step(params["forward"], *begun, tokens))
+    assert_equal(
+        jax.jit(model.step)(params, *begun, tokens),
+        jax.jit(single.step)(params["forward"], *begun, tokens),
+    )
 
 
 def test_models_start_apart_and_drop_apart():
     model = build(sizes=(9, 9), target_embedding_dim=4, embedding_dropout=0.5)
-    params = model.init(jax.random.key(0))
+    params = jax.jit(model.init)(jax.random.key(0))
     same = jax.tree.map(lambda a, b: bool((a == b).all()) and a.std() > 0, *params.values())
     assert not any(jax.tree.leaves(same))
     twins = {"forward": params["forward"], "reverse": params["forward"]}

@@ -41,7 +41,7 @@ def test_cached_steps_equal_the_whole(attention):
     model, params = started(attention)
     output = jax.jit(model.apply)(params, batch())
     assert output.attention is None and output.predictions.logits.shape == (B, T, V)
-    memory, state = model.start(params, batch(), T)
+    memory, state = jax.jit(model.start, static_argnums=2)(params, batch(), T)
     previous, step = jnp.full((B, 1), 1, jnp.int32), jax.jit(model.step)
     for t in range(T):
         predictions, weights, state = step(params, memory, state, previous)
@@ -60,14 +60,15 @@ def test_a_text_is_certain_as_long_as_it_begins():
     length = jnp.array([2, 1, 0])
     prompt = jnp.asarray([[5, 6, 2], [7, 2, 0], [2, 0, 0]], jnp.int32)
     given = {"prompt": prompt, "prompt_mask": jnp.arange(3) <= length[:, None]}
-    begins, state = model.start(params, given, T)
-    nothing = {"prompt": jnp.full((3, 1), 2), "prompt_mask": jnp.ones((3, 1), bool)}
-    empty, free = model.start(params, nothing, T)
+    start, step = jax.jit(model.start, static_argnums=2), jax.jit(model.step)
+    begins, state = start(params, given, T)
+    nothing = {name: jnp.stack([array[2]] * 3) for name, array in given.items()}
+    empty, free = start(params, nothing, T)
     state, free = repeat_state(state, 3, 2), repeat_state(free, 3, 2)
     tokens = jnp.full((3, 2), 1, jnp.int32)
     for t in range(4):
-        found, _, state = model.step(params, begins, state, tokens)
-        unbound, _, free = model.step(params, empty, free, tokens)
+        found, _, state = step(params, begins, state, tokens)
+        unbound, _, free = step(params, empty, free, tokens)
         logits, expected = found.logits, unbound.logits
         for row in range(3):
             if t < length[row]:
@@ -80,12 +81,10 @@ def test_a_text_is_certain_as_long_as_it_begins():
 
 def test_neither_prompts_nor_later_tokens_are_read():
     model, params = started()
-    given = batch()
-    expected = model.apply(params, given).predictions.logits
+    given, apply = batch(), jax.jit(model.apply)
+    expected = apply(params, given).predictions.logits
     later = {**given, "target": given["target"].at[:, 3:].set(4), "prompt": given["prompt"] + 2}
-    np.testing.assert_array_equal(
-        model.apply(params, later).predictions.logits[:, :4], expected[:, :4]
-    )
+    np.testing.assert_array_equal(apply(params, later).predictions.logits[:, :4], expected[:, :4])
     assert "alignment" not in model.provides and model.begins_from == "prompt"
 
 
@@ -98,10 +97,10 @@ def test_tied_embeddings_have_one_table():
 def test_embedding_scale_is_of_what_reads_words():
     started_with = started.__wrapped__  # a cache cannot be asked for a group of fields
     one, other = (
-        started_with(tie_embeddings=False, initialization={"embedding_scale": scale})[0].init(
+        jax.jit(started_with(tie_embeddings=False, initialization=initialization)[0].init)(
             jax.random.key(2)
         )
-        for scale in (0.1, 0.5)
+        for initialization in ({"embedding_scale": 0.1}, {"embedding_scale": 0.5})
     )
     np.testing.assert_allclose(5 * one.pop("embedding"), other.pop("embedding"), rtol=1e-6)
     jax.tree.map(np.testing.assert_array_equal, one, other)

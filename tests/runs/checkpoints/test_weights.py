@@ -50,7 +50,7 @@ def transformer(**changes):
 def moved_from_start(name, fields):
     """Builds a model whose parameters are all different."""
     model = build_model(typed(MODELS.config(name), fields, "config.model"), V, V)
-    leaves, tree = jax.tree.flatten(model.init(jax.random.key(0)))
+    leaves, tree = jax.tree.flatten(jax.jit(model.init)(jax.random.key(0)))
     rng = np.random.default_rng(0)
     moved = [leaf + 0.2 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves]
     return model, tree.unflatten(map(jnp.asarray, moved))
