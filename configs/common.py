@@ -4,6 +4,7 @@ from ml_collections import ConfigDict
 
 INFLECTIONS = ("conll2017", "inflections")
 PRONUNCIATIONS = ("cmudict", "sigmorphon2021", "pronunciations")
+RECORDINGS = ("digits", "recordings", "tones")  # sound, for configs that read it
 DATA_SETS = ("multi30k", "tatoeba", "parallel", *INFLECTIONS, *PRONUNCIATIONS, "smoke")
 
 
@@ -28,6 +29,9 @@ def data_section(name: str) -> ConfigDict:
         sizes = {"batch_size": 256, "eval_batch_size": 512}
         limits = {"max_source_length": 24, "max_target_length": 24}
         return ConfigDict({"name": "cmudict", **sizes, **limits})
+    if name in RECORDINGS:
+        named = {"digits": "spoken_digits"}.get(name, name)
+        return ConfigDict({"name": named, "batch_size": 32, "num_buckets": 3})
     if name in (*INFLECTIONS, *PRONUNCIATIONS):
         sizes = {"batch_size": 32, "eval_batch_size": 256, "num_buckets": 4}
         return ConfigDict({"name": name, **sizes})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from attention_jax.configuration import plain
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
+from attention_jax.data.sound.recording import FRAMES
 from attention_jax.data.task import Scores
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.output_text import OutputWriter
@@ -135,6 +136,10 @@ class Evaluation:
             from attention_jax.analysis import pictures
 
             pictures.draw_attention(run, split, outputs.found)
+        elif run.attends and FRAMES in split.fields:
+            from attention_jax.analysis import sound_pictures
+
+            sound_pictures.draw_sound_attention(run, split, outputs.found)
         return metrics
 
     def _scores(self, outputs: Outputs) -> Scores:
@@ -145,7 +150,7 @@ class Evaluation:
             scores |= score(split, outputs.texts, data_config)
         if task.nbest_scores is not None:
             scores |= task.nbest_scores(split, self._lists(outputs), data_config)
-        if self.is_aligning and task.attention_scores is not None:
+        if self._run.attends and task.attention_scores is not None:
             scores |= task.attention_scores(split, outputs.found, data_config)
         if self.is_aligning and "online" in self._run.model.provides:
             scores |= latency_scores(one[0].weights for one in outputs.found if one)

@@ -3,7 +3,8 @@
 usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.FIELD=VALUE]
 
   --workdir        the directory of a run that launch.train made
-  --split          train, validation or test; several with commas (default: as in the config)
+  --split          train, validation, test or another that the data has; several with commas
+                   (default: as in the config)
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
   --data.FIELD     where a text of the run is now, such as --data.train_source=/new/train.en
   --against        other runs, with commas between (DIRECTORY@STEP for a checkpoint), each searched

@@ -141,6 +141,7 @@ class DataConfig:
       has_lowercase_sources: Whether all sources are in lower case, so that the task `pronounce`
         lowercases a user's.
       must_be_read: Fields without which a source is incomplete, so that a model has to read them.
+      further_splits: Names of splits beside `train`, `validation` and `test`.
     """
 
     task: ClassVar[str] = "translate"
@@ -156,6 +157,7 @@ class DataConfig:
     oracle_steps: ClassVar[str] = "none"
     has_lowercase_sources: ClassVar[bool] = False
     must_be_read: ClassVar[tuple[str, ...]] = ()
+    further_splits: ClassVar[tuple[str, ...]] = ()
 
     batch_size: int = setting(64, at_least=1)
     batch_unit: str = setting("sentences", choices=("sentences", "tokens"))

@@ -4,11 +4,12 @@ What rows are is the data set's to say; here they are examples already.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from attention_jax.configuration import setting
-from attention_jax.data.builders.blocks import Example
 from attention_jax.data.builders.splitting import hold_out
+from attention_jax.data.config import Corpus
 
 _HELD_OUT = ("validation", "test")
 
@@ -40,9 +41,7 @@ class OwnTables:
         """Returns the path of a split's file; an empty one where there is none."""
         return (getattr(self, f"{split}_table"),)
 
-    def read(
-        self, read: Callable[[str], Sequence[Example]]
-    ) -> Mapping[str, Sequence[Example]]:
+    def read(self, read: Callable[[str], Sequence[tuple[Any, ...]]]) -> Corpus:
         """Returns the examples of every split.
 
         What is held out is chosen by a hash of the source, all outputs of a source together.

@@ -110,20 +110,22 @@ def check_digest(path: Path, digest: str) -> None:
         raise DataError(f"{path}: expected {algorithm} {digest}, found {found}")
 
 
-def obtain(relative: str, url: str, digest: str) -> Path:
+def obtain(relative: str, url: str, digest: str | None) -> Path:
     """Download: returns a verified data file, from the user's folder if it is there.
 
     Args:
       relative: Path below `ATTENTION_JAX_DATA`, and below the cache's `downloads` folder.
       url: Public address of the file.
-      digest: Its SHA-256 or MD5, which is checked wherever the file comes from.
+      digest: Its SHA-256 or MD5, which is checked wherever the file comes from; None for an archive
+        that is packed anew for every download, of which the caller has to check what is in it.
 
     Raises:
       DataError: If the file cannot be downloaded or does not have the digest.
     """
     root = data_root()
     if root is not None and (root / relative).is_file():
-        check_digest(root / relative, digest)
+        if digest is not None:
+            check_digest(root / relative, digest)
         return root / relative
     path = cache_root() / "downloads" / relative
     # Whoever had to wait for the lock finds the file that another process has downloaded.
@@ -131,11 +133,12 @@ def obtain(relative: str, url: str, digest: str) -> Path:
         if not path.is_file():
             logging.info("Downloading %s", url)
             _download(url, path, digest)
-    check_digest(path, digest)
+    if digest is not None:
+        check_digest(path, digest)
     return path
 
 
-def _download(url: str, path: Path, digest: str) -> None:
+def _download(url: str, path: Path, digest: str | None) -> None:
     """Downloads a file; it appears under its name only when it is complete and verified."""
     place = path.relative_to(cache_root() / "downloads")
     try:
@@ -143,7 +146,8 @@ def _download(url: str, path: Path, digest: str) -> None:
             with partial.open("wb") as handle:
                 handle.writelines(_received(url, place))
             try:
-                check_digest(partial, digest)
+                if digest is not None:
+                    check_digest(partial, digest)
             except DataError as error:
                 # The temporary file's name would say nothing; the address does.
                 raise DataError(f"{url}: {str(error).split(': ', 1)[1]}") from None

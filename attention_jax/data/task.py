@@ -66,6 +66,8 @@ class Task:
       continues: Whether an output continues its input, as with a language model. The input may then
         be empty but have no unknown words, and outputs are not scored: only losses are measured.
       prepare: Function that brings a user's text into the form of the data.
+      read: Function from a user's texts to values of fields that these do not tell by themselves,
+        such as frames of the sound files that they name; None where texts tell everything.
       scores: Function that compares outputs with references and returns metrics by name (those
         whose name ends in `_signature` are text); None for no comparison.
       details: The same for further scores, computed only after training.
@@ -87,6 +89,7 @@ class Task:
     input_side: str = "source"
     continues: bool = False
     prepare: Callable[..., str] = prepare
+    read: Callable[[Sequence[str], DataConfig], Mapping[str, Sequence[Any]]] | None = None
     scores: Scorer | None = None
     details: Scorer | None = None
     nbest_scores: Callable[[Split, Sequence[Sequence[str]], DataConfig], Scores] | None = None

@@ -80,8 +80,9 @@ class Translator:
           further: Those of each further source that the model reads, by its name.
 
         Raises:
-          DataError: If a line is too long, or no output can begin with it, or a further source has
-            other lines than the first; all lines are checked before any is translated.
+          DataError: If a line is too long, no output can begin with it, or what it names cannot be
+            read, or a further source has other lines than the first; all lines are checked before
+            any is translated.
           DivergenceError: If the model's numbers are not finite.
         """
         run, task = self._run, self._run.task
@@ -93,10 +94,10 @@ class Translator:
         unread = set(run.config.data.further_sources) - set(others)
         fields = (*task.input_fields, *further_fields(task, run.model.fields))
         fields = tuple(field for field in fields if field.name not in unread)
+        known = [texts[number] for number in full]
         extras = {name: [part[number] for number in full] for name, part in others.items()}
-        inputs = Inputs(
-            [texts[number] for number in full], vocabulary, fields, extras, run.resources
-        )
+        extras |= task.read(known, run.config.data) if task.read else {}
+        inputs = Inputs(known, vocabulary, fields, extras, run.resources)
         if task.continues:
             self._check_prompts(inputs)
         with said_of(run.place):
@@ -205,6 +206,8 @@ class Translator:
 
 
 def check_aligning(run: TrainedRun, *flags: str) -> None:
-    """Raises `UserError`, naming the first flag, if a run's model does not attend to its source."""
+    """Raises `UserError`, naming the first flag, if a run's model attends to no tokens."""
     if flags and not run.links_tokens:
-        raise UserError(f"--{flags[0]}: expected a model that attends to its source, found none")
+        raise UserError(
+            f"--{flags[0]}: expected a model that attends to tokens of its source, found none"
+        )

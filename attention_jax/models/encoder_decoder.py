@@ -42,6 +42,8 @@ class Config:
       decoder: In which order the decoder attends, updates and reads out.
       embedding_dropout: Share of each embedded token, or other input, that is dropped.
       output_dropout: Share of the features that is dropped before the vocabulary.
+      scheduled_sampling: In training, share of the known words before each target that are replaced
+        by words that the model would have written; see `ops.scheduled_sampling`.
       tie_embeddings: `target` uses the target embedding as output matrix too, `all` also as
         embedding of all sources (joint vocabularies only).
       initialization: How parameters start.
@@ -59,6 +61,7 @@ class Config:
     decoder: Any = setting({"name": "conditional_gru"}, named=decoder.DECODERS.config)
     embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    scheduled_sampling: float = setting(0.0, at_least=0.0, at_most=1.0)
     tie_embeddings: str = setting("none", choices=_TYINGS)
     initialization: Initialization = dataclasses.field(default_factory=Initialization)
     FORMER: ClassVar[Mapping[str, Any]] = {"fertility_dim": 0}  # predictors.fertility.hidden_dim

@@ -22,6 +22,7 @@ from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import Predictions
+from attention_jax.ops.scheduled_sampling import scheduled_inputs
 from attention_jax.types import Array, Batch, Call, ModelOutput, Slots, SpecialIds
 
 
@@ -89,19 +90,31 @@ class EncoderDecoderModule(nn.Module):
         memory, state = self.decoder.start(sources, 0)
         target, mask = known = batch["target"], batch["target_mask"]
         before = shift_right(target, SpecialIds.BOS)
-        embedded = self._embed_target(before, call.fold(1))
-        decoded = self.decoder.run(
-            memory, state, embedded, told=decoder.told(before), mask=mask,
-            call=call.fold(2).within("decoder"),
-        )  # fmt: skip
-        features, attended = decoded.features, decoded.attention
-        rate = self.config.output_dropout
-        kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
+        encoded = first_source(sources)
+        source = self.readout.prepare(self.tables, encoded, batch)
+        source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as `start` has it
+
+        def write(before: Array) -> tuple[decoder.Decoded, Predictions, Any]:
+            embedded = self._embed_target(before, call.fold(1))
+            decoded = self.decoder.run(
+                memory, state, embedded, told=decoder.told(before), mask=mask,
+                call=call.fold(2).within("decoder"),
+            )  # fmt: skip
+            features, rate = decoded.features, self.config.output_dropout
+            kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
+            table = self.tables["target_embedding"]
+            step = Step(scale(features, kept), decoded.attention, table, source)
+            return decoded, *self.readout.run(self.tables, step, *known)
+
+        if call.train and self.config.scheduled_sampling:
+            _, written, _ = write(before)
+            rate = self.config.scheduled_sampling
+            before = scheduled_inputs(before, written.log_probs(), rate, call.fold(5))
+        decoded, predictions, attended = write(before)
         if not target.shape[1]:  # no word is the last one; it counts as padding
             target, mask = jnp.pad(target, ((0, 0), (0, 1))), jnp.pad(mask, ((0, 0), (0, 1)))
         # No step comes after the last word to observe it: `remaining` is given it instead.
         last = self._embed_target(target[:, -1], call.fold(4))
-        encoded = first_source(sources)
         outputs: dict[str, Any] = {
             name: predictor.predict(self.predicting[name], encoded)
             for name, predictor in self.predictors.items()
@@ -112,10 +125,6 @@ class EncoderDecoderModule(nn.Module):
         )
         if coverage is not None:
             outputs["coverage"] = coverage
-        source = self.readout.prepare(self.tables, encoded, batch)
-        source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as `start` has it
-        step = Step(scale(features, kept), attended, self.tables["target_embedding"], source)
-        predictions, attended = self.readout.run(self.tables, step, *known)
         outputs |= of_sources(attended, slots)
         return ModelOutput(predictions, attended, outputs)
 

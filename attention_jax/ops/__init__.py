@@ -112,6 +112,7 @@ from attention_jax.ops.positions import (
 )
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
 from attention_jax.ops.products import add_bias, average_values, multiply_rows
+from attention_jax.ops.pyramids import merge_pairs, pyramid_spans
 from attention_jax.ops.recurrent import (
     CELLS,
     Cell,
@@ -120,6 +121,7 @@ from attention_jax.ops.recurrent import (
     lstm_step,
     run_cell,
 )
+from attention_jax.ops.scheduled_sampling import scheduled_inputs
 from attention_jax.ops.scores import (
     additive_scores,
     concat_scores,
@@ -243,6 +245,7 @@ __all__ = [
     "make_memory",
     "masked_mean",
     "masked_softmax",
+    "merge_pairs",
     "mixed_log_prob",
     "mixture_log_probs",
     "monotonic_normalizer",
@@ -261,6 +264,7 @@ __all__ = [
     "previous_weights",
     "product_scale",
     "project_general_keys",
+    "pyramid_spans",
     "query_position",
     "reach",
     "rms_norm",
@@ -273,6 +277,7 @@ __all__ = [
     "scaled_dot_scores",
     "scatter_window",
     "scattered",
+    "scheduled_inputs",
     "score_dot",
     "score_features",
     "score_scaled_dot",

@@ -18,7 +18,7 @@ from attention_jax.configuration import plain, setting, typed
 from attention_jax.data.config import data_config_class
 from attention_jax.data.task import Task, find_task, further_fields
 from attention_jax.devices.config import ShardingConfig
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, SettingError
 from attention_jax.objectives import Objective, build_objective
 from attention_jax.objectives.compose import OBJECTIVES
 from attention_jax.runs.writers import WRITERS
@@ -134,14 +134,6 @@ class EvaluationConfig:
     num_validation_examples: int = setting(0, at_least=-1)
     num_heat_maps: int = setting(4, at_least=0)
 
-    def __post_init__(self):
-        known = ("train", "validation", "test")
-        for index, split in enumerate(self.splits):
-            if split not in known:
-                raise ValueError(
-                    f"splits[{index}]: expected one of {', '.join(known)}, found {split!r}"
-                )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
@@ -172,6 +164,20 @@ class ExperimentConfig:
     seed: int = setting(0, at_least=0, at_most=2**32 - 1)
 
     def __post_init__(self):
+        known = ("train", "validation", "test", *self.data.further_splits)
+        for index, split in enumerate(self.evaluation.splits):
+            if split not in known:
+                raise ValueError(
+                    f"evaluation.splits[{index}]: expected one of {', '.join(known)}, found "
+                    f"{split!r}"
+                )
+        if self.search.replace_unknown and not any(
+            field.is_text for field in self.task.input_fields
+        ):
+            raise SettingError(
+                "search.replace_unknown: expected sources of words, with which unknown ones could "
+                f"be replaced, found data of {self.task.label}"
+            )
         watches = isinstance(self.schedule, plateau.Plateau)
         if watches and not self.training.evaluate_every_steps:
             raise ValueError(

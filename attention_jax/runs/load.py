@@ -4,12 +4,13 @@ import dataclasses
 import functools
 import pathlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
 
 from attention_jax.configuration import typed
+from attention_jax.data.field import Field
 from attention_jax.data.lexicon import load_resources
 from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.task import Task
@@ -87,8 +88,16 @@ class TrainedRun:
     @property
     def links_tokens(self) -> bool:
         """Whether it attends to tokens of a text, so that alignments can be told and drawn."""
-        texts = {field.name for field in self.task.input_fields if field.is_text}
-        return "alignment" in self.model.provides and self.model.begins_from in texts
+        return self._attends_to(field for field in self.task.input_fields if field.is_text)
+
+    @property
+    def attends(self) -> bool:
+        """Whether it attends to what its task reads, be that a text or something else."""
+        return self._attends_to(self.task.input_fields)
+
+    def _attends_to(self, fields: Iterable[Field]) -> bool:
+        names = {field.name for field in fields}
+        return "alignment" in self.model.provides and self.model.begins_from in names
 
     @property
     def alignment_shift(self) -> int:

@@ -20,6 +20,7 @@ CASES = {
     "neural_coverage gru": {"cell": "gru", "coverage_dim": 3},
     "coverage_embedding gru": {"coverage_update": "gru", "coverage_dim": 2},
     "coverage_embedding subtract": {"coverage_update": "subtract", "coverage_dim": 3},
+    "location_aware": {"filters": 2, "reach": 1},
     "structural_bias": {},
     "structural_bias position": {"markov": False, "fertility": False},
     "structural_bias boundary": {"boundary": True},
@@ -50,6 +51,13 @@ class Reference:
         p, size = self.params, len(self.keys)
         if self.name in ("neural_coverage", "coverage_embedding"):
             return self.vectors[slot] @ p["coverage_kernel"]
+        if self.name == "location_aware":
+            reach = self.fields["reach"]
+            found = np.zeros(self.fields["filters"])
+            for offset in range(-reach, reach + 1):
+                if 0 <= slot + offset < size:
+                    found += self.previous[slot + offset] * p["location_filters"][offset + reach]
+            return found @ p["location_kernel"] + p["bias"]
         if self.name != "structural_bias":
             bias = p.get("bias", 0)
             return self.sum[slot] * p["coverage_kernel"][0] + bias

@@ -201,6 +201,7 @@ CHANGES = [
     {"decoder": DECODERS["luong"]},
     {"embedding_dropout": 0.5},
     {"output_dropout": 0.5},
+    {"scheduled_sampling": 0.9},
     {"tie_embeddings": "target"},
     {"tie_embeddings": "all"},
     {"initialization": {"name": "uniform", "scale": 0.4}},

@@ -239,7 +239,7 @@ def test_every_form_of_every_config_file_is_a_config(name):
         if values.data.name == "parallel":
             values.data.train_source = values.data.train_target = "text"
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
-        if values.data.name in ("inflections", "pronunciations", "texts"):
+        if values.data.name in ("inflections", "pronunciations", "recordings", "texts"):
             values.data.train_table = "table"
         assert from_config_dict(template(values)) == from_config_dict(values), argument
 

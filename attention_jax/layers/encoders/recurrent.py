@@ -11,11 +11,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.encoder import READINGS, Encoded, FinalCarry, SequenceEncoder
-from attention_jax.ops.dropout import dropout_factors, scale
-from attention_jax.ops.products import add_bias
-from attention_jax.ops.recurrent import CELLS, run_cell
+from attention_jax.layers.recurrent_layer import drop_inputs, layer_parameters, read_layer
+from attention_jax.ops.recurrent import CELLS
 from attention_jax.types import Array, Call, Params
 
 PAPER = "Bahdanau et al. (2015), section 3.2; Sutskever et al. (2014), section 2"
@@ -115,10 +113,9 @@ class RecurrentEncoder(SequenceEncoder):
         """The tree of parameters."""
         config, input_dim, tree = self.config, self.input_dim, {}
         for layer, final in enumerate(self.finals):
-            for reading in final.readings:
-                tree[f"layer_{layer}_{reading}"] = cell_parameters(
-                    config.cell, input_dim, config.hidden_dim
-                )
+            tree |= layer_parameters(
+                layer, config.cell, final.readings, input_dim, config.hidden_dim
+            )
             input_dim = final.width  # both directions side by side are read above
         return tree
 
@@ -133,35 +130,16 @@ class RecurrentEncoder(SequenceEncoder):
         config = self.config
         # NaN at padding would come back through the gradients of the products.
         layer_input = jnp.where(mask[..., None], embedded, jnp.zeros((), embedded.dtype))
-        cell, finals = CELLS[config.cell], []
-        batch, dtype = embedded.shape[0], embedded.dtype
+        finals = []
         for layer in range(config.num_layers):
             below = layer_input
             if layer:
-                rate = config.dropout
-                factors = dropout_factors(call.fold(3 * layer), rate, layer_input.shape, dtype)
-                layer_input = scale(layer_input, factors)
-            outputs, carries = [], {}
-            # Three keys a layer: one for its input's dropout, and one for each direction.
-            for side, reading in enumerate(config.readings(layer)):
-                weights = params[f"layer_{layer}_{reading}"]
-                keep = dropout_factors(
-                    call.fold(3 * layer + 1 + side),
-                    config.recurrent_dropout,
-                    (batch, config.hidden_dim),
-                    dtype,
-                )
-                # Projected time-major: the narrow input is transposed instead of the wide gates.
-                by_time = jnp.swapaxes(layer_input, 0, 1)
-                projected = add_bias(by_time @ weights["input"], weights["bias"])
-                projected = jnp.swapaxes(projected, 0, 1)
-                hidden, final = run_cell(
-                    cell, weights, projected, mask, reverse=reading == "backward", keep=keep
-                )
-                outputs.append(hidden)
-                carries[reading] = final
-            # The directions side by side: B S D each -> B S 2D.
-            output = jnp.concatenate(outputs, axis=-1)
+                layer_input = drop_inputs(layer_input, config.dropout, layer, call)
+            output, carries = read_layer(
+                params, layer_input, mask, layer=layer, cell=config.cell,
+                readings=config.readings(layer), recurrent_dropout=config.recurrent_dropout,
+                call=call,
+            )  # fmt: skip
             # Below is what was read before dropout; a layer of another depth has no residual
             # connection.
             if layer and config.residual and output.shape == below.shape:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
 from attention_jax.layers.input import Embedded, Input, InputSizes
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.dropout import dropout_factors, scale
@@ -72,8 +73,17 @@ class TokenInput(Input):
         return dict(zip(self.fields, arrays, strict=True))
 
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
-        """Embedding look-up: turns ids `B N` into vectors `B N E`."""
+        """Embedding look-up: turns ids `B N` into vectors `B N E`.
+
+        Raises:
+          ConfigError: If the source is no sequence of ids.
+        """
         ids, mask = (batch[field] for field in self.fields)
+        if ids.ndim != 2:
+            raise ConfigError(
+                f"config.model.sources.{self.sizes.name}.input.name: expected an input of vectors, "
+                f"such as 'frames', for an array of shape {ids.shape}, found 'tokens'"
+            )
         vectors = look_up(params["embedding"], ids)
         kept = dropout_factors(call, self.sizes.dropout, vectors.shape, vectors.dtype)
         # Boundaries are attended to, but nothing has to be translated of them.

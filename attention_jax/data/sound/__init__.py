@@ -1,0 +1,1 @@
+"""Sound: files of it as samples, and samples as frames of log-mel features."""

@@ -1,0 +1,99 @@
+"""Speech recognition: what is said in a recording, measured by word and character error rates."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.data.config import DataConfig
+from attention_jax.data.examples import Split
+from attention_jax.data.field import TARGET
+from attention_jax.data.sound.filter_banks import seconds_before
+from attention_jax.data.sound.recording import FRAMES, STARTS
+from attention_jax.data.task import Metric, Scores, Statistics, Task
+from attention_jax.data.transcription import recordings_at
+from attention_jax.evaluation.attention_statistics import attention_statistics
+from attention_jax.evaluation.time_warping import (
+    start_scores,
+    token_starts,
+    word_starts_in_tokens,
+)
+from attention_jax.evaluation.transcription import (
+    error_rate,
+    share_wrong,
+    transcription_counts,
+    transcription_scores,
+)
+
+
+def read_files(texts: Sequence[str], data_config: DataConfig) -> Mapping[str, Sequence[Any]]:
+    """Returns the recordings in the files that lines of text name.
+
+    Raises:
+      DataError: If one is missing, or no sound.
+    """
+    return {FRAMES.name: recordings_at(texts, data_config.sample_rate)}
+
+
+def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+    """Computes the error rates of words, of characters and of whole transcripts."""
+    return dict(transcription_scores(outputs, split.references))
+
+
+def attention_scores(
+    split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
+) -> Scores:
+    """Computes what the attention of the best outputs is like, and what it tells of times.
+
+    When words begin is compared with the data, where these know it, in outputs that have the right
+    words.
+    """
+    statistics = dict(attention_statistics(one[0].weights for one in found if one))
+    statistics.pop("attention_eos_mass", None)  # the last frame is no boundary
+    if STARTS not in split.extras:
+        return statistics
+    pairs = [
+        (word_starts(split, one[0]), gold)
+        for one, reference, gold in zip(
+            found, split.target_ids, split.extras[STARTS], strict=True
+        )
+        if one and np.array_equal(one[0].tokens, reference)
+    ]
+    return {**statistics, **start_scores([f for f, _ in pairs], [g for _, g in pairs])}
+
+
+def word_starts(split: Split, hypothesis: Any) -> Float[np.ndarray, " _"]:
+    """Returns when each word of an output begins, in seconds, by dynamic time warping."""
+    tokens = split.target_vocabulary.tokens(hypothesis.tokens[:-1])  # without EOS
+    places = word_starts_in_tokens(tokens)
+    # The attention of EOS has a part in the path: the last word ends before it.
+    return seconds_before(token_starts(np.asarray(hypothesis.weights))[places])
+
+
+def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
+    """Returns the errors in each transcript, and the rates of their sums."""
+    words, characters = transcription_counts(outputs, split.references)
+    return {
+        "wer": (words, error_rate),
+        "cer": (characters, error_rate),
+        "sentence_error": (words, share_wrong),
+    }
+
+
+_PANEL = "error rate (%)"
+TASK = Task(
+    label="transcription",
+    fields=(FRAMES, TARGET),
+    read=read_files,
+    scores=scores,
+    attention_scores=attention_scores,
+    statistics=statistics,
+    metrics=(
+        Metric("wer", "WER", _PANEL, "min"),
+        Metric("cer", "CER", _PANEL, "min"),
+        Metric("sentence_error", "sentence errors", _PANEL, "min"),
+    ),
+    printed=("wer", "cer"),
+    shown=("wer", "cer", "sentence_error", "word_start_error", "word_starts_near"),
+)

@@ -1,0 +1,119 @@
+"""What a pyramid saves and costs in listen, attend and spell; see `USAGE`."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attention_jax.runs.files import write_text
+from experiments.kit import program, tables, templates
+from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.templates import section
+
+NAME = "pyramid"
+TITLE = "A pyramid against none: strings of spoken digits"
+USAGE = """
+Compares encoders that halve the frames of sound none to three times, with as many parameters, under
+content-based and location-aware attention, with three seeds each: errors on speakers that were
+heard in training and on one who was not, times of words, and speed.
+The claim: Chan et al. (2016, section 3.1), that without a pyramid attention has too many frames to
+find the relevant ones in, and learns far more slowly.
+
+usage: python -m experiments.pyramid [--OPTION=VALUE ...]
+"""
+SEEDS = (0, 1, 2)
+LAYERS = 4  # without a pyramid, as many as the highest one has
+_ENCODER = "model.sources.source.encoder"
+LABELS = {
+    "none": "no pyramid", "levels_1": "1 level", "levels_2": "2 levels", "levels_3": "3 levels",
+}  # fmt: skip
+ATTENTION = {
+    "content": {"model.attention.name": "luong_general"},
+    "location": {"model.attention.name": "location_aware", "model.attention.attention_dim": 128},
+}
+# Of each direction of a layer, such that all encoders have as many parameters to 2 %.
+_DEPTHS = {"none": 121, "levels_1": 155, "levels_2": 115, "levels_3": 96}
+
+
+def encoder(name: str, smoke: bool = False) -> Mapping[str, Any]:
+    """Returns the overrides of an encoder."""
+    depth = 8 if smoke else _DEPTHS[name]
+    if name == "none":
+        return {
+            f"{_ENCODER}.name": "recurrent", f"{_ENCODER}.cell": "lstm",
+            f"{_ENCODER}.num_layers": LAYERS, f"{_ENCODER}.hidden_dim": depth,
+        }  # fmt: skip
+    levels = int(name.rpartition("_")[2])
+    return {f"{_ENCODER}.levels": levels, f"{_ENCODER}.hidden_dim": depth}
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a few tiny ones on made-up data."""
+    return Grid(
+        name=f"{NAME}_smoke" if smoke else NAME,
+        config=f"configs/chan2016.py:{'smoke' if smoke else 'digits'}",
+        overrides=SMOKE if smoke else {},
+        cells={
+            f"{name}.{how}": {**encoder(name, smoke), **attention}
+            for name in LABELS
+            for how, attention in ATTENTION.items()
+        },
+        seeds=(0,) if smoke else SEEDS,
+        curves=("steps_per_second", "wer"),
+    )
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page.
+
+    Args:
+      grid: The experiment.
+      runs: Its finished runs.
+      out: Where to write.
+
+    Returns:
+      The paths written.
+    """
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.cell, []).append(run)
+    text = templates.fill(
+        NAME, opening=section(tables.opening(TITLE, NAME, grid, runs)),
+        systems=_table(grid, found), reading=section(tables.reading(out / grid.name)),
+        provenance=tables.provenance(runs),
+    )  # fmt: skip
+    page = out / f"{grid.name}.md"
+    write_text(page, text + "\n")
+    return [page]
+
+
+def _table(grid: Grid, found: Mapping[str, Sequence[Run]]) -> str:
+    """Makes a row for each system."""
+    rows = []
+    for cell in (cell for cell in grid.cells if cell in found):
+        name, _, how = cell.partition(".")
+        runs = found[cell]
+        rows.append([
+            LABELS[name], how,
+            _spread(runs, "test", "wer"), _spread(runs, "new_speaker", "wer"),
+            _spread(runs, "test", "word_start_error"),
+            tables.spread([steps_per_second(run) for run in runs]),
+            f"{runs[0].facts().get('num_parameters', 0):,}",
+        ])  # fmt: skip
+    headings = ["encoder", "attention", "WER (%)", "WER of a new speaker (%)",
+                "error of word starts (ms)", "steps a second", "parameters"]  # fmt: skip
+    return tables.table(headings, rows)
+
+
+def _spread(runs: Sequence[Run], split: str, metric: str) -> str:
+    return tables.spread([run.results().get(split, {}).get(metric) for run in runs])
+
+
+def steps_per_second(run: Run) -> float | None:
+    """Returns the median speed of a training, which compiling its shapes does not change."""
+    _, values = run.record().curves.get("steps_per_second", {}).get("train", ((), ()))
+    return statistics.median(values) if values else None
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)

@@ -1,0 +1,35 @@
+"""Speech recognition: the fields of its batches, and how transcripts are judged."""
+
+import numpy as np
+import pytest
+
+from attention_jax.data.builders.tones import Config
+from attention_jax.data.loading import build_task
+from attention_jax.data.tasks import transcribe
+from attention_jax.types import SpecialIds
+
+CONFIG = Config(spelling="words")
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    return build_task(CONFIG, tmp_path_factory.mktemp("vocab"))
+
+
+def test_frames_stand_in_place_of_token_ids(task):
+    test = task.split("test")
+    assert task.task is transcribe.TASK and not task.task.fields[0].is_text
+    assert test.input_names == ["source", "source_mask"]
+    assert np.shape(test.columns["source"][0])[1] == 40
+    assert task.target_vocabulary.size == SpecialIds.COUNT + 10
+    assert test.target_ids[0][-1] == SpecialIds.EOS
+
+
+def test_scores_and_statistics_agree(task):
+    split = task.split("test").select([0, 1, 2])
+    outputs = [split.targets[0], "one " + split.targets[1], ""]
+    scores = transcribe.scores(split, outputs, CONFIG)
+    assert scores["wer"] > 0 and scores["sentence_error"] == pytest.approx(200 / 3)
+    for name, (rows, score) in transcribe.statistics(split, outputs, CONFIG).items():
+        assert float(score(rows.sum(axis=0))) == pytest.approx(scores[name])
+        assert len(rows) == 3

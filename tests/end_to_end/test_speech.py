@@ -1,0 +1,73 @@
+"""Listen, attend and spell learns to write down dialled numbers, and those of a user's files."""
+
+import json
+
+import numpy as np
+import pytest
+import soundfile
+
+from attention_jax.data.builders.tones import RATE, dial
+
+QUICK = (
+    "--config.data.num_buckets=1", "--config.search.method=greedy",
+    "--config.evaluation.num_validation_examples=0", "--config.training.metric=nll",
+    "--config.training.num_steps=400", "--config.training.evaluate_every_steps=400",
+    "--config.training.checkpoint_every_steps=400",
+)  # fmt: skip
+NUMBERS = {"four": [4], "nine zero": [9, 0], "one one five": [1, 1, 5]}
+
+
+@pytest.fixture(scope="module")
+def run(launch, tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("speech") / "run"
+    result = launch("train", "--config=configs/chan2016.py:smoke", f"--workdir={workdir}", *QUICK)
+    assert result.code == 0, result.err
+    return workdir, result
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Numbers that somebody else has dialled, at twice the rate."""
+    folder = tmp_path_factory.mktemp("sounds")
+    for number, digits in enumerate(NUMBERS.values()):
+        count = len(digits)
+        sound = dial(digits, [480] * count, [240] * count, 5)
+        soundfile.write(folder / f"{number}.flac", np.repeat(sound, 2), 2 * RATE)
+    return folder
+
+
+def test_it_learns(run):
+    workdir, result = run
+    scores = json.loads((workdir / "results.json").read_text())["test"]
+    assert scores["wer"] < 10.0 and scores["cer"] < 10.0
+    assert any("wer" in line for line in result.out.splitlines())
+    rows = (workdir / "predictions.test.tsv").read_text().splitlines()
+    assert rows[0] == "source\toutput\treference" and len(rows) == 65
+
+
+def test_files_of_another_rate_are_transcribed(run, files, launch):
+    workdir, _ = run
+    given = "".join(f"{files / str(n)}.flac\n" for n in range(len(NUMBERS))).encode()
+    found = launch("translate", f"--workdir={workdir}", stdin=given)
+    assert found.code == 0, found.err
+    pairs = zip(found.out.splitlines(), NUMBERS, strict=True)
+    assert sum(output == expected for output, expected in pairs) >= 2
+
+
+def test_a_missing_file_is_one_line(run, files, launch):
+    workdir, _ = run
+    given = f"{files / '0.flac'}\n{files / 'nowhere.wav'}\n".encode()
+    error = launch("translate", f"--workdir={workdir}", stdin=given).error
+    assert error == f"{files / 'nowhere.wav'}: expected a sound file, found none"
+
+
+def test_tokens_of_sound_are_one_line(launch, tmp_path):
+    result = launch(
+        "train", "--config=configs/chan2016.py:smoke", f"--workdir={tmp_path / 'run'}",
+        "--config.model.sources.source.input.name=tokens", *QUICK,
+    )  # fmt: skip
+    assert result.code == 2 and "Traceback" not in result.err
+    assert result.err.splitlines()[-1].startswith(
+        "error: config.model.sources.source.input.name: expected an input of vectors, such as "
+        "'frames', for an array of shape ("
+    )

@@ -1,0 +1,45 @@
+"""A pyramid against none: sizes of the systems, and the page of records."""
+
+import jax
+import numpy as np
+import pytest
+
+from attention_jax.models import build_model
+from attention_jax.runs.config import from_config_dict
+from experiments import pyramid as experiment
+from experiments.kit import archive
+from tests.experiments.measured import made_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_encoders_have_as_many_parameters(tmp_path):
+    sizes = {}
+    for run in experiment.make_grid().runs(tmp_path, tmp_path):
+        if run.seed == 0 and run.cell.endswith(".content"):
+            model = build_model(from_config_dict(run.resolved()).model, 4, 14)
+            shapes = jax.tree.leaves(jax.eval_shape(model.init, jax.random.key(0))["encoder"])
+            sizes[run.cell] = sum(int(np.prod(leaf.shape)) for leaf in shapes)
+    assert len(sizes) == len(experiment.LABELS)
+    assert max(sizes.values()) / min(sizes.values()) < 1.02, sizes
+
+
+def test_the_page_shows_every_system_that_is_finished(tmp_path):
+    grid = experiment.make_grid()
+    runs = [run for run in grid.runs(tmp_path, tmp_path) if run.cell != "none.location"]
+    archive.add(runs[0].records, [
+        made_record(
+            run, wer=2.0 + run.seed, word_start_error=40.0,
+            curves={"steps_per_second": {"train": [[50, 100, 150], [0.1, 4.0, 5.0]]}},
+        )
+        for run in runs
+    ])  # fmt: skip
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert "**Only 21 of 24 runs are finished.**" in text
+    assert text.count("3.00 ± 1.00") == 7 and "| 3 levels | location | 3.00" in text
+    assert text.count("4.00 ± 0.00") == 7  # steps a second; the first was slow, for it compiled
+    assert "| no pyramid | location" not in text
