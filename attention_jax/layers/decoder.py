@@ -99,16 +99,25 @@ class DecoderSizes(NamedTuple):
                 "attention.name: expected a mechanism that needs to know "
                 f"{' and '.join(['queries', *tells])} only, found {config.name!r}"
             )
-        if alignment_head is not None and mechanism.num_heads == 1:
-            raise ValueError("decoder.alignment_head: expected several heads beside it, found one")
-        if (alignment_head or 0) >= mechanism.num_heads:
-            raise ValueError(
-                f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
-                f"heads, found {alignment_head}"
-            )
-        if alignment_head is None:
-            return mechanism
-        return dataclasses.replace(mechanism, alignment_head=alignment_head)
+        return choose_head(mechanism, alignment_head)
+
+
+def choose_head(mechanism: Any, alignment_head: int | None) -> Any:
+    """Returns the mechanism with a head that stands for all, if one is given.
+
+    Raises:
+      ValueError: If there is no such head.
+    """
+    if alignment_head is None:
+        return mechanism
+    if mechanism.num_heads == 1:
+        raise ValueError("decoder.alignment_head: expected several heads beside it, found one")
+    if alignment_head >= mechanism.num_heads:
+        raise ValueError(
+            f"decoder.alignment_head: expected less than the attention's {mechanism.num_heads} "
+            f"heads, found {alignment_head}"
+        )
+    return dataclasses.replace(mechanism, alignment_head=alignment_head)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -185,7 +185,7 @@ def test_serial_asks_the_second_source_with_what_the_first_has_told():
         first = softmax(query @ params["sources"]["source"]["kernel"] @ one.T) @ one
         asked = query + first
         centred = asked - asked.mean(-1, keepdims=True)
-        asked = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+        asked = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
         asked = asked * norm["scale"] + norm["bias"]
         second = softmax(asked @ params["sources"]["fr"]["kernel"] @ other.T) @ other
         np.testing.assert_allclose(output.context, first + second, rtol=1e-3, atol=1e-5)

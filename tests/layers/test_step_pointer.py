@@ -21,7 +21,7 @@ POINTERS = [[0, 1, 1, 2, 3, 3, 3], [0, 0, 1, 1, 1]]  # EOS has the last slot
 BATCH = {
     "source": SOURCE, "source_mask": SOURCE > 0, "target": TARGET, "target_mask": TARGET > 0,
 }  # fmt: skip
-NAMES = [name for name in DECODERS.names() if not name.startswith("trans")]
+NAMES = [name for name in DECODERS.names() if not name.startswith(("trans", "merged"))]
 
 
 def pointing(name):

@@ -38,7 +38,7 @@ def small(config):
 
 def build(encoder, decoder, /, **fields):
     attention = {"name": "bahdanau", "attention_dim": D}
-    if decoder == "transformer":  # whose contexts are as deep as its embeddings
+    if decoder.endswith("transformer"):  # whose contexts are as deep as its embeddings
         attention = {"name": "multi_head", "num_heads": 2, "head_dim": 4, "score": attention}
     if decoder == "transducer":
         fields = {"readout": {"name": "marginal", "hidden_dim": D}, **fields}
@@ -233,7 +233,7 @@ def test_gradients_with_x64_have_the_digits_of_float64():
 def test_a_mask_of_a_call_silences_attention(name, length):
     """Of a single target token, too, for which a decoder may take the way of a search."""
     model, path = build("concatenation", name), "decoder/attention"
-    if name == "transformer":
+    if name.endswith("transformer"):
         path = "decoder/layer_0/attention"
         model = build("concatenation", name, decoder={"name": name, "num_layers": 1})
     given = {side: array[:, :length] for side, array in batch().items()}

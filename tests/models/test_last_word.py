@@ -33,7 +33,7 @@ CASES = [(name, variant) for name in DECODERS.names() for variant in variants(na
 @functools.cache
 def build(name, variant, is_told=False):
     decoder = {"name": name}
-    if name != "transformer":
+    if not name.endswith("transformer"):
         decoder |= {"hidden_dim": D, "bridge": "mean"}
     if variant is not None:
         decoder["variant"] = variant
@@ -48,7 +48,7 @@ def build(name, variant, is_told=False):
                 "encoder": {"name": "recurrent", "hidden_dim": 3},
             }
         },
-        "attention": COVERED if is_told else HEADS if name == "transformer" else ADDITIVE,
+        "attention": COVERED if is_told else HEADS if name.endswith("transformer") else ADDITIVE,
         "decoder": decoder,
         "readout": readout,
         "initialization": {"name": "uniform", "scale": 0.7},

@@ -10,6 +10,7 @@ Deviations: without the paper's sentinel, a further slot for what no source tell
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -135,16 +136,37 @@ class Flat(Mechanism):
         self, params: Params, sources: Sources, positions: Int[Array, "S"] | None = None
     ) -> Memory:
         """Prepares each source, and puts their slots into one row."""
-        made = {}
-        for name, mechanism in self.asking:
-            known = _known(params, name)
-            slots = _slots(sources[name], known.get("value_kernel"))
-            made[name] = mechanism.make_memory(known, {name: slots}, positions)
+        return self.joined({
+            name: self.memory_of(params, name, sources[name], positions) for name, _ in self.asking
+        })  # fmt: skip
+
+    def memory_of(
+        self, params: Params, name: str, encoded: Encoded, positions: Int[Array, "S"] | None = None
+    ) -> Memory:
+        """Prepares one source, for `joined`."""
+        known = self.known(params, name)
+        slots = _slots(encoded, known.get("value_kernel"))
+        return dict(self.asking)[name].make_memory(known, {name: slots}, positions)
+
+    def joined(self, memories: Mapping[str, Memory]) -> Memory:
+        """Puts the slots of all sources into one row; their batch axes may be of one."""
+        ordered = [memories[name] for name, _ in self.asking]
         # Slots stand on the last axis of a mask, and on that axis of all other arrays.
-        axis = made[self.asking[0][0]].mask.ndim - 1
-        joint = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis), *made.values())
-        masks = {name: memory.mask for name, memory in made.items()}  # which tell sources apart
+        axis = ordered[0].mask.ndim - 1
+        batch = jnp.broadcast_shapes(*(memory.mask.shape[:axis] for memory in ordered))
+
+        def beside(*parts: Array) -> Array:
+            whole = [jnp.broadcast_to(part, (*batch, *part.shape[axis:])) for part in parts]
+            return jnp.concatenate(whole, axis)
+
+        joint = jax.tree.map(beside, *ordered)
+        # These tell the sources apart.
+        masks = {name: memories[name].mask for name, _ in self.asking}
         return dataclasses.replace(joint, aux={"joint": joint.aux, "masks": masks})
+
+    def known(self, params: Params, name: str) -> Params:
+        """Returns all that scores the slots of a source: what is shared, and its own."""
+        return {**params.get(_SHARED, {}), **parameters_of(params, name)}
 
     def attend(
         self,
@@ -158,14 +180,9 @@ class Flat(Mechanism):
         name, mechanism = self.asking[0]
         mechanism = with_alignment_head(mechanism, self.alignment_head)
         slots = dataclasses.replace(memory, aux=memory.aux["joint"])
-        output, state = mechanism.attend(_known(params, name), query, slots, state, **how)
+        output, state = mechanism.attend(self.known(params, name), query, slots, state, **how)
         sizes = [memory.aux["masks"][name].shape[-1] for name, _ in self.asking]
         return _first_of(output, sizes, [name for name, _ in self.asking]), state
-
-
-def _known(params: Params, name: str) -> Params:
-    """Returns all that scores the slots of a source: what is shared, and its own."""
-    return {**params.get(_SHARED, {}), **parameters_of(params, name)}
 
 
 def _slots(encoded: Encoded, kernel: Array | None) -> Encoded:
