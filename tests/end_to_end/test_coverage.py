@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "launch.train", "--config=configs/mi2016.py:smoke"]
+COMMAND = [
+    sys.executable, "-m", "launch.train", "--config=configs/mi2016.py:smoke",
+    "--config.data.eval_batch_size=512",
+]  # fmt: skip
 
 
 def launch(workdir, *arguments):

@@ -18,6 +18,7 @@ from configs import transformer_lm
 def trained(tmp_path_factory):
     """The directory of a language model of spelled numbers."""
     config = transformer_lm.get_config("smoke")
+    config.data.eval_batch_size = 512
     config.training.update({"num_steps": 120, "evaluate_every_steps": 120})
     path = tmp_path_factory.mktemp("runs") / "run"
     run_experiment(from_config_dict(config), path)
