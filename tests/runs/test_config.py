@@ -238,6 +238,8 @@ def test_every_form_of_every_config_file_is_a_config(name):
         values = importlib.import_module(f"configs.{name}").get_config(argument)
         if values.data.name == "parallel":
             values.data.train_source = values.data.train_target = "text"
+            for files in values.data.get("further", {}).values():
+                files.train = "text"
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
         if values.data.name in ("inflections", "pronunciations", "recordings", "texts"):
             values.data.train_table = "table"
