@@ -8,12 +8,14 @@ from attention_jax.configuration import plain
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.data.sound.recording import FRAMES
-from attention_jax.data.task import Scores
+from attention_jax.data.task import Gathered, Scores
 from attention_jax.decoding.alignments import pharaoh_line
+from attention_jax.decoding.gathering import gather_outputs
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.devices import processes
+from attention_jax.discovery import Parts
 from attention_jax.evaluation.latency import latency_scores
 from attention_jax.evaluation.unknown import UNKNOWN, readable
 from attention_jax.objectives import Objective
@@ -21,6 +23,8 @@ from attention_jax.runs import provenance
 from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.progress import Counter
+
+PAGES = Parts("attention_jax.analysis.pages", defines="write_page")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,7 +108,8 @@ class Evaluation:
         """Scores outputs and writes all files of the split except the viewer.
 
         These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`,
-        `plots/attention.SPLIT.png` and `.svg`, and the split's metrics in `results.json`.
+        `plots/attention.SPLIT.png` and `.svg`, the task's page, and the split's metrics in
+        `results.json`.
 
         Args:
           outputs: The outputs for the split.
@@ -124,13 +129,17 @@ class Evaluation:
             measured = self._measure(run.params, batches)
         if not processes.is_first():
             return measured
-        scores = self._scores(outputs)
+        scores, gathered = self._scores(outputs), self._gathered(split)
+        if run.task.output_scores is not None and gathered:
+            scores |= run.task.output_scores(split, gathered, run.config.data)
         self._write_outputs(outputs)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
         metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
         metrics |= more or {}
         run.directory.add_results(split.name, {"step": run.step, **metrics})
         self._record(split.name, signatures)
+        if gathered and run.task.page:
+            PAGES.find(run.task.page).write_page(run, split, outputs.readable, gathered)
         if self.is_aligning:
             # Imported here because Matplotlib takes a second, for which no error should wait.
             from attention_jax.analysis import pictures
@@ -141,6 +150,12 @@ class Evaluation:
 
             sound_pictures.draw_sound_attention(run, split, outputs.found)
         return metrics
+
+    def _gathered(self, split: Split) -> Gathered:
+        """Gathers the outputs of the model that the task names."""
+        if not self._run.task.gathers:
+            return {}
+        return gather_outputs(self._run, split, self._run.task.gathers)
 
     def _scores(self, outputs: Outputs) -> Scores:
         """Computes all scores that the task defines: of texts, in detail, and of attention."""

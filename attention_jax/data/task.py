@@ -15,6 +15,7 @@ from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split
 from attention_jax.data.field import SOURCE, TARGET, Field
 from attention_jax.data.further_sources import text_source
+from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 from attention_jax.spaced_words import strip_spaces
@@ -24,6 +25,8 @@ FIELDS = Parts("attention_jax.data.fields", defines="FIELD")
 
 Scores = dict[str, float | str]
 Scorer = Callable[[Split, Sequence[str], DataConfig], Scores]
+# By the name of a model's output: its array for each example.
+Gathered = Mapping[str, Sequence[np.ndarray]]
 # By metric: sufficient statistics of each sentence, and the function from their sums to the score.
 Statistics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], Any]]]
 
@@ -63,6 +66,9 @@ class Task:
       inputs: The fields of a text whose output is searched for; None for those of `fields` that are
         known before the output is.
       input_side: The vocabulary of such a text, `source` or `target`.
+      source_form: What sources are: a `sequence`, or a `document`, a table of words with a sentence
+        a row. A model whose config does not say otherwise reads sequences.
+      longest_text: The most characters of a user's text.
       continues: Whether an output continues its input, as with a language model. The input may then
         be empty but have no unknown words, and outputs are not scored: only losses are measured.
       prepare: Function that brings a user's text into the form of the data.
@@ -81,12 +87,19 @@ class Task:
       shown: Names of the results that are shown at the end.
       table: Function from the results of a split to further lines that are shown at the end.
       finds_dropped_words: Whether source words without a counterpart in outputs are an error.
+      gathers: Names of outputs of the model that are gathered for every example of a split that is
+        evaluated, such as weights of words.
+      output_scores: Function that takes what was gathered, an array for each example, in place of
+        outputs, and returns scores of it.
+      page: Name of the file of `analysis/pages` that shows what was gathered; empty for none.
     """
 
     label: str
     fields: tuple[Field, ...] = (SOURCE, TARGET)
     inputs: tuple[Field, ...] | None = None
     input_side: str = "source"
+    source_form: str = "sequence"
+    longest_text: int = MAX_LINE_CHARACTERS
     continues: bool = False
     prepare: Callable[..., str] = prepare
     read: Callable[[Sequence[str], DataConfig], Mapping[str, Sequence[Any]]] | None = None
@@ -100,6 +113,9 @@ class Task:
     shown: tuple[str, ...] = ()
     table: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
     finds_dropped_words: bool = False
+    gathers: tuple[str, ...] = ()
+    output_scores: Callable[[Split, Gathered, DataConfig], Scores] | None = None
+    page: str = ""
 
     @property
     def input_fields(self) -> tuple[Field, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attention_jax.data.examples import Inputs
-from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.data.task import further_fields
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.alignments import pharaoh_line
@@ -113,11 +112,11 @@ class Translator:
 
         All are checked for their length first.
         """
+        most = self._run.task.longest_text
         for number, line in enumerate(lines, start=1):
-            if len(line) > MAX_LINE_CHARACTERS:
+            if len(line) > most:
                 raise DataError(
-                    f"{where} line {number}: expected at most {MAX_LINE_CHARACTERS} characters, "
-                    f"found {len(line)}"
+                    f"{where} line {number}: expected at most {most} characters, found {len(line)}"
                 )
         return [self._prepared(line, f"{where} line {n}") for n, line in enumerate(lines, start=1)]
 

@@ -98,6 +98,7 @@ from attention_jax.ops.normalizers import (
     sparsemax_normalizer,
 )
 from attention_jax.ops.pattern import AttentionPattern, Queries
+from attention_jax.ops.pooling import Pooled, average_pooling, hidden_keys, maximum_pooling
 from attention_jax.ops.positions import (
     alibi_slopes,
     at_indices,
@@ -175,6 +176,7 @@ __all__ = [
     "Normalizer",
     "Operation",
     "Paths",
+    "Pooled",
     "Predictions",
     "Program",
     "Queries",
@@ -192,6 +194,7 @@ __all__ = [
     "at_indices",
     "attend",
     "attend_sharded",
+    "average_pooling",
     "average_values",
     "average_window",
     "chunk_attention",
@@ -227,6 +230,7 @@ __all__ = [
     "gumbel_softmax",
     "hard_alignment",
     "has_blocks",
+    "hidden_keys",
     "in_blocks",
     "in_order",
     "init_state",
@@ -245,6 +249,7 @@ __all__ = [
     "make_memory",
     "masked_mean",
     "masked_softmax",
+    "maximum_pooling",
     "merge_pairs",
     "mixed_log_prob",
     "mixture_log_probs",

@@ -202,12 +202,23 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     """
     config = typed(ExperimentConfig, values)
     objective = build_objective(config.objectives)
+    _check_sources(config)
     further_fields(find_task(config.data), objective.fields)  # for its error on unknown fields
     _check_links(config, objective)
     _check_lexicon(config)
     _check_steps(config)
     _check_continues(config)
     return config
+
+
+def _check_sources(config: ExperimentConfig) -> None:
+    """Raises ConfigError where the model does not read what sources of the data are."""
+    task, wanted = config.task, getattr(config.model, "source_form", "sequence")
+    if task.source_form != wanted:
+        raise ConfigError(
+            f"config.model.name: expected a model that reads a {task.source_form}, as sources of "
+            f"the task of {task.label} are, found {config.model.name!r}, which reads a {wanted}"
+        )
 
 
 def _check_links(config: ExperimentConfig, objective: Objective) -> None:

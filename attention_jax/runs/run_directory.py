@@ -4,9 +4,10 @@
 `results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
 `alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word alignments that
-supervise attention, if any; `viewer.SPLIT.html`, attention to look at; `comparison.SPLIT.json`,
-differences from another run; `checkpoints/`, `vocab/`, `plots/`; `logs/`, the output of each of
-several processes; and, where asked for, `profile/`.
+supervise attention, if any; `viewer.SPLIT.html`, attention to look at; `documents.SPLIT.html`,
+documents coloured by it; `comparison.SPLIT.json`, differences from another run; `checkpoints/`,
+`vocab/`, `plots/`; `logs/`, the output of each of several processes; and, where asked for,
+`profile/`.
 """
 
 import contextlib
@@ -81,6 +82,10 @@ class RunDirectory:
     def viewer(self, split: str, side: str = "") -> pathlib.Path:
         """Returns the path of the page of cross-attention, or of one side's self-attention."""
         return self.path / ".".join(["viewer", split, *filter(None, [side]), "html"])
+
+    def page(self, split: str) -> pathlib.Path:
+        """Returns the path of the page of a split's documents, coloured by weights."""
+        return self.path / f"documents.{split}.html"
 
     def heads(self, split: str) -> pathlib.Path:
         """Returns the path of the table of measurements of every attention head."""

@@ -30,8 +30,9 @@ def test_data_config_class_lists_the_names():
     with pytest.raises(KeyError) as error:
         data_config_class("cmu")
     assert error.value.args[0] == [
-        "cmudict", "conll2017", "inflections", "method_naming", "multi30k", "parallel",
-        "pronunciations", "ptb", "sigmorphon2021", "smoke", "tatoeba", "texts",
+        "cmudict", "conll2017", "documents", "eraser_movies", "inflections", "method_naming",
+        "multi30k", "parallel", "pronunciations", "ptb", "recordings", "sigmorphon2021", "smoke",
+        "smoke_documents", "spoken_digits", "tatoeba", "texts", "tones",
     ]  # fmt: skip
 
 

@@ -8,6 +8,9 @@ same vocabulary.
 
 Kinds of actions have symbols that no text has, which are written between others and leave no trace
 in it: `STEP`.
+
+Documents are read sentence by sentence (`sentence_symbols`), and a label is one symbol, whatever it
+is written with (`labels`).
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +20,7 @@ from attention_jax.data.text import tokenization
 from attention_jax.spaced_words import spaced_words
 
 STEP = "<step>"
+SENTENCE_BREAK = "\u2028"  # Unicode's line separator, between two sentences of a document
 BETWEEN_COLUMNS, BETWEEN_TAGS = "\t", ";"
 
 
@@ -54,6 +58,10 @@ def is_tag(symbol: str) -> bool:
     return len(symbol) > len(BETWEEN_TAGS) and symbol.startswith(BETWEEN_TAGS)
 
 
+def _symbols_of_sentences(text: str) -> list[str]:
+    return [symbol for sentence in text.split(SENTENCE_BREAK) for symbol in spaced_words(sentence)]
+
+
 def _with_tags(symbols: list[str]) -> str:
     lemma = "".join(symbol for symbol in symbols if not is_tag(symbol))
     tags = "".join(filter(is_tag, symbols)).removeprefix(BETWEEN_TAGS)
@@ -71,6 +79,8 @@ KINDS: Mapping[str, SymbolKind] = {
     "word_actions": _WORDS._replace(silent=(STEP,)),
     "character_actions": _CHARACTERS._replace(silent=(STEP,)),
     "symbol_actions": _SPACED._replace(silent=(STEP,)),
+    "sentence_symbols": SymbolKind(_symbols_of_sentences, " ".join),
+    "labels": SymbolKind(lambda text: [text] if text else [], "".join),
     "tags_before": SymbolKind(lambda text: [*tag_symbols(text), *letters(text)], _with_tags),
     "tags_after": SymbolKind(lambda text: [*letters(text), *tag_symbols(text)], _with_tags),
     "tags_apart": SymbolKind(letters, _with_tags, further=tag_symbols),

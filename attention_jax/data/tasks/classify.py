@@ -1,0 +1,97 @@
+"""Document classification: the label of a text of sentences, judged by accuracy and F1."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attention_jax.data.config import DataConfig
+from attention_jax.data.documents import DOCUMENT, LABEL, MOST_CHARACTERS, read_text
+from attention_jax.data.examples import Split
+from attention_jax.data.task import Metric, Scores, Statistics, Task, prepare
+from attention_jax.evaluation.classification import (
+    classification_scores,
+    is_right,
+    scores_by_label,
+)
+
+_F1, _MEASURES = "f1_label_", ("precision", "recall", "documents")
+
+
+def prepare_document(text: str, data_config: DataConfig, *, is_source: bool = True) -> str:
+    """Brings a user's text, whose sentences are found in it, or a label into the form of the data.
+
+    Raises:
+      DataError: If a text is not blank and has no sentence, or is too long.
+    """
+    text = prepare(text, data_config)
+    return read_text(text, data_config, "text") if is_source and text.strip() else text
+
+
+def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+    """Computes accuracy and macro F1."""
+    return dict(classification_scores(outputs, split.targets))
+
+
+def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+    """Computes the F1 of each label, with precision, recall and the number of its documents.
+
+    Returns:
+      `f1_label_LABEL`, and `f1_label_LABEL_precision`, `_recall` and `_documents`.
+    """
+    found: Scores = {}
+    for label, score in scores_by_label(outputs, split.targets).items():
+        found[f"{_F1}{label}"] = score.f1
+        values = score.precision, score.recall, float(score.number)
+        names = [f"{_F1}{label}_{measure}" for measure in _MEASURES]
+        found |= dict(zip(names, values, strict=True))
+    return found
+
+
+def table(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns a line for each label: how many documents it has, and how well it is told."""
+    labels = [
+        name.removeprefix(_F1)
+        for name in metrics
+        if name.startswith(_F1) and f"{name}_documents" in metrics
+    ]
+    if not labels:
+        return []
+    width = max(len("label"), *map(len, labels))
+    lines = [f"  {'label':<{width}}  documents  precision  recall     f1"]
+    for label in labels:
+        precision, recall, number = (metrics[f"{_F1}{label}_{each}"] for each in _MEASURES)
+        f1 = metrics[f"{_F1}{label}"]
+        lines.append(
+            f"  {label:<{width}}  {number:>9.0f}  {precision:>9.2f}  {recall:>6.2f}  {f1:>5.2f}"
+        )
+    return lines
+
+
+def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
+    """Returns which documents are right, and how the accuracy follows from their sum."""
+    right = is_right(outputs, split.targets)
+    rows = np.stack([right, np.ones_like(right)], axis=-1)
+    return {"label_accuracy": (rows, lambda sums: 100 * sums[..., 0] / sums[..., 1])}
+
+
+METRICS = (
+    Metric("label_accuracy", "accuracy", "documents (%)", "max"),
+    Metric("macro_f1", "macro F1", "documents (%)", "max"),
+)
+TASK = Task(
+    label="classification",
+    fields=(DOCUMENT, LABEL),
+    source_form="document",
+    longest_text=MOST_CHARACTERS,
+    prepare=prepare_document,
+    scores=scores,
+    details=details,
+    statistics=statistics,
+    metrics=METRICS,
+    printed=("label_accuracy",),
+    shown=("label_accuracy", "macro_f1"),
+    table=table,
+    gathers=("word_weights", "sentence_weights"),
+    page="documents",
+)

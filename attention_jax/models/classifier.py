@@ -1,0 +1,203 @@
+"""Document classifier: words are read to sentences, sentences to a document, and that to a label.
+
+  s[i] = pool_j encode(E x[i, j]);   v = pool_i encode(s[i]);   p = softmax(W v + b)
+
+With bidirectional GRUs as encoders and attention with a learnt query as pooling these are
+hierarchical attention networks. A search writes the label and then the end.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from attention_jax.configuration import setting
+from attention_jax.errors import ConfigError
+from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
+from attention_jax.layers.pooling import DocumentReader, Level, LevelConfig, Read
+from attention_jax.models.labels import LabelPredictions, label_then_end
+from attention_jax.ops.dropout import dropout_factors, scale
+from attention_jax.ops.lookup import look_up
+from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.products import add_bias
+from attention_jax.types import (
+    Array,
+    AttentionOutput,
+    Batch,
+    Call,
+    ModelOutput,
+    Params,
+    SpecialIds,
+)
+
+PAPER = "Yang et al. (2016), Hierarchical attention networks for document classification"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A document classifier.
+
+    Attributes:
+      name: The model.
+      embedding_dim: Depth of an embedded word.
+      words: How the words of a sentence are read, and made one vector.
+      sentences: How the sentences of a document are read, and made one vector.
+      word_dropout: Share of the words that are left unread in training, as if they were not known.
+      embedding_dropout: Share of each embedded word that is dropped.
+      output_dropout: Share of the document's vector that is dropped before the labels.
+      initialization: How parameters start.
+      dtype: Of activations; parameters, softmax and losses are float32 always. With
+        `JAX_ENABLE_X64=1`, whatever is float32 otherwise is float64.
+    """
+
+    source_form: ClassVar[str] = "document"
+    name: str = setting("classifier")
+    embedding_dim: int = setting(200, at_least=1)
+    words: LevelConfig = dataclasses.field(default_factory=LevelConfig)
+    sentences: LevelConfig = dataclasses.field(default_factory=LevelConfig)
+    word_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    embedding_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    output_dropout: float = setting(0.0, at_least=0.0, below=1.0)
+    initialization: Initialization = dataclasses.field(default_factory=Initialization)
+    dtype: str = setting("float32", choices=("float32", "bfloat16"))
+
+
+def build(
+    config: Config, source_vocabulary_size: int, target_vocabulary_size: int
+) -> "Classifier":
+    """Builds the model; raises `ConfigError` if parts of the config do not fit."""
+    try:
+        words = Level.build(config.words, config.embedding_dim)
+        reader = DocumentReader(words, Level.build(config.sentences, words.depth))
+        # Declared once, so that a mistake is reported before anything is compiled.
+        reader.parameters  # noqa: B018
+    except ValueError as error:
+        raise ConfigError(f"config.model.{error}") from None
+    return Classifier(config, source_vocabulary_size, target_vocabulary_size, reader)
+
+
+@dataclasses.dataclass(frozen=True)
+class Classifier:
+    """Document classifier: the model as pure functions of its parameters; see `types.Model`.
+
+    Sources are tables of words, `B N L`, and `source_mask` says which sentences are real, `B N`.
+    Attention is to sentences; the outputs `word_weights` `B N L` and `sentence_weights` `B N` are
+    the shares that words have in their sentence, and sentences in the document.
+
+    Attributes:
+      config: The model's config.
+      source_vocabulary_size: How many word ids there are.
+      target_vocabulary_size: How many label ids there are, special ones included.
+      reader: Reads documents.
+    """
+
+    config: Config
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    reader: DocumentReader
+    begins_from: ClassVar[str] = "source"
+    fields: ClassVar[Sequence[str]] = ("source", "source_mask")
+    provides: ClassVar[Mapping[str, str | None]] = {
+        "word_weights": None, "sentence_weights": None
+    }  # fmt: skip
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+        labels, depth = self.target_vocabulary_size - SpecialIds.COUNT, self.reader.sentences.depth
+        return {
+            "source_embedding": Parameter.of(
+                "word_embedding", vocab=self.source_vocabulary_size, embed=self.config.embedding_dim
+            ),
+            **self.reader.parameters,
+            "label_kernel": Parameter.of("kernel", features=depth, prediction=labels),
+            "label_bias": Parameter.of("bias", prediction=labels),
+        }
+
+    @property
+    def module(self) -> "ClassifierModule":
+        """The Linen module that declares the parameters."""
+        return ClassifierModule(self)
+
+    def init(self, rng: Array) -> Params:
+        """Draws parameters."""
+        batch = {"source": jnp.ones((1, 1, 1), jnp.int32), "source_mask": jnp.ones((1, 1), bool)}
+        return self.module.init(rng, batch, Call())["params"]
+
+    def parameter_axes(self) -> Params:
+        """Returns the logical axes of every parameter."""
+        return logical_axes(self.parameters)
+
+    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
+        """Predicts the label of each document, at every target position there is."""
+        logits, read = self._call(params, batch, call)
+        steps = batch["target"].shape[1]
+        # B ... -> B T ...: the label is the only target, wherever it stands.
+        logits, context, weights = (
+            jnp.repeat(leaf[:, None], steps, axis=1)
+            for leaf in (logits, read.summary, read.sentences)
+        )
+        attention = AttentionOutput(context, weights, weights)
+        outputs = {"word_weights": read.words, "sentence_weights": read.sentences}
+        return ModelOutput(LabelPredictions(logits), attention, outputs)
+
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
+        """Reads documents; a search asks for their labels first."""
+        logits, read = self._call(params, batch, Call())
+        memory = {"logits": logits, "weights": read.sentences}
+        state = {"position": jnp.zeros(logits.shape[:1], jnp.int32)}
+        return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
+
+    def slots(self, memory: Any) -> None:
+        """Returns nothing: slot s is sentence s of the source."""
+        return None
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[LabelPredictions, Array, Any]:
+        """Gives the label of every hypothesis, and the end after it."""
+        return label_then_end(memory, state, tokens)
+
+    def _call(self, params: Params, batch: Batch, call: Call) -> tuple[Array, Read]:
+        if self.config.dtype != "float32":
+            # Mixed precision: activations are of this type, gradients reach the float32 parameters.
+            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
+        return self.module.apply({"params": params}, batch, call)
+
+
+class ClassifierModule(nn.Module):
+    """Document classifier as a Linen module, which owns the parameters.
+
+    Attributes:
+      model: Its pure functions.
+    """
+
+    model: Classifier
+
+    def setup(self) -> None:
+        """Declares the parameters."""
+        self.weights = declare(self, self.model.parameters, self.model.config.initialization)
+
+    def __call__(self, batch: Batch, call: Call) -> tuple[Array, Read]:
+        """Reads documents; returns the logits of their labels `B C`, and what was read."""
+        config, weights, ids = self.model.config, self.weights, batch["source"]
+        mask = word_mask(batch)
+        if call.train and config.word_dropout:
+            kept = jax.random.bernoulli(call.fold(0).rng, 1.0 - config.word_dropout, ids.shape)
+            ids = jnp.where(kept, ids, SpecialIds.UNK)
+        vectors = zero_padding(look_up(weights["source_embedding"], ids), mask)
+        rate = config.embedding_dropout
+        vectors = scale(vectors, dropout_factors(call.fold(1), rate, vectors.shape, vectors.dtype))
+        read = self.model.reader.read(weights, vectors, mask, call.fold(2))
+        features, rate = read.summary, config.output_dropout
+        kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
+        logits = add_bias(scale(features, kept) @ weights["label_kernel"], weights["label_bias"])
+        return logits, read
+
+
+def word_mask(batch: Batch) -> Array:
+    """Tells where a table of words `B N L` has any: in real sentences, up to the end of each."""
+    return (batch["source"] != SpecialIds.PAD) & batch["source_mask"][..., None]
