@@ -267,18 +267,19 @@ class BidirectionalModel(Protocol):
     reverse: Model
 
 
-def swap_sides(batch: Batch) -> Batch:
+def arrays_of(field: str) -> tuple[str, str]:
+    """Fields of a batch: returns the keys of a sequence, and of where it is not padding."""
+    return field, f"{field}_mask"
+
+
+def swap_sides(batch: Batch, one: str = "source", other: str = "target") -> Batch:
     """Reverses the direction of translation: what was the source is the target.
 
-    Both sides are written alike, ending in EOS and without BOS, so that nothing has to be shifted.
-    Only the four arrays that every batch has are kept.
+    Both fields are written alike, ending in EOS and without BOS, so that nothing has to be shifted.
+    What a batch has beside them, such as links, is of one direction, and is left out.
     """
-    other = {"source": "target", "target": "source"}
-    return {
-        f"{side}{suffix}": batch[f"{other[side]}{suffix}"]
-        for side in other
-        for suffix in ("", "_mask")
-    }
+    keys, swapped = arrays_of(one) + arrays_of(other), arrays_of(other) + arrays_of(one)
+    return {key: batch[its] for key, its in zip(keys, swapped, strict=True)}
 
 
 class SpecialIds:

@@ -24,7 +24,7 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.search.lengths import length_limits
 from attention_jax.search.method import enlarged
 from attention_jax.search.vocabulary import mask_logits
-from attention_jax.types import Params, SpecialIds
+from attention_jax.types import Params, SpecialIds, arrays_of
 
 _SEPARATOR = " ||| "
 _LEAST_ROOM = 16  # tokens of the source that a program is first compiled for
@@ -46,7 +46,8 @@ def check_online(run: TrainedRun) -> None:
     if reason is not None:
         raise UserError(f"--online: {reason}")
     source = model.begins_from
-    further = set(model.fields) - {source, f"{source}_mask"}
+    # Tags and the like would have to be known before their line has been read.
+    further = set(model.fields) - set(arrays_of(source))
     if further:
         raise UserError(
             f"--online: expected a model that reads nothing but {source!r}, found "
@@ -85,8 +86,10 @@ class OnlineTranslator:
         """
         check_online(run)
         self._run = run
+        # On one device: a batch of one line is nothing to divide among several.
         self._params = jax.device_put(jax.device_get(run.params))
         self._start = jax.jit(run.model.start, static_argnames="max_length")
+        # One program for each power of two of source and output, see `_power_of_two`.
         self._step = jax.jit(self._ask)
 
     def translate(self, characters: Iterator[str], place: str = "input line") -> Iterator[str]:
@@ -109,6 +112,7 @@ class OnlineTranslator:
                 written.append(token)
                 counts.append(count)
                 text = run.target_vocabulary.decode(written)
+                # A decoded text grows at its end only: what has been printed is never taken back.
                 yield text.removeprefix(printed)
                 printed = text
         if counts:
@@ -122,14 +126,18 @@ class OnlineTranslator:
         """
         source, state, written = _Source(tokens), None, []
         source.read()
+        # A blank line has no output, as in a search that has all of it.
         if source.has_ended:
             return
         while True:
             room = _power_of_two(usual_length(len(source.ids)), len(written) + 1)
             memory, first = self._start(self._params, self._batch(source.ids), max_length=room)
+            # What has been written is kept, in arrays that have room for more.
             state = first if state is None else enlarged(state, first)
             while len(written) < room:
                 token, after = self._next(memory, state, written, source, room)
+                # Asked too early: the state after it is dropped, and more is read before asking
+                # again.
                 if token is None:
                     source.read()
                     break
@@ -146,6 +154,7 @@ class OnlineTranslator:
         search, place, length = self._run.config.search, len(written), len(source.ids)
         before = np.zeros(room, np.int32)
         before[:place] = written
+        # As long as the line goes on, its length sets no limit: two more tokens are always allowed.
         limits = _limits(search, length) if source.has_ended else (0, place + 2)
         token, has_stopped, is_finite, after = self._step(
             self._params, memory, state, before, np.int32(place), *map(np.int32, limits)
@@ -153,8 +162,11 @@ class OnlineTranslator:
         if not is_finite:
             raise DivergenceError("the probabilities of an output are nan")
         token = int(token)
+        # EOS may come too early for a line that turns out longer.
         may_end = token != SpecialIds.EOS or search.min_length_ratio == 0.0
         goes_on = place + 1 < search.longest(length + 1)  # EOS is to come, at least
+        # Attention that has stopped will not look at what is read later: the token stays what it
+        # is.
         is_settled = source.has_ended or (bool(has_stopped) and may_end and goes_on)
         return (token if is_settled else None), after
 
@@ -173,7 +185,9 @@ class OnlineTranslator:
         Returns:
           (token, whether all attention has stopped, whether there is a best token, state).
         """
+        # Traced, not branched on: at the first place the last entry is read, and thrown away.
         last = jnp.where(place > 0, written[place - 1], SpecialIds.BOS)
+        # A batch of one line, with one hypothesis: tokens are 1 1, weights 1 1 S.
         predictions, weights, state = self._run.model.step(params, memory, state, last[None, None])
         logits, normalizer = predictions.scores()
         search = self._run.config.search
@@ -188,10 +202,12 @@ class OnlineTranslator:
         return run.task.prepare(text, run.config.data, is_source=not run.is_reverse)
 
     def _batch(self, ids: list[int]) -> dict[str, np.ndarray]:
+        # EOS is among the ids only once the line has ended; until then nothing tells where it will.
         size, name = _power_of_two(len(ids), _LEAST_ROOM), self._run.model.begins_from
         padded = np.full((1, size), SpecialIds.PAD, np.int32)
         padded[0, : len(ids)] = ids
-        return {name: padded, f"{name}_mask": np.arange(size)[None] < len(ids)}
+        is_real = np.arange(size)[None] < len(ids)
+        return dict(zip(arrays_of(name), (padded, is_real), strict=True))
 
 
 def translate_standard_input(run: TrainedRun, *others: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from attention_jax.types import Array, Call, Params, State
 
 @dataclasses.dataclass(frozen=True)
 class CellStack:
-    """Pure functions of stacked cells; parameters and carries are under `layer_0` and so on.
+    """Stacked cells as pure functions; parameters and carries are under `layer_0` and so on.
 
     Attributes:
       cell: Which cell.
@@ -47,11 +47,12 @@ class CellStack:
 
     def draw(self, call: Call, batch: int, dtype: DTypeLike) -> list[list[Array | None]]:
         """Draws the factors of each layer's input and hidden state."""
-        shape = (batch, self.hidden_dim)
+        shape, hidden_rate = (batch, self.hidden_dim), self.recurrent_dropout
         return [
             [
                 dropout_factors(call.fold(2 * layer + place), rate, shape, dtype)
-                for place, rate in enumerate((self.dropout, self.recurrent_dropout))
+                # What the lowest layer reads has a dropout of its own.
+                for place, rate in enumerate((self.dropout if layer else 0.0, hidden_rate))
             ]
             for layer in range(self.num_layers)
         ]

@@ -182,6 +182,46 @@ class RecurrentDecoder(SequenceDecoder):
         inputs = (self.inputs(constants[0], embedded), words, rngs)
         return deferred_scan(step, constants, state, inputs)
 
+    def ask_afterwards(
+        self,
+        update: Callable[..., tuple[State, Array]],
+        params: Params,
+        memory: Memory,
+        state: State,
+        embedded: Array,
+        call: Call,
+    ) -> tuple[Array, AttentionOutput, State]:
+        """Teacher forcing without feedback: scans the layers, then asks with all queries at once.
+
+        For a mechanism that carries nothing, in a decoder whose recurrence needs no answer.
+
+        Args:
+          update: (params, dropout, state, projected word) -> (state, query `B D`), of one step.
+          params: The decoder's parameters.
+          memory: The source.
+          state: The state before the first token.
+          embedded: `B T E`.
+          call: Mode and key.
+
+        Returns:
+          (queries `B T D`, attention, the state after the last step).
+        """
+        dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
+        inputs = self.inputs(params, _swap(embedded))
+
+        def step(constants: Any, state: State, inputs: Any) -> tuple[State, Array]:
+            return update(*constants, state, inputs)
+
+        # The recurrence carries the layers alone: this attention has no state.
+        layers = {name: value for name, value in state.items() if name != "attention"}
+        layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
+        queries = _swap(queries)  # T B D -> B T D
+        attention, after = self.mechanism.attend(
+            params["attention"], queries, memory,
+            mask=call.mask_of("attention"), call=call.fold(ATTENTION_KEY),
+        )  # fmt: skip
+        return queries, attention, {**layers, "attention": after}
+
     def step(
         self,
         params: Params,

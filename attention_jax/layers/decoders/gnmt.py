@@ -22,25 +22,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
-from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
-from attention_jax.layers.cells import cell_parameters
-from attention_jax.layers.decoder import (
-    Decoded,
-    DecoderConfig,
-    DecoderSizes,
-    Told,
-    counted,
-    start_position,
-)
+from attention_jax.layers.bridges import BRIDGES
+from attention_jax.layers.decoder import Decoded, DecoderSizes, Told, counted
 from attention_jax.layers.encoder import Sources, first_source
-from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
-from attention_jax.layers.recurrent_decoder import RecurrentDecoder
+from attention_jax.layers.stacked_decoder import StackedConfig, StackedDecoder
 from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.ops.dropout import dropout_factors, scale
+from attention_jax.ops.dropout import scale
 from attention_jax.ops.masks import time_major
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.recurrent import CELLS, Gates
@@ -53,34 +43,25 @@ _FIRST_RESIDUAL = 2  # counted from zero: the third layer from the bottom
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(DecoderConfig):
+class Config(StackedConfig):
     """GNMT's decoder, whose bottom layer attends for all.
 
-    Further fields are those of `layers.decoder.DecoderConfig`.
+    Further fields are those of `layers.stacked_decoder.StackedConfig`; the depth is 1024 in the
+    paper.
 
     Attributes:
       name: The decoder.
-      cell: `lstm` in the paper; also `gru` or `gru_reset_before`.
-      hidden_dim: Depth of the state (1024 in the paper).
       num_layers: How many layers are stacked (8 in the paper), at least two.
       variant: `paper`, `gnmt` or `gnmt_v2`; see above.
       bridge: What the state starts from; the paper is silent, tensorflow/nmt has `copy_backward`.
       residual: Whether a layer from the third on adds its input, but not the context beside it, to
         its output, as in the paper.
-      dropout: Share of a layer's input that is dropped, the context aside, from the second layer
-        on, the same at all steps.
-      recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
     """
 
     name: str = setting("gnmt")
-    cell: str = setting("lstm", choices=CELLS)
-    hidden_dim: int = setting(256, at_least=1)
     num_layers: int = setting(2, at_least=2)
     variant: str = setting("paper", choices=_VARIANTS)
     bridge: str = setting("mean", choices=BRIDGES)
-    residual: bool = setting(False)
-    dropout: float = setting(0.0, at_least=0.0, below=1.0)
-    recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
 
     def __post_init__(self) -> None:
         """Rejects fields that would change nothing."""
@@ -98,12 +79,10 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "GnmtDecoder":
 
 
 @dataclasses.dataclass(frozen=True)
-class GnmtDecoder(RecurrentDecoder):
+class GnmtDecoder(StackedDecoder):
     """GNMT's decoder as pure functions."""
 
     config: Config
-    sizes: DecoderSizes
-    mechanism: Mechanism
 
     @property
     def feature_dim(self) -> int:
@@ -117,59 +96,20 @@ class GnmtDecoder(RecurrentDecoder):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The tree of parameters: all that belongs to a layer is under its own name."""
-        config, depth = self.config, self.config.hidden_dim
-        tree = {
-            "attention": self.mechanism.parameters,
-            "bridge": bridge_parameters(
-                config.bridge, self.sizes.encoders, config.cell, depth, config.num_layers
-            ),
-        }
-        for layer in range(config.num_layers):
-            input_dim = depth if layer else self.sizes.embedding_dim
-            weights = cell_parameters(config.cell, input_dim, depth)
-            weights["context"] = Parameter.of(
-                "kernel", context=self.mechanism.context_dim, gates=weights["input"].shape[1]
-            )
-            tree[f"layer_{layer}"] = weights
+        """The tree of parameters; the context's part of a layer's kernel is beside the input's."""
+        tree, context_dim = super().parameters, self.mechanism.context_dim
+        for name in self.stack.parameters:
+            width = tree[name]["input"].shape[1]  # all gates side by side
+            tree[name]["context"] = Parameter.of("kernel", context=context_dim, gates=width)
         return tree
 
     def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge, with no context."""
-        config, encoded = self.config, first_source(sources)
-        batch = encoded.mask.shape[0]
-        carries = bridge_carries(
-            config.bridge,
-            params["bridge"],
-            sources,
-            config.cell,
-            config.hidden_dim,
-            config.num_layers,
-        )
-        state = {f"layer_{layer}": carry for layer, carry in enumerate(carries)}
-        if config.variant == "gnmt_v2":
-            shape = (batch, self.mechanism.context_dim)
+        state, encoded = super().first_state(params, sources), first_source(sources)
+        if self.config.variant == "gnmt_v2":
+            shape = (encoded.mask.shape[0], self.mechanism.context_dim)
             state["context"] = jnp.zeros(shape, encoded.annotations.dtype)
-        return {**state, "position": start_position(batch)}
-
-    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
-        """Draws the factors of each layer's input and hidden state."""
-        config, shape = self.config, (batch, self.config.hidden_dim)
-        rates = (config.dropout, config.recurrent_dropout)
-        return [
-            [
-                dropout_factors(call.fold(2 * layer + place), rate, shape, dtype)
-                # The bottom layer's input, the embedded word, has a dropout of its own.
-                for place, rate in enumerate(rates if layer else (0.0, rates[1]))
-            ]
-            for layer in range(config.num_layers)
-        ]
-
-    def inputs(self, params: Params, embedded: Array) -> Gates:
-        """Projects the previous words for the bottom layer."""
-        weights = params["layer_0"]
-        inputs = add_bias(embedded @ weights["input"], weights["bias"])
-        return CELLS[self.config.cell].split(inputs)
+        return state
 
     def advance(
         self,
@@ -182,6 +122,7 @@ class GnmtDecoder(RecurrentDecoder):
     ) -> tuple[State, dict[str, Any]]:
         """Attends and updates the bottom layer, then those above."""
         new, outputs = self._ask(params, memory, dropout, state, inputs, call)
+        # All layers above are told of one context; they themselves ask nothing.
         below, context = outputs["state"], outputs["attention"].context
         for layer, name in enumerate(self._upper, 1):
             keep_input, keep_hidden = dropout[layer] if dropout else (None, None)
@@ -243,7 +184,7 @@ class GnmtDecoder(RecurrentDecoder):
             new["layer_0"] = self._tell(params, state, inputs, state["context"], keep)
             query = new["layer_0"]["hidden"]
             attention, new["attention"] = self.attend(params, query, memory, state, call)
-            new["context"] = attention.context
+            new["context"] = attention.context  # told to the bottom layer at the next step
         else:
             query = state["layer_0"]["hidden"]
             attention, new["attention"] = self.attend(params, query, memory, state, call)
@@ -277,6 +218,7 @@ class GnmtDecoder(RecurrentDecoder):
         return new, new["hidden"]
 
     def _add(self, layer: int, output: Array, below: Array) -> Array:
+        # The second layer's input has another meaning: it is the state that has asked.
         has_residual = self.config.residual and layer >= _FIRST_RESIDUAL
         return output + below if has_residual else output
 

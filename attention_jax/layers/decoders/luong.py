@@ -14,24 +14,12 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 
 from attention_jax.configuration import setting
-from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
-from attention_jax.layers.cell_stack import CellStack
-from attention_jax.layers.decoder import (
-    Decoded,
-    DecoderConfig,
-    DecoderSizes,
-    Told,
-    counted,
-    start_position,
-)
+from attention_jax.layers.decoder import Decoded, DecoderSizes, Told, counted
 from attention_jax.layers.encoder import Encoded, Sources, first_source
-from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Parameter, project
-from attention_jax.layers.recurrent_decoder import ATTENTION_KEY, RecurrentDecoder
-from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.layers.stacked_decoder import StackedConfig, StackedDecoder
 from attention_jax.ops.recurrent import CELLS, Gates
 from attention_jax.types import Array, Call, Memory, Params, State
 
@@ -39,41 +27,21 @@ PAPER = "Luong, Pham and Manning (2015), section 3, eq. 5, and section 3.3"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(DecoderConfig):
+class Config(StackedConfig):
     """Luong's decoder, which updates before it attends.
 
-    Further fields are those of `layers.decoder.DecoderConfig`.
+    Further fields are those of `layers.stacked_decoder.StackedConfig`. In the paper there are 4
+    layers of depth 1000, and the bridge is `copy`.
 
     Attributes:
       name: The decoder.
-      cell: `lstm` in the paper; also `gru` or `gru_reset_before`.
-      hidden_dim: Depth of the state (1000 in the paper).
-      num_layers: How many layers are stacked (4 in the paper).
       attentional_dim: Depth of h~ (1000 in the paper).
       input_feeding: Whether h~ enters the next step.
-      bridge: What the state starts from; `copy` in the paper.
-      residual: Whether a layer from the second on adds its input to its output.
-      dropout: Share of a layer's input that is dropped, from the second layer on, the same at
-        all steps.
-      recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
     """
 
     name: str = setting("luong")
-    cell: str = setting("lstm", choices=CELLS)
-    hidden_dim: int = setting(256, at_least=1)
-    num_layers: int = setting(1, at_least=1)
     attentional_dim: int = setting(256, at_least=1)
     input_feeding: bool = setting(True)
-    bridge: str = setting("last", choices=BRIDGES)
-    residual: bool = setting(False)
-    dropout: float = setting(0.0, at_least=0.0, below=1.0)
-    recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
-
-    def __post_init__(self) -> None:
-        """Rejects fields that would change nothing."""
-        if self.num_layers == 1 and (self.dropout or self.residual):
-            field = "dropout" if self.dropout else "residual"
-            raise ValueError(f"{field}: expected more than one layer beside it, found one")
 
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "LuongDecoder":
@@ -83,12 +51,10 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "LuongDecoder"
 
 
 @dataclasses.dataclass(frozen=True)
-class LuongDecoder(RecurrentDecoder):
+class LuongDecoder(StackedDecoder):
     """Luong's decoder as pure functions."""
 
     config: Config
-    sizes: DecoderSizes
-    mechanism: Mechanism
 
     @property
     def feature_dim(self) -> int:
@@ -98,31 +64,18 @@ class LuongDecoder(RecurrentDecoder):
     @property
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
-        config, depth = self.config, self.config.hidden_dim
-        context_dim, feature_dim = self.mechanism.context_dim, self.feature_dim
-        tree = {
-            "attention": self.mechanism.parameters,
-            "bridge": bridge_parameters(
-                config.bridge, self.sizes.encoders, config.cell, depth, config.num_layers
-            ),
-            "combine": {
-                "context": Parameter.of("kernel", context=context_dim, features=feature_dim),
-                "state": Parameter.of("kernel", hidden=depth, features=feature_dim),
-            },
+        tree, depth, feature_dim = super().parameters, self.config.hidden_dim, self.feature_dim
+        context_dim = self.mechanism.context_dim
+        layers = {name: tree.pop(name) for name in self.stack.parameters}
+        tree["combine"] = {
+            "context": Parameter.of("kernel", context=context_dim, features=feature_dim),
+            "state": Parameter.of("kernel", hidden=depth, features=feature_dim),
         }
-        tree |= self._stack.parameters
-        if config.input_feeding:
+        tree |= layers  # last, so that seeds keep their meaning: parameters are drawn in order
+        if self.config.input_feeding:
             width = tree["layer_0"]["input"].shape[1]
             tree["layer_0"]["feed"] = Parameter.of("kernel", features=feature_dim, gates=width)
         return tree
-
-    @property
-    def _stack(self) -> CellStack:
-        config = self.config
-        return CellStack(
-            config.cell, self.sizes.embedding_dim, config.hidden_dim, config.num_layers,
-            config.residual, config.dropout, config.recurrent_dropout,
-        )  # fmt: skip
 
     @property
     def _projects_values(self) -> bool:
@@ -137,29 +90,12 @@ class LuongDecoder(RecurrentDecoder):
 
     def first_state(self, params: Params, sources: Sources) -> State:
         """Starts from the bridge, with zeros to feed."""
-        config, encoded = self.config, first_source(sources)
-        batch = encoded.mask.shape[0]
-        carries = bridge_carries(
-            config.bridge,
-            params["bridge"],
-            sources,
-            config.cell,
-            config.hidden_dim,
-            config.num_layers,
-        )
-        state = {f"layer_{layer}": carry for layer, carry in enumerate(carries)}
-        if config.input_feeding:
-            dtype = encoded.annotations.dtype
-            state["attentional"] = jnp.zeros((batch, config.attentional_dim), dtype)
-        return {**state, "position": start_position(batch)}
-
-    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
-        """Draws the factors of each layer's input and hidden state."""
-        return self._stack.draw(call, batch, dtype)
-
-    def inputs(self, params: Params, embedded: Array) -> Gates:
-        """Projects the previous words for the lowest layer."""
-        return self._stack.inputs(params, embedded)
+        state, encoded = super().first_state(params, sources), first_source(sources)
+        if self.config.input_feeding:
+            # Before the first token nothing has been attended to that could be fed.
+            shape = (encoded.mask.shape[0], self.config.attentional_dim)
+            state["attentional"] = jnp.zeros(shape, encoded.annotations.dtype)
+        return state
 
     def advance(
         self,
@@ -194,27 +130,15 @@ class LuongDecoder(RecurrentDecoder):
         # Both need the answer to one query before the next can be asked.
         if self.config.input_feeding or not self.mechanism.is_parallel:
             return super().run(params, memory, state, embedded, told=told, mask=mask, call=call)
-        dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
-        inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))
-
-        def step(constants: Any, state: State, inputs: Gates) -> tuple[State, Array]:
-            return self._update(*constants, state, inputs)
-
-        # The recurrence carries the layers alone: this attention has no state.
-        layers = {name: value for name, value in state.items() if name != "attention"}
-        layers, queries = deferred_scan(step, (params, dropout), layers, inputs)
-        queries = jnp.swapaxes(queries, 0, 1)  # T B D -> B T D
-        attention, after = self.mechanism.attend(
-            params["attention"], queries, memory,
-            mask=call.mask_of("attention"), call=call.fold(ATTENTION_KEY),
-        )  # fmt: skip
-        state = {**layers, "attention": after}
+        queries, attention, state = self.ask_afterwards(
+            self._update, params, memory, state, embedded, call
+        )
         return Decoded(self._combine(params, queries, attention.context), attention, state)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns the attentional state h~."""
         if "attentional" in outputs:
-            return outputs["attentional"]
+            return outputs["attentional"]  # made already, to be fed
         return self._combine(params, outputs["state"], outputs["attention"].context)
 
     def _update(
@@ -224,7 +148,7 @@ class LuongDecoder(RecurrentDecoder):
             # The concatenation [E y; h~] is never formed, only the sum of two products.
             fed = state["attentional"] @ params["layer_0"]["feed"]
             gates = tuple(map(jnp.add, gates, CELLS[self.config.cell].split(fed)))
-        carries, output = self._stack.step(params, dropout, state, gates)
+        carries, output = self.stack.step(params, dropout, state, gates)
         return {"position": counted(state), **carries}, output
 
     def _combine(self, params: Params, query: Array, context: Array) -> Array:

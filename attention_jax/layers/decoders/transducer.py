@@ -11,62 +11,30 @@ transducer this is the prediction network.
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
-from jax.typing import DTypeLike
-
 from attention_jax.configuration import setting
-from attention_jax.layers.bridges import BRIDGES, bridge_carries, bridge_parameters
-from attention_jax.layers.cell_stack import CellStack
-from attention_jax.layers.decoder import (
-    Decoded,
-    DecoderConfig,
-    DecoderSizes,
-    Told,
-    counted,
-    start_position,
-)
-from attention_jax.layers.encoder import Sources, first_source
-from attention_jax.layers.mechanism import Mechanism, described
-from attention_jax.layers.recurrent_decoder import ATTENTION_KEY, RecurrentDecoder
-from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.ops.recurrent import CELLS, Gates
+from attention_jax.layers.bridges import BRIDGES
+from attention_jax.layers.decoder import Decoded, DecoderSizes, Told, counted
+from attention_jax.layers.mechanism import described
+from attention_jax.layers.stacked_decoder import StackedConfig, StackedDecoder
+from attention_jax.ops.recurrent import Gates
 from attention_jax.types import Array, Call, Memory, Params, State
 
 PAPER = "Graves (2012), Sequence transduction; Wu, Shapiro and Cotterell (2018)"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(DecoderConfig):
+class Config(StackedConfig):
     """The decoder that reads the target alone, for the readout `marginal`.
 
-    Further fields are those of `layers.decoder.DecoderConfig`.
+    Further fields are those of `layers.stacked_decoder.StackedConfig`.
 
     Attributes:
       name: The decoder.
-      cell: `lstm` in the papers; also `gru` or `gru_reset_before`.
-      hidden_dim: Depth of the state.
-      num_layers: How many layers are stacked.
       bridge: What the state starts from; zeros in the papers.
-      residual: Whether a layer from the second on adds its input to its output.
-      dropout: Share of a layer's input that is dropped, from the second layer on, the same at
-        all steps.
-      recurrent_dropout: Share of the hidden state that is dropped, the same at all steps.
     """
 
     name: str = setting("transducer")
-    cell: str = setting("lstm", choices=CELLS)
-    hidden_dim: int = setting(256, at_least=1)
-    num_layers: int = setting(1, at_least=1)
     bridge: str = setting("zero", choices=BRIDGES)
-    residual: bool = setting(False)
-    dropout: float = setting(0.0, at_least=0.0, below=1.0)
-    recurrent_dropout: float = setting(0.0, at_least=0.0, below=1.0)
-
-    def __post_init__(self) -> None:
-        """Rejects fields that would change nothing."""
-        if self.num_layers == 1 and (self.dropout or self.residual):
-            field = "dropout" if self.dropout else "residual"
-            raise ValueError(f"{field}: expected more than one layer beside it, found one")
 
 
 def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransducerDecoder":
@@ -81,55 +49,20 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransducerDec
             "attention.name: expected a mechanism that carries nothing from token to token beside "
             f"the decoder 'transducer', found {described(attention)}"
         )
-    stack = CellStack(
-        config.cell, sizes.embedding_dim, config.hidden_dim, config.num_layers,
-        config.residual, config.dropout, config.recurrent_dropout,
-    )  # fmt: skip
-    return TransducerDecoder(config, sizes, mechanism, stack)
+    return TransducerDecoder(config, sizes, mechanism)
 
 
 @dataclasses.dataclass(frozen=True)
-class TransducerDecoder(RecurrentDecoder):
-    """Pure functions of the decoder."""
+class TransducerDecoder(StackedDecoder):
+    """Prediction network as pure functions: a stack of cells, asked about but never told."""
 
     config: Config
-    sizes: DecoderSizes
-    mechanism: Mechanism
-    stack: CellStack
     reads_contexts = False
 
     @property
     def feature_dim(self) -> int:
         """Depth of the features."""
         return self.config.hidden_dim
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The tree of parameters."""
-        config = self.config
-        bridge = bridge_parameters(
-            config.bridge, self.sizes.encoders, config.cell, config.hidden_dim, config.num_layers
-        )
-        tree = {"attention": self.mechanism.parameters, "bridge": bridge}
-        return {**tree, **self.stack.parameters}
-
-    def first_state(self, params: Params, sources: Sources) -> State:
-        """Starts from the bridge."""
-        config = self.config
-        carries = bridge_carries(
-            config.bridge, params["bridge"], sources, config.cell, config.hidden_dim,
-            config.num_layers,
-        )  # fmt: skip
-        state = {f"layer_{layer}": carry for layer, carry in enumerate(carries)}
-        return {**state, "position": start_position(first_source(sources).mask.shape[0])}
-
-    def dropout(self, call: Call, batch: int, dtype: DTypeLike) -> Any:
-        """Draws the factors of each layer's input and hidden state."""
-        return self.stack.draw(call, batch, dtype)
-
-    def inputs(self, params: Params, embedded: Array) -> Gates:
-        """Projects the previous words for the lowest layer."""
-        return self.stack.inputs(params, embedded)
 
     def advance(
         self,
@@ -141,9 +74,9 @@ class TransducerDecoder(RecurrentDecoder):
         call: Call = Call(),
     ) -> tuple[State, dict[str, Any]]:
         """Updates the layers, then asks."""
-        carries, hidden = self.stack.step(params, dropout, state, inputs)
-        attention, carried = self.attend(params, hidden, memory, state, call)
-        new = {**carries, "position": counted(state), "attention": carried}
+        # The query has read the last word; what it finds is carried no further than the readout.
+        new, hidden = self._update(params, dropout, state, inputs)
+        attention, new["attention"] = self.attend(params, hidden, memory, state, call)
         return new, {"attention": attention, "hidden": hidden}
 
     def run(
@@ -158,22 +91,17 @@ class TransducerDecoder(RecurrentDecoder):
         call: Call = Call(),
     ) -> Decoded:
         """Decodes known targets: the recurrence first, then all queries at once."""
-        dropout = self.dropout(call, embedded.shape[0], embedded.dtype)
-        inputs = self.inputs(params, jnp.swapaxes(embedded, 0, 1))  # T B G of each gate
-
-        def step(constants: Any, carries: State, inputs: Gates) -> tuple[State, Array]:
-            return self.stack.step(*constants, carries, inputs)
-
-        carries = {name: state[name] for name in self.stack.parameters}
-        carries, hidden = deferred_scan(step, (params, dropout), carries, inputs)
-        hidden = jnp.swapaxes(hidden, 0, 1)
-        attention, after = self.mechanism.attend(
-            params["attention"], hidden, memory,
-            mask=call.mask_of("attention"), call=call.fold(ATTENTION_KEY),
-        )  # fmt: skip
-        position = state["position"] + embedded.shape[1]
-        return Decoded(hidden, attention, {**carries, "position": position, "attention": after})
+        hidden, attention, state = self.ask_afterwards(
+            self._update, params, memory, state, embedded, call
+        )
+        return Decoded(hidden, attention, state)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:
         """Returns the state of the top layer."""
         return outputs["hidden"]
+
+    def _update(
+        self, params: Params, dropout: Any, state: State, gates: Gates
+    ) -> tuple[State, Array]:
+        carries, hidden = self.stack.step(params, dropout, state, gates)
+        return {"position": counted(state), **carries}, hidden

@@ -14,7 +14,7 @@ from attention_jax.layers.input import Embedded, Input, InputSizes
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
-from attention_jax.types import Batch, Call, Params, SpecialIds
+from attention_jax.types import Batch, Call, Params, SpecialIds, arrays_of
 
 PAPER = "Bengio, Ducharme, Vincent and Jauvin (2003), A neural probabilistic language model"
 
@@ -57,7 +57,7 @@ class TokenInput(Input):
     @property
     def fields(self) -> tuple[str, ...]:
         """Ids `B N`, which end in EOS, and where they are real."""
-        return self.sizes.name, f"{self.sizes.name}_mask"
+        return arrays_of(self.sizes.name)
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:

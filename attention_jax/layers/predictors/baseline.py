@@ -7,16 +7,14 @@ import dataclasses
 from collections.abc import Mapping
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Float
 
 from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.perceptron import perceptron, perceptron_parameters
 from attention_jax.layers.predictor import Predictor
 from attention_jax.ops.masks import masked_mean
-from attention_jax.ops.products import add_bias
-from attention_jax.ops.summation import upcast
 from attention_jax.types import Array, Params
 
 PAPER = "Mnih and Gregor (2014), Neural variational inference, on input-dependent baselines"
@@ -40,7 +38,7 @@ def build(config: Config, annotation_dim: int) -> "BaselinePredictor":
 
 @dataclasses.dataclass(frozen=True)
 class BaselinePredictor(Predictor):
-    """Pure functions of the predictor.
+    """Learnt baseline as pure functions.
 
     Attributes:
       annotation_dim: Depth of an annotation.
@@ -53,17 +51,9 @@ class BaselinePredictor(Predictor):
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters of both layers."""
-        return {
-            "hidden": Parameter.of(
-                "kernel", annotation=self.annotation_dim, hidden=self.hidden_dim
-            ),
-            "hidden_bias": Parameter.of("bias", hidden=self.hidden_dim),
-            "output": Parameter.of("kernel", hidden=self.hidden_dim, prediction=1),
-            "output_bias": Parameter.of("bias", prediction=1),
-        }
+        return perceptron_parameters(self.annotation_dim, self.hidden_dim, 1)
 
     def predict(self, params: Params, encoded: Encoded) -> Float[Array, "B"]:
         """Predicts one number a source, of annotations that do not learn from it."""
         mean = jax.lax.stop_gradient(masked_mean(encoded.annotations, encoded.mask))
-        hidden = jnp.tanh(add_bias(mean @ params["hidden"], params["hidden_bias"]))
-        return upcast(add_bias(hidden @ params["output"], params["output_bias"]))[..., 0]
+        return perceptron(params, mean)[..., 0]  # B 1 -> B

@@ -6,15 +6,13 @@
 import dataclasses
 from collections.abc import Mapping
 
-import jax.numpy as jnp
 from jaxtyping import Float
 
 from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.perceptron import perceptron, perceptron_parameters
 from attention_jax.layers.predictor import Predictor
-from attention_jax.ops.products import add_bias
-from attention_jax.ops.summation import upcast
 from attention_jax.types import Array, Fertility, Params
 
 PAPER = "Cohn et al. (2016), section 3.3, global fertility"
@@ -51,13 +49,7 @@ class FertilityPredictor(Predictor):
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters of both layers."""
-        depth, hidden_dim = self.annotation_dim, self.hidden_dim
-        return {
-            "hidden": Parameter.of("kernel", annotation=depth, hidden=hidden_dim),
-            "hidden_bias": Parameter.of("bias", hidden=hidden_dim),
-            "output": Parameter.of("kernel", hidden=hidden_dim, prediction=2),
-            "output_bias": Parameter.of("bias", prediction=2),
-        }
+        return perceptron_parameters(self.annotation_dim, self.hidden_dim, 2)
 
     def predict(self, params: Params, encoded: Encoded) -> Fertility:
         """Predicts each source token's fertility."""
@@ -70,6 +62,5 @@ def predict_fertility(params: Params, annotations: Float[Array, "B S D"]) -> Fer
     Returned are the mean and the logarithm of the variance, `B S` each, so that the variance is the
     exponential of a linear layer. Unlike in the paper, both share the hidden layer.
     """
-    hidden = jnp.tanh(add_bias(annotations @ params["hidden"], params["hidden_bias"]))
-    predicted = upcast(add_bias(hidden @ params["output"], params["output_bias"]))
+    predicted = perceptron(params, annotations)
     return Fertility(predicted[..., 0], predicted[..., 1])
