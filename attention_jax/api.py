@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 from attention_jax.analysis.self_attention import self_attention
+from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.output_text import OutputWriter
@@ -159,7 +160,8 @@ class Run:
         return [
             Output(
                 source, self._writer(each, source), each.log_prob, each.score, read,
-                run.target_vocabulary.tokens(each.tokens), np.asarray(each.weights),
+                each.vocabulary(run.target_vocabulary).tokens(each.tokens),
+                np.asarray(each.weights),
             )
             for each in translation.hypotheses
         ]  # fmt: skip
@@ -196,7 +198,7 @@ class Run:
             heads[CROSS_ATTENTION] = forced.heads
         return Attention(
             tokens_in_text(run.source_vocabulary, pair.source_ids[0], pair.sources[0]),
-            run.target_vocabulary.tokens(pair.target_ids[0]),
+            extended(run.target_vocabulary, pair.own_words[0]).tokens(pair.target_ids[0]),
             forced.weights, heads,
         )  # fmt: skip
 

@@ -203,7 +203,8 @@ class Model(Protocol):
         among them, and what its attention is good for: `alignment`, where weights say which
         positions of the source were attended to; `slot_for_each_token`, where each has a slot of
         its own; `last_word`, where attention for a word has read the one before; `online`, where
-        an output needs no more of the source than its weights say.
+        an output needs no more of the source than its weights say; `origins`, where predictions
+        tell what was copied from where.
     """
 
     begins_from: str

@@ -3,6 +3,7 @@
 from ml_collections import ConfigDict
 
 INFLECTIONS = ("conll2017", "inflections")
+CODE = ("django", "hearthstone")
 PRONUNCIATIONS = ("cmudict", "sigmorphon2021", "pronunciations")
 RECORDINGS = ("digits", "recordings", "tones")  # sound, for configs that read it
 DATA_SETS = ("multi30k", "tatoeba", "parallel", *INFLECTIONS, *PRONUNCIATIONS, "smoke")
@@ -29,6 +30,9 @@ def data_section(name: str) -> ConfigDict:
         sizes = {"batch_size": 256, "eval_batch_size": 512}
         limits = {"max_source_length": 24, "max_target_length": 24}
         return ConfigDict({"name": "cmudict", **sizes, **limits})
+    if name in CODE:
+        sizes = {"batch_size": 64 if name == "django" else 16, "eval_batch_size": 64}
+        return ConfigDict({"name": name, **sizes})
     if name in RECORDINGS:
         named = {"digits": "spoken_digits"}.get(name, name)
         return ConfigDict({"name": named, "batch_size": 32, "num_buckets": 3})

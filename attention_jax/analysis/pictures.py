@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from attention_jax.data.examples import Split
 from attention_jax.data.task import Metric
 from attention_jax.data.text.vocabulary import tokens_in_text
+from attention_jax.decoding.origins import Origins, origins, written_outputs
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.decoding.translate import Translation
 from attention_jax.errors import UserError
@@ -22,6 +23,7 @@ from attention_jax.runs.run_directory import RunDirectory
 _LONGEST_DRAWN = 40  # tokens on either side
 _MOST_DRAWN = 12
 _COLUMNS = 2
+_GENERATED = "(generated)"
 
 
 def draw_attention(
@@ -45,10 +47,9 @@ def draw_attention(
     longest = sorted(fitting, key=lambda index: -found[index][0].weights.size)
     # One half are the first outputs, the rest the longest that are not among them.
     chosen = list(dict.fromkeys([*fitting[: number // 2], *longest]))[:number]
-    maps = [
-        _heat_map(run, split.source_ids[index], found[index][0], split.sources[index])
-        for index in chosen
-    ]
+    maps = _heat_maps(
+        run, [(split.source_ids[index], found[index][0], split.sources[index]) for index in chosen]
+    )
     if maps and run.directory.writes:
         figure = _grid(maps)
         for suffix in ("png", "svg"):
@@ -75,7 +76,7 @@ def draw_translations(
     drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
     if not drawn:
         return f"{path}: not drawn, for there is no line with an output"
-    maps = [_heat_map(run, one.source_ids, one.hypotheses[0], one.source) for one in drawn]
+    maps = _heat_maps(run, [(one.source_ids, one.hypotheses[0], one.source) for one in drawn])
     try:
         with replacing(path) as temporary:
             save_figure(_grid(maps), temporary)
@@ -99,12 +100,31 @@ def _grid(maps: Sequence[HeatMap]) -> Figure:
     return heat_map_grid(that_fit_a_page(maps, _COLUMNS), _COLUMNS)
 
 
+def _heat_maps(
+    run: TrainedRun, outputs: Sequence[tuple[np.ndarray, Hypothesis, str]]
+) -> list[HeatMap]:
+    """Draws the attention of outputs; beside it, of a model that copies, what it has copied."""
+    maps = [_heat_map(run, *output) for output in outputs]
+    if not (run.tells_origins and outputs):
+        return maps
+    texts, tokens = zip(*((text, best.tokens) for _, best, text in outputs), strict=True)
+    found = origins(run, written_outputs(run, texts, tokens))
+    return [each for pair in zip(maps, map(_copy_map, maps, found), strict=True) for each in pair]
+
+
 def _heat_map(
     run: TrainedRun, source_ids: np.ndarray, hypothesis: Hypothesis, source: str
 ) -> HeatMap:
     return HeatMap(
         np.asarray(hypothesis.weights, np.float64),
         tokens_in_text(run.source_vocabulary, source_ids, source),
-        run.target_vocabulary.tokens(hypothesis.tokens),
+        hypothesis.vocabulary(run.target_vocabulary).tokens(hypothesis.tokens),
         source,
     )
+
+
+def _copy_map(attention: HeatMap, found: Origins) -> HeatMap:
+    """Shows where each token was copied from, with a column for those that were generated."""
+    shares = np.concatenate([found.copied, found.generated[:, None]], axis=1)
+    columns = [*attention.source, _GENERATED]
+    return HeatMap(shares.astype(np.float64), columns, attention.target, "copied from")

@@ -6,6 +6,7 @@ from attention_jax.analysis.heads import HeadReport
 from attention_jax.analysis.self_attention import Attended, self_attention
 from attention_jax.analysis.viewing import MOST_SHOWN
 from attention_jax.data.examples import Split
+from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.evaluation.head_statistics import mean_entropy
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from attention_jax.runs.load import TrainedRun
@@ -68,7 +69,8 @@ def _sentences(run: TrainedRun, split: Split, side: str) -> list[ViewerSentence]
     (begin,) = vocabulary.tokens([SpecialIds.BOS])
     sentences = []
     for index, ids in enumerate(split.source_ids if is_encoder else split.target_ids):
-        tokens = vocabulary.tokens(ids)
+        own = () if is_encoder else split.own_words[index]
+        tokens = extended(vocabulary, own).tokens(ids)
         # Teacher forcing: a decoder reads its targets one position later than it writes them.
         read = tokens if is_encoder else [begin, *tokens[:-1]]
         text = split.sources[index] if is_encoder else split.targets[index]

@@ -9,6 +9,7 @@ from attention_jax.analysis.head_names import cross_head_names
 from attention_jax.data.examples import Split
 from attention_jax.data.text.words import pieces_in_words, special_places, word_pieces
 from attention_jax.decoding.forced_decoding import forced_attention, has_heads
+from attention_jax.decoding.origins import origins
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.decoding.word_units import (
     Matrix,
@@ -126,6 +127,10 @@ def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
         heads = [forced.heads for forced in forced_attention(one.run, written)]
         for number, head in enumerate(cross_head_names(one.run.params, len(heads[0]))):
             named[f"{one.name}, {head}"] = [each[number] for each in heads]
+    if one.run.tells_origins:
+        written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
+        # What is missing of a row was generated.
+        named[f"{one.name}, copied"] = [each.copied for each in origins(one.run, written)]
     return {
         name: [
             _by_token(one, index, dataclasses.replace(hypothesis, weights=weights))
@@ -137,7 +142,7 @@ def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
 
 def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAttention:
     """Returns a view of one output between tokens."""
-    target = one.run.target_vocabulary.tokens(hypothesis.tokens)
+    target = hypothesis.vocabulary(one.run.target_vocabulary).tokens(hypothesis.tokens)
     scores = _scores(hypothesis.weights, _covering(one, index, hypothesis))
     return ViewedAttention(hypothesis.weights, target, one.texts[index], scores)
 
@@ -155,7 +160,7 @@ def output_words(
     """
     best, split = one.found[index][0], one.split
     source = tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index])
-    vocabulary = split.target_vocabulary
+    vocabulary = best.vocabulary(split.target_vocabulary)
     ids = best.tokens[:-1]  # without EOS
     target, members = pieces_in_words(vocabulary, vocabulary.tokens(ids), special_places(ids))
     attention = shifted(np.asarray(best.weights, np.float64), one.run.alignment_shift)
@@ -170,7 +175,7 @@ def _covering(one: DecodedRun, index: int, hypothesis: Hypothesis) -> Matrix:
     return covering_weights(
         hypothesis.weights,
         word_pieces(split.source_vocabulary, split.source_ids[index], split.sources[index]),
-        word_pieces(split.target_vocabulary, hypothesis.tokens),
+        word_pieces(hypothesis.vocabulary(split.target_vocabulary), hypothesis.tokens),
     )
 
 

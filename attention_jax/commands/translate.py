@@ -4,19 +4,18 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
 
   --workdir        the directory of a run that launch.train made
   --source=fr=FILE the lines of the further source fr, of a model that reads several
-  --nbest=N        the N best outputs of each line: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`,
-                   lines counted from 0
+  --nbest=N        the N best of each line, from 0: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`
   --alignments     adds ` ||| 0-0 1-2 ...`: source-target positions, from 0, of words between
                    spaces, or of characters where Chinese, Thai or the like was trained without
+  --explain        adds ` ||| g:0.98 c2:0.91 ...`: each token generated, or copied from position 2
   --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
   --online         writes while a line is being read (docs/own_text.md), and adds ` ||| 1 2 2 ...`:
                    how many of its tokens had been read when each token of the output was written
   --direction=reverse  from target to source, with a model of both directions
   --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt; but for subwords
                    (kind=bpe) also --search.replace_unknown --search.unknown_dictionary=FILE
+for example: echo attention | python -m launch.translate --workdir=runs/quickstart --plot=map.png
 
-for example:
-  echo attention | python -m launch.translate --workdir=runs/quickstart --plot=attention.png
 An empty line gives an empty line; a language model goes on from every line. All is UTF-8; a byte
 order mark and Windows line ends are tolerated, anything else is refused before it is translated.
 """
@@ -30,7 +29,7 @@ def define_flags() -> None:
     """Flags of the command line."""
     for name in ("workdir", "plot"):
         flags.DEFINE_string(name, None, "See above.")
-    for name in ("alignments", "online"):
+    for name in ("alignments", "explain", "online"):
         flags.DEFINE_boolean(name, False, "See above.")
     flags.DEFINE_multi_string("source", [], "See above.")
     flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", 0, 10_000)
@@ -52,11 +51,12 @@ def main() -> None:
     if flags.FLAGS["direction"].value == "reverse":
         run = reverse_run(run)
     if cli.value("online"):
-        offline = filter(cli.value, ("nbest", "alignments", "plot"))
+        offline = filter(cli.value, ("nbest", "alignments", "explain", "plot"))
         return streams.write(translate_standard_input(run, *offline))
     translator = Translator(run, nbest=cli.value("nbest"))
     translations = translator.translate(read_standard_input(), cli.named_texts("source"))  # all
-    for line in translator.format(translations, alignments=flags.FLAGS["alignments"].value):
+    further = {name: cli.value(name) for name in ("alignments", "explain")}
+    for line in translator.format(translations, **further):
         print(line)
     if plot:
         from attention_jax.analysis.pictures import draw_translations

@@ -32,12 +32,13 @@ class SubwordsConfig:
     """Tokenization: how text becomes tokens.
 
     Attributes:
-      kind: `bpe` (sentencepiece), `words` (with punctuation apart), or `characters`.
+      kind: `bpe` (sentencepiece), `words` (with punctuation apart), `characters`, or `code` (names,
+        numbers, operators and quoted strings).
       size: Maximum size of the vocabulary, including the four special tokens.
       joint: Whether both languages share one vocabulary.
     """
 
-    kind: str = setting("bpe", choices=("bpe", "words", "characters"))
+    kind: str = setting("bpe", choices=("bpe", "words", "characters", "code"))
     size: int = setting(8000, at_least=5)
     joint: bool = setting(False)
 

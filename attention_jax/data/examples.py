@@ -11,6 +11,7 @@ from jaxtyping import Int
 
 from attention_jax.data.batch_plan import permutation
 from attention_jax.data.field import SOURCE, SOURCE_AXIS, TARGET, TARGET_AXIS, Field
+from attention_jax.data.text.extended_vocabulary import extended, own_words
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
@@ -26,11 +27,17 @@ class Examples(abc.ABC):
       fields: The fields of a batch.
       extras: Values of fields that texts do not determine, by name, one for each example.
       resources: What fields look up beside the texts, by name, such as a lexicon.
+      sources: The texts of the sources, or of the prompts.
+      source_vocabulary: Their vocabulary.
+      target_vocabulary: That of the outputs; None where they continue their sources.
     """
 
     fields: Sequence[Field]
     extras: Mapping[str, Sequence[Any]]
     resources: Mapping[str, Any]
+    sources: Sequence[str]
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary | None
 
     @abc.abstractmethod
     def __len__(self) -> int:
@@ -58,6 +65,14 @@ class Examples(abc.ABC):
                     f"field {field.name!r}: expected a value for each example, found none"
                 )
         return found
+
+    @functools.cached_property
+    def own_words(self) -> list[tuple[str, ...]]:
+        """The words of each source with ids beyond the vocabulary, if there is a field of these."""
+        if not any(field.extends_targets for field in self.fields):
+            return [()] * len(self)
+        vocabularies = self.source_vocabulary, self.target_vocabulary
+        return [own_words(*vocabularies, text) for text in self.sources]
 
     @property
     def input_names(self) -> list[str]:
@@ -171,7 +186,14 @@ class Split(Texts, Examples):
     def target_ids(self) -> list[np.ndarray]:
         """Target ids, int32, ending in EOS: those in `extras`, where texts do not tell them."""
         given = self.extras.get(TARGET.name)
-        return encoded(self.target_vocabulary, self.targets) if given is None else [*given]
+        if given is not None:
+            return [*given]
+        if not any(self.own_words):
+            return encoded(self.target_vocabulary, self.targets)
+        return [
+            encoded(extended(self.target_vocabulary, words), [text])[0]
+            for words, text in zip(self.own_words, self.targets, strict=True)
+        ]
 
     def ids(self, name: str) -> list[np.ndarray]:
         """Returns the ids of the field `source` or `target`."""
@@ -205,7 +227,10 @@ class Split(Texts, Examples):
           ids: int32, ending in EOS. They are kept as they are: to encode their texts again may give
             other ids, as a text has many segmentations into subwords.
         """
-        texts = [self.target_vocabulary.decode(each) for each in ids]
+        texts = [
+            extended(self.target_vocabulary, words).decode(each)
+            for words, each in zip(self.own_words, ids, strict=True)
+        ]
         extras = {**self.extras, TARGET.name: [*ids]}
         return dataclasses.replace(self, targets=texts, extras=extras)
 
@@ -220,6 +245,7 @@ class Inputs(Examples):
       fields: The fields of their batches, all of them inputs.
       extras: Values of fields that the texts do not determine.
       resources: What fields look up beside the texts.
+      target_vocabulary: That of the outputs, if anything of the texts is to be copied.
     """
 
     sources: Sequence[str]
@@ -227,6 +253,7 @@ class Inputs(Examples):
     fields: tuple[Field, ...] = (SOURCE,)
     extras: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
     resources: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    target_vocabulary: Vocabulary | None = None
 
     def __len__(self) -> int:
         return len(self.sources)

@@ -38,6 +38,8 @@ class Field:
         the texts determine the value, or it is recorded separately.
       is_input: Whether it is known before the output is, so that a search may read it.
       is_text: Whether its values are the token ids of the examples' texts.
+      extends_targets: Whether targets beside it have ids beyond the vocabulary, for words of their
+        sources; see `data.text.extended_vocabulary`.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Field:
     fingerprint: Callable[[Any], bytes] | None = None
     is_input: bool = False
     is_text: bool = False
+    extends_targets: bool = False
 
     def __post_init__(self):
         if self.mask is not None and not self.axes:

@@ -37,5 +37,5 @@ def pharaoh_line(
     if min(weights.shape) < 2:  # nothing but EOS on a side
         return ""
     source_words = word_pieces(source_vocabulary, source_ids, source)
-    target_words = word_pieces(target_vocabulary, hypothesis.tokens)
+    target_words = word_pieces(hypothesis.vocabulary(target_vocabulary), hypothesis.tokens)
     return to_pharaoh(WordWeights.of_tokens(weights, source_words, target_words).links())

@@ -73,14 +73,14 @@ class OutputWriter:
           source: The text of its source.
           unknown: The text for words that stay unknown; None for `<unk>`.
         """
-        ids = hypothesis.tokens
+        ids, vocabulary = hypothesis.tokens, hypothesis.vocabulary(self._target)
         places = np.flatnonzero(np.asarray(ids) == SpecialIds.UNK)
         if not len(places):
-            return self._target.decode(ids)
+            return vocabulary.decode(ids)
         written: Sequence[str | None] = [None] * len(places)
         if self._replaces:
             written = self._replacements(hypothesis, source, places)
-        return self._target.decode(ids, unknown=[symbol or unknown for symbol in written])
+        return vocabulary.decode(ids, unknown=[symbol or unknown for symbol in written])
 
     def best(
         self, found: Sequence[Sequence[Hypothesis]], sources: Sequence[str]

@@ -125,7 +125,8 @@ def _further(
     if tokens:
         yield " ".join(f"{value:.4f}" for value in pair.log_probs)
     if pair.weights is not None:
-        output = Hypothesis(pair.tokens, pair.log_prob, pair.score, pair.weights)
+        words = split.own_words[index]  # what ids beyond the vocabulary stand for
+        output = Hypothesis(pair.tokens, pair.log_prob, pair.score, pair.weights, words)
         source = split.source_ids[index], split.sources[index]
         vocabularies = run.source_vocabulary, run.target_vocabulary
         yield pharaoh_line(output, *source, *vocabularies, run.alignment_shift)

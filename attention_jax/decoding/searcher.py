@@ -11,6 +11,7 @@ import numpy as np
 from attention_jax.data.examples import Examples
 from attention_jax.data.field import PROMPT, SOURCE
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
+from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.devices import (
     fetch,
     make_mesh,
@@ -39,12 +40,18 @@ class Hypothesis:
       log_prob: log p(tokens | source), natural logarithm.
       score: The score by which the search ranked it, such as the length-normalised log_prob.
       weights: Attention `T S` between tokens, EOS included on both sides.
+      words: What ids beyond the vocabulary stand for: words of the source.
     """
 
     tokens: np.ndarray
     log_prob: float
     score: float
     weights: np.ndarray
+    words: tuple[str, ...] = ()
+
+    def vocabulary(self, vocabulary: Any) -> Any:
+        """Returns the vocabulary of outputs with the words that this one has copied."""
+        return extended(vocabulary, self.words)
 
 
 class Searcher:
@@ -116,7 +123,8 @@ class Searcher:
             lengths = batch[f"{begins_from}_mask"].sum(axis=-1)
             for row, index in enumerate(batch["index"]):
                 if index >= 0:  # rows below zero only fill the batch
-                    found[int(index)] = _hypotheses(arrays, row, int(lengths[row]))
+                    words = examples.own_words[index]
+                    found[int(index)] = _hypotheses(arrays, row, int(lengths[row]), words)
             progress(len(found))
         everything = {k: v for part in processes.gather(found) for k, v in part.items()}
         # Batches are in the order of length; the results go back into that of the split.
@@ -222,7 +230,7 @@ def in_parts(
 
 
 def _hypotheses(
-    arrays: Mapping[str, np.ndarray], row: int, source_length: int
+    arrays: Mapping[str, np.ndarray], row: int, source_length: int, words: tuple[str, ...]
 ) -> list[Hypothesis]:
     """Returns the hypotheses of a row, without padding and without those of length 0."""
     # Copies, because a view would keep the arrays of the whole batch alive.
@@ -232,6 +240,7 @@ def _hypotheses(
             log_prob=float(arrays["log_probs"][row, rank]),
             score=float(arrays["scores"][row, rank]),
             weights=arrays["weights"][row, rank, :length, :source_length].copy(),
+            words=words,
         )
         for rank, length in enumerate(arrays["lengths"][row])
         if length

@@ -9,6 +9,7 @@ from attention_jax.data.examples import Inputs
 from attention_jax.data.task import further_fields
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.alignments import pharaoh_line
+from attention_jax.decoding.origins import Origins, check_copying, origins, written_outputs
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.errors import ConfigError, DataError, UserError
@@ -96,7 +97,7 @@ class Translator:
         known = [texts[number] for number in full]
         extras = {name: [part[number] for number in full] for name, part in others.items()}
         extras |= task.read(known, run.config.data) if task.read else {}
-        inputs = Inputs(known, vocabulary, fields, extras, run.resources)
+        inputs = Inputs(known, vocabulary, fields, extras, run.resources, run.target_vocabulary)
         if task.continues:
             self._check_prompts(inputs)
         with said_of(run.place):
@@ -172,20 +173,27 @@ class Translator:
                 )
 
     def format(
-        self, translations: Sequence[Translation], *, alignments: bool = False
+        self,
+        translations: Sequence[Translation],
+        *,
+        alignments: bool = False,
+        explain: bool = False,
     ) -> Iterator[str]:
         """Yields the lines to print, fields separated by ` ||| ` as Moses writes n-best lists.
 
         Args:
           translations: The results of `translate`.
           alignments: Whether a line ends with its word alignment.
+          explain: Whether a line ends with what of it was generated, and what copied.
 
         Raises:
-          UserError: If alignments are requested of a model without attention to the source.
+          UserError: If alignments are requested of a model without attention to the source, or
+            explanations of one that does not copy.
         """
         check_aligning(self._run, *(["alignments"] if alignments else []))
+        explained = self._origins(translations) if explain else iter(())
         for number, translation in enumerate(translations):
-            hypotheses = translation.hypotheses[: max(self._nbest, 1)]
+            hypotheses = self._shown(translation)
             if not hypotheses and not self._nbest:
                 yield ""  # one line of output for one of input; an n-best list is numbered instead
             for hypothesis in hypotheses:
@@ -195,7 +203,19 @@ class Translator:
                     fields = [str(number), *fields, scores]
                 if alignments:
                     fields.append(self._alignment(translation, hypothesis))
+                if explain:
+                    fields.append(str(next(explained)))
                 yield SEPARATOR.join(fields)
+
+    def _shown(self, translation: Translation) -> Sequence[Hypothesis]:
+        return translation.hypotheses[: max(self._nbest, 1)]
+
+    def _origins(self, translations: Sequence[Translation]) -> Iterator[Origins]:
+        """Tells the origins of all outputs that are shown, in their order."""
+        check_copying(self._run, "explain")
+        shown = [(one.source, best.tokens) for one in translations for best in self._shown(one)]
+        return iter(origins(self._run, written_outputs(self._run, *zip(*shown, strict=True)))
+                    if shown else ())  # fmt: skip
 
     def _alignment(self, translation: Translation, hypothesis: Hypothesis) -> str:
         run = self._run

@@ -141,6 +141,8 @@ class SequenceDecoder(abc.ABC):
       feature_dim: Depth of what it returns for each token.
       knows_last_word: Whether the query for a word has read the word before it.
       reads_contexts: Whether states or features depend on what has been attended to.
+      fields: Names of the fields of a batch that it reads beside the sources, `B S ...`, which are
+        in `aux` of the first one.
       is_online: Whether a step reads nothing of the source beyond what the weights that it returns
         say, once training is over; see `Mechanism.is_online`.
     """
@@ -150,6 +152,7 @@ class SequenceDecoder(abc.ABC):
     knows_last_word = True
     reads_contexts = True
     is_online = False
+    fields: tuple[str, ...] = ()
 
     @property
     @abc.abstractmethod

@@ -30,6 +30,8 @@ class ReadoutSizes(NamedTuple):
       memory_dim: Depth of an annotation of the source; None where there is no source.
       mechanism: What the decoder attends by; None where there is no source.
       attention: Its config, for messages.
+      slot_symbols: How many ids a slot of the memory may have; None where slots are no single
+        tokens, or there are several sources.
     """
 
     vocabulary_size: int
@@ -39,6 +41,7 @@ class ReadoutSizes(NamedTuple):
     memory_dim: int | None = None
     mechanism: Mechanism | None = None
     attention: Any = None
+    slot_symbols: int | None = None
 
 
 class Step(NamedTuple):
@@ -51,6 +54,7 @@ class Step(NamedTuple):
       source: What `Readout.prepare` returned, with an axis of one for `T` or `K`: `B 1 ...`.
       written: `B K`, in a search, the tokens before those to be predicted; BOS at first.
       state: In a search, what `Readout.step` left behind at the token before.
+      word: `*B E`, the token before, embedded; None where a model has no source.
     """
 
     features: Array
@@ -59,6 +63,7 @@ class Step(NamedTuple):
     source: Any = ()
     written: Array | None = None
     state: Any = ()
+    word: Array | None = None
 
 
 class Predicted(NamedTuple):
@@ -80,8 +85,9 @@ class Readout(abc.ABC):
 
     Attributes:
       fields: Names of the fields of a batch that `prepare` reads, beside those of the sources.
-      provides: What objectives may ask of its predictions, by the keys of `types.Model.provides`:
-        `pointer`, where they are `ops.mixtures.MixturePredictions` that point at words.
+      provides: What may be asked of its predictions, by the keys of `types.Model.provides`:
+        `pointer`, where they are `ops.mixtures.MixturePredictions` that point at words; `origins`,
+        where they are `ops.copying.CopyingPredictions`.
     """
 
     fields: Sequence[str] = ()

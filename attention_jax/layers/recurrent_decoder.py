@@ -43,6 +43,11 @@ class RecurrentDecoder(SequenceDecoder):
         bridge = getattr(getattr(self, "config", None), "bridge", None)
         return self.mechanism.is_online and bridge == "zero"
 
+    @property
+    def observes(self) -> frozenset[str]:
+        """Names of what it is told of the last word; what `observe` is given."""
+        return self.mechanism.observes
+
     @abc.abstractmethod
     def first_state(self, params: Params, sources: Sources) -> State:
         """Returns the state before the first token, without the mechanism's."""
@@ -163,7 +168,7 @@ class RecurrentDecoder(SequenceDecoder):
           (state, outputs), the latter with a leading time axis.
         """
         words = None
-        if self.mechanism.observes:  # each step the word before it; BOS has not been written
+        if self.observes:  # each step the word before it; BOS has not been written
             words = self._observed(embedded, {name: _swap(part) for name, part in told.items()})
             words = (words, None if mask is None else _swap(shift_right(mask, False)))
 
@@ -251,9 +256,9 @@ class RecurrentDecoder(SequenceDecoder):
         return self.mechanism.remaining(state["attention"])
 
     def _observed(self, embedded: Array, told: Told) -> Told:
-        """Returns what the mechanism asks to be told of embedded words."""
+        """Returns what is to be told of embedded words."""
         known = {WRITTEN_WORD: embedded, **told}
-        asked = sorted(self.mechanism.observes)
+        asked = sorted(self.observes)
         if missing := [name for name in asked if name not in known]:
             raise ValueError(f"told: expected {' and '.join(missing)}, found {sorted(known)}")
         return {name: known[name] for name in asked}

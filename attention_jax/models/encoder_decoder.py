@@ -15,10 +15,12 @@ from attention_jax.configuration import setting
 from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
+from attention_jax.layers.copying import WORDS
 from attention_jax.layers.input import InputSizes
 from attention_jax.layers.parameters import Initialization, logical_axes
 from attention_jax.layers.predictor import PREDICTORS, build_predictors
 from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, sums_over_slots
+from attention_jax.layers.selective_read import with_selective_read
 from attention_jax.layers.source import Source, SourceConfig, checked_sources, one_source
 from attention_jax.models.encoder_decoder_checks import check_parts, check_readout, check_tying
 from attention_jax.models.encoder_decoder_module import EncoderDecoderModule, table_parameters
@@ -111,6 +113,7 @@ def _build_readout(
         vocabulary_size, functions.feature_dim, config.target_embedding_dim,
         is_tied=config.tie_embeddings != "none", memory_dim=sources[0].encoder.output_dim,
         mechanism=functions.mechanism, attention=config.attention,
+        slot_symbols=sources[0].slot_vocabulary_size if len(sources) == 1 else None,
     )  # fmt: skip
     return module_of(config.readout).build(config.readout, sizes)
 
@@ -135,8 +138,14 @@ def build_decoder(config: Config, sources: tuple[Source, ...]) -> decoder.Sequen
         config.target_embedding_dim, encoders, sources[0].slot_vocabulary_size
     )
     module = module_of(config.decoder)
-    try:
+
+    def build(sizes: decoder.DecoderSizes) -> decoder.SequenceDecoder:
         return module.build(config.decoder, sizes, config.attention)
+
+    try:
+        if getattr(config.readout, "selective_read", False):
+            return with_selective_read(build, sizes, WORDS, config.decoder.name)
+        return build(sizes)
     except ValueError as error:
         if sources[0].encoder.keeps_positions or "source_vocabulary_size" not in str(error):
             raise

@@ -4,6 +4,7 @@ Everything that does not depend on the recurrence is computed for all steps at o
 of embeddings and keys before the loop, readout and logits after it.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -102,8 +103,8 @@ class EncoderDecoderModule(nn.Module):
             )  # fmt: skip
             features, rate = decoded.features, self.config.output_dropout
             kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
-            table = self.tables["target_embedding"]
-            step = Step(scale(features, kept), decoded.attention, table, source)
+            table, features = self.tables["target_embedding"], scale(features, kept)
+            step = Step(features, decoded.attention, table, source, word=embedded)
             return decoded, *self.readout.run(self.tables, step, *known)
 
         if call.train and self.config.scheduled_sampling:
@@ -145,8 +146,11 @@ class EncoderDecoderModule(nn.Module):
             read = getattr(self, source.encoder_name)
             # Masks of ablated heads are named by the paths of parameters, as are the outputs below.
             part = part.within(source.encoder_name)
-            found = source.encode(self.tables, read, batch, part)
-            sources[source.name], slots[source.name] = found
+            encoded, slots[source.name] = source.encode(self.tables, read, batch, part)
+            if not number:  # what a decoder reads beside the first source
+                given = {name: batch[name] for name in self.writing.fields}
+                encoded = dataclasses.replace(encoded, aux={**encoded.aux, **given})
+            sources[source.name] = encoded
         return sources, slots
 
     def _layers(self, sources: Sources, of_decoder: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +171,9 @@ class EncoderDecoderModule(nn.Module):
             memory.memory, state.decoder, embedded, decoder.told(tokens)
         )
         table = self.tables["target_embedding"]
-        step = Step(features, attended, table, memory.source, tokens, state.readout)
+        step = Step(
+            features, attended, table, memory.source, tokens, state.readout, word=embedded
+        )
         predictions, attended, reading = self.readout.step(self.tables, step)
         return predictions, attended.weights, Written(decoding, reading)
 

@@ -100,6 +100,11 @@ class TrainedRun:
         return "alignment" in self.model.provides and self.model.begins_from in names
 
     @property
+    def tells_origins(self) -> bool:
+        """Whether it copies, and can tell from where."""
+        return "origins" in self.model.provides
+
+    @property
     def alignment_shift(self) -> int:
         """Steps between writing a token and the attention that aligns it: 1 if aligned when read.
 

@@ -12,6 +12,7 @@ from attention_jax.commands import cli
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split
 from attention_jax.data.storage import data_root
+from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.words import word_pieces
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.errors import RunDirectoryError
@@ -147,7 +148,10 @@ def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> di
     for index, forced in enumerate(forced_attention(run, written)):
         words = (
             word_pieces(split.source_vocabulary, written.source_ids[index], split.sources[index]),
-            word_pieces(split.target_vocabulary, written.target_ids[index]),
+            word_pieces(
+                extended(split.target_vocabulary, written.own_words[index]),
+                written.target_ids[index],
+            ),
         )
         found.append(fertility(covering_weights(forced.weights, *words)))
     return {

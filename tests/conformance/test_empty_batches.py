@@ -10,12 +10,13 @@ import pytest
 from attention_jax.layers.decoder import DECODERS
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.readout import READOUTS
-from tests.conformance.test_rows_alone import batch
+from tests.conformance.test_rows_alone import X, batch
 from tests.models.test_encoders_with_decoders import V, build, decoder_for
 
 EMPTY = {"rows": 0, "target words": 1, "source words": 2}
 AXES = {"source": (0, 2), "target": (0, 1), "links": (0, 1, 2), "tags": (0,)}
 AXES |= {"lexicon": (0, 2), "lexicon_probs": (0, 2)}
+AXES |= {"extended_source": (0, 2), "unknown_words": (0,)}
 
 
 def emptied(what):
@@ -39,7 +40,8 @@ def check(model, what):
     given, params = emptied(what), jax.eval_shape(model.init, jax.random.key(0))
     value_and_gradient = jax.value_and_grad(loss, has_aux=True)
     (_, (log_probs, weights)), gradient = jax.eval_shape(value_and_gradient, params, given)
-    assert log_probs.shape == (*given["target"].shape, V)
+    further = X if "unknown_words" in model.fields else 0
+    assert log_probs.shape == (*given["target"].shape, V + further)
     assert weights.shape[:-1] == given["target"].shape
     assert weights.shape[-1] == given["source"].shape[1] or not model.encoder.keeps_positions
     assert jax.tree.map(jnp.shape, gradient) == jax.tree.map(jnp.shape, params)

@@ -35,6 +35,7 @@ TAG_COUNTS = np.array([2, 1, 3])
 ALONE = (1, 2)  # the rows that the first one pads
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 FRAME_DIM = 2
+X = 2  # ids beyond the vocabulary
 
 
 def batch():
@@ -50,7 +51,12 @@ def batch():
     real = np.asarray(sides["target_mask"])[..., None] & np.asarray(sides["source_mask"])[:, None]
     ids, probs = rng.integers(V, size=(3, 5, 2)), rng.random((3, 5, 2)) / 2
     lexicon = {"lexicon": jnp.asarray(ids, jnp.int32), "lexicon_probs": jnp.asarray(probs, float)}
-    return {**sides, **lexicon, "links": jnp.asarray(links & real)}
+    # What could be copied: words of the vocabulary, and one beyond it that a source has twice.
+    words = np.where(np.asarray(sides["source"]) >= SpecialIds.COUNT, sides["source"], 0)
+    words[0, 1] = words[0, 2] = V
+    unknown = np.arange(X) < np.asarray([1, 0, 0])[:, None]
+    copied = {"extended_source": jnp.asarray(words), "unknown_words": jnp.asarray(unknown)}
+    return {**sides, **lexicon, **copied, "links": jnp.asarray(links & real)}
 
 
 def alone(batch, row):
@@ -58,6 +64,7 @@ def alone(batch, row):
     source, target = LENGTHS[row], TARGET_LENGTHS[row]
     sizes = {"source": (source,), "target": (target,), "links": (target, source)}
     sizes |= {"tags": (TAG_COUNTS[row],), "lexicon": (source,), "lexicon_probs": (source,)}
+    sizes |= {"extended_source": (source,), "unknown_words": (X,)}
     return {
         name: array[(slice(row, row + 1), *map(slice, sizes[name.removesuffix("_mask")]))]
         for name, array in batch.items()

@@ -60,7 +60,7 @@ def attention_scores(
         covering_weights(
             hypothesis.weights,
             word_pieces(split.source_vocabulary, ids, text),
-            word_pieces(split.target_vocabulary, hypothesis.tokens),
+            word_pieces(hypothesis.vocabulary(split.target_vocabulary), hypothesis.tokens),
         )
         for hypothesis, ids, text in best
     ]

@@ -114,10 +114,18 @@ class SubwordVocabulary:
         """Returns the ids of a text, without BOS and EOS."""
         return self._processor.encode(text.translate(self._to_model))
 
+    def split(self, text: str) -> list[str]:
+        """Returns the piece of each id of a text."""
+        return self._processor.encode(text.translate(self._to_model), out_type=str)
+
+    def ids_of(self, pieces: Iterable[str]) -> list[int]:
+        """Returns the id of each piece, UNK for those that the vocabulary lacks."""
+        return [self._processor.piece_to_id(piece) for piece in pieces]
+
     def surfaces(self, text: str) -> list[str]:
         """Returns the part of the text for which each of its ids stands, unknown ones included."""
         # The pieces of a text, joined, are the text: a piece's place follows from the lengths.
-        pieces = self._processor.encode(text.translate(self._to_model), out_type=str)
+        pieces = self.split(text)
         ends = itertools.accumulate(map(len, pieces), initial=0)
         spaced = f" {text}"  # sentencepiece puts a space before every text
         places = [

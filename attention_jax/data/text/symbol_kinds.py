@@ -6,6 +6,8 @@ least two characters. They differ in which symbols a text is read as: those of `
 `tags_after` are beside the letters, and `tags_apart` has the letters alone, with the tags in the
 same vocabulary.
 
+Of `code`, symbols are names, numbers, operators and quoted strings, which a space is put between.
+
 Kinds of actions have symbols that no text has, which are written between others and leave no trace
 in it: `STEP`.
 
@@ -17,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from attention_jax.data.text import tokenization
+from attention_jax.data.text.code import code_words
 from attention_jax.spaced_words import spaced_words
 
 STEP = "<step>"
@@ -71,11 +74,13 @@ def _with_tags(symbols: list[str]) -> str:
 _WORDS = SymbolKind(tokenization.tokenize, tokenization.detokenize, tokenization.surface)
 _CHARACTERS = SymbolKind(list, "".join)
 _SPACED = SymbolKind(spaced_words, " ".join)
+_CODE = SymbolKind(code_words, " ".join)
 
 KINDS: Mapping[str, SymbolKind] = {
     "words": _WORDS,
     "characters": _CHARACTERS,
     "symbols": _SPACED,
+    "code": _CODE,
     "word_actions": _WORDS._replace(silent=(STEP,)),
     "character_actions": _CHARACTERS._replace(silent=(STEP,)),
     "symbol_actions": _SPACED._replace(silent=(STEP,)),

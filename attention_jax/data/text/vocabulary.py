@@ -1,6 +1,7 @@
 """Vocabularies of whole symbols: words, characters, or symbols that spaces separate."""
 
 import collections
+import copy
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -121,6 +122,14 @@ class SymbolVocabulary:
     def ids_of(self, symbols: Iterable[str]) -> list[int]:
         """Returns the id of each symbol, UNK for those that the vocabulary lacks."""
         return [self._ids.get(symbol, SpecialIds.UNK) for symbol in symbols]
+
+    def extended(self, words: Sequence[str]) -> "SymbolVocabulary":
+        """Returns a vocabulary that has further symbols, whose ids come after those of this one."""
+        larger = copy.copy(self)
+        larger._symbols = (*self._symbols, *words)
+        first = enumerate(words, start=self.size)
+        larger._ids = {**self._ids, **{word: index for index, word in first}}
+        return larger
 
     def split(self, text: str) -> list[str]:
         """Returns the symbol of each id of a text, with joiners, including unknown symbols."""
