@@ -173,6 +173,19 @@ def _label_ids(examples: Any) -> list[np.ndarray]:
     return [ids[:1] for ids in examples.target_ids]
 
 
+def in_document_order(split: Any, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns what a table has of each word of a document, one word after the other.
+
+    Args:
+      split: The documents.
+      tables: For each of them a value of every word, `N L`, padded alike or more than its ids.
+    """
+    found = []
+    for ids, values in zip(split.columns["source"], tables, strict=True):
+        found.append(values[tuple(map(slice, ids.shape))][ids != SpecialIds.PAD])
+    return found
+
+
 # The words of a document, PAD where its sentence has no more; the mask is of sentences.
 DOCUMENT = Field(
     name="source", axes=(SOURCE_AXIS, WORDS_AXIS), values=_sentence_ids, padding=SpecialIds.PAD,

@@ -44,6 +44,14 @@ class Pooling(abc.ABC):
         """Pools what is real; NaN at padding changes nothing, and padding alone gives zeros."""
 
 
+def build_encoder(config: Any, input_dim: int) -> SequenceEncoder:
+    """Builds the encoder of a level; raises `ValueError` if its parts do not fit.
+
+    One that attends does so with several heads, unless it is told otherwise.
+    """
+    return module_of(config).build(config, input_dim, MECHANISMS.config("multi_head")())
+
+
 @dataclasses.dataclass(frozen=True)
 class LevelConfig:
     """How the units of one level, words or sentences, are read.
@@ -72,9 +80,7 @@ class Level:
     @classmethod
     def build(cls, config: LevelConfig, input_dim: int) -> "Level":
         """Builds a level for units of the given depth; raises `ValueError` if parts do not fit."""
-        # Encoders that attend do so with several heads, unless they are told otherwise.
-        attention = MECHANISMS.config("multi_head")()
-        encoder = module_of(config.encoder).build(config.encoder, input_dim, attention)
+        encoder = build_encoder(config.encoder, input_dim)
         return cls(encoder, module_of(config.pooling).build(config.pooling, encoder.output_dim))
 
     @property

@@ -183,21 +183,32 @@ class ClassifierModule(nn.Module):
 
     def __call__(self, batch: Batch, call: Call) -> tuple[Array, Read]:
         """Reads documents; returns the logits of their labels `B C`, and what was read."""
-        config, weights, ids = self.model.config, self.weights, batch["source"]
-        mask = word_mask(batch)
-        if call.train and config.word_dropout:
-            kept = jax.random.bernoulli(call.fold(0).rng, 1.0 - config.word_dropout, ids.shape)
-            ids = jnp.where(kept, ids, SpecialIds.UNK)
-        vectors = zero_padding(look_up(weights["source_embedding"], ids), mask)
-        rate = config.embedding_dropout
-        vectors = scale(vectors, dropout_factors(call.fold(1), rate, vectors.shape, vectors.dtype))
-        read = self.model.reader.read(weights, vectors, mask, call.fold(2))
-        features, rate = read.summary, config.output_dropout
-        kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
-        logits = add_bias(scale(features, kept) @ weights["label_kernel"], weights["label_bias"])
-        return logits, read
+        config, weights, mask = self.model.config, self.weights, word_mask(batch)
+        vectors = embed_words(config, weights["source_embedding"], batch["source"], mask, call)
+        return label(self.model, weights, vectors, mask, call)
 
 
 def word_mask(batch: Batch) -> Array:
     """Tells where a table of words `B N L` has any: in real sentences, up to the end of each."""
     return (batch["source"] != SpecialIds.PAD) & batch["source_mask"][..., None]
+
+
+def embed_words(config: Config, table: Array, ids: Array, mask: Array, call: Call) -> Array:
+    """Looks up words, some of them as unknown ones and parts of all dropped in training."""
+    if call.train and config.word_dropout:
+        kept = jax.random.bernoulli(call.fold(0).rng, 1.0 - config.word_dropout, ids.shape)
+        ids = jnp.where(kept, ids, SpecialIds.UNK)
+    vectors = zero_padding(look_up(table, ids), mask)
+    rate = config.embedding_dropout
+    return scale(vectors, dropout_factors(call.fold(1), rate, vectors.shape, vectors.dtype))
+
+
+def label(
+    model: Classifier, weights: Params, vectors: Array, mask: Array, call: Call
+) -> tuple[Array, Read]:
+    """Reads embedded words `B N L E` under a mask; returns logits of labels, and what was read."""
+    read = model.reader.read(weights, vectors, mask, call.fold(2))
+    features, rate = read.summary, model.config.output_dropout
+    kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
+    logits = add_bias(scale(features, kept) @ weights["label_kernel"], weights["label_bias"])
+    return logits, read

@@ -123,6 +123,13 @@ from attention_jax.ops.positions import (
 from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
 from attention_jax.ops.products import add_bias, average_values, multiply_rows
 from attention_jax.ops.pyramids import merge_pairs, pyramid_spans
+from attention_jax.ops.rationales import (
+    Selection,
+    hard_kuma_decision,
+    hard_kuma_probabilities,
+    hard_kuma_sample,
+    selection_changes,
+)
 from attention_jax.ops.recurrent import (
     CELLS,
     Cell,
@@ -193,6 +200,7 @@ __all__ = [
     "Queries",
     "RELATIVE_JUMPS",
     "SEGMENTS",
+    "Selection",
     "SoftmaxPredictions",
     "Tracker",
     "Transition",
@@ -240,6 +248,9 @@ __all__ = [
     "gru_step",
     "gumbel_softmax",
     "hard_alignment",
+    "hard_kuma_decision",
+    "hard_kuma_probabilities",
+    "hard_kuma_sample",
     "has_blocks",
     "hidden_keys",
     "in_blocks",
@@ -301,6 +312,7 @@ __all__ = [
     "score_dot",
     "score_features",
     "score_scaled_dot",
+    "selection_changes",
     "selective_weights",
     "sharded_softmax",
     "shift_right",

@@ -6,14 +6,21 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.documents import DOCUMENT, LABEL, MOST_CHARACTERS, read_text
+from attention_jax.data.documents import (
+    DOCUMENT,
+    LABEL,
+    MOST_CHARACTERS,
+    in_document_order,
+    read_text,
+)
 from attention_jax.data.examples import Split
-from attention_jax.data.task import Metric, Scores, Statistics, Task, prepare
+from attention_jax.data.task import Gathered, Metric, Scores, Statistics, Task, prepare
 from attention_jax.evaluation.classification import (
     classification_scores,
     is_right,
     scores_by_label,
 )
+from attention_jax.evaluation.rationales import best_words, rationale_scores, words_of
 
 _F1, _MEASURES = "f1_label_", ("precision", "recall", "documents")
 
@@ -75,6 +82,35 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"label_accuracy": (rows, lambda sums: 100 * sums[..., 0] / sums[..., 1])}
 
 
+def output_scores(split: Split, gathered: Gathered, data_config: DataConfig) -> Scores:
+    """Compares the words of the largest weights with the evidence, where people have marked it.
+
+    The weight of a word is its share of its sentence times that of the sentence.
+
+    Returns:
+      `attention_token_f1` and `attention_iou_f1` of as many words as, on average, are evidence, and
+      `attention_precision_5`, `_10` and `_20` of so many per cent of the words.
+    """
+    evidence = split.extras.get("evidence")
+    if not evidence:
+        return {}
+    pairs = zip(gathered["word_weights"], gathered["sentence_weights"], strict=True)
+    weights = in_document_order(split, [words * of[:, None] for words, of in pairs])
+    marked = [
+        words_of(spans, len(values)) for spans, values in zip(evidence, weights, strict=True)
+    ]
+    share = float(np.mean([words.mean() for words in marked]))
+
+    def best(share: float) -> dict[str, float]:
+        chosen = [best_words(values, round(share * len(values))) for values in weights]
+        return rationale_scores(chosen, evidence)
+
+    found: Scores = {f"attention_{name}": best(share)[name] for name in ("token_f1", "iou_f1")}
+    for percent in (5, 10, 20):
+        found[f"attention_precision_{percent}"] = best(percent / 100)["token_precision"]
+    return found
+
+
 METRICS = (
     Metric("label_accuracy", "accuracy", "documents (%)", "max"),
     Metric("macro_f1", "macro F1", "documents (%)", "max"),
@@ -93,5 +129,6 @@ TASK = Task(
     shown=("label_accuracy", "macro_f1"),
     table=table,
     gathers=("word_weights", "sentence_weights"),
+    output_scores=output_scores,
     page="documents",
 )

@@ -1,0 +1,52 @@
+"""Attention, averages and maxima for document classification; see `USAGE`.
+
+The claim: Yang et al. 2016, "Hierarchical attention networks for document classification",
+section 3.4: attention is better than averages and maxima.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.kit import program, score_means
+from experiments.kit.grid import SMOKE, Grid, Run
+
+NAME = "documents"
+TITLE = "Attention against averages and maxima for documents"
+USAGE = """
+Compares attention with a learnt query, averages and maxima, as what makes a vector of the words of
+a sentence and of the sentences of a document (configs/yang2016.py), on the movie reviews of ERASER:
+accuracy, and how many of the words of the largest weights people have marked. Three seeds each;
+nine runs of some ten minutes on one core.
+
+usage: python -m experiments.documents [--OPTION=VALUE ...]
+"""
+LABELS = {"attention": "attention", "average": "average", "maximum": "maximum"}
+COLUMNS = {
+    "label_accuracy": "accuracy ↑", "macro_f1": "macro F1 ↑",
+    "attention_token_f1": "token F1 of weights ↑", "attention_precision_10": "precision at 10 % ↑",
+}  # fmt: skip
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or tiny ones on made-up data."""
+    cells = {
+        name: {f"model.{level}.pooling.name": name for level in ("words", "sentences")}
+        for name in LABELS
+    }
+    return Grid(
+        name=f"{NAME}_smoke" if smoke else NAME,
+        config="configs/yang2016.py:" + ("smoke" if smoke else "eraser_movies"),
+        overrides=SMOKE if smoke else {},
+        cells=cells,
+        seeds=(0,) if smoke else (0, 1, 2),
+        curves=("nll", "accuracy"),
+    )
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page; returns its path."""
+    return [score_means.write_page(grid, runs, out, TITLE, NAME, LABELS, COLUMNS)]
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)

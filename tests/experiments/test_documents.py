@@ -1,0 +1,42 @@
+"""The grids of documents and rationales: their configs resolve, and their pages have every cell."""
+
+import pytest
+
+from experiments import documents, rationales
+from tests.experiments.measured import made_record, write_records
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_poolings_differ_at_both_levels(tmp_path):
+    for run in documents.make_grid(smoke=True).runs(tmp_path, tmp_path):
+        model = run.resolved()["model"]
+        found = [model[level]["pooling"]["name"] for level in ("words", "sentences")]
+        assert found == [run.cell, run.cell]
+
+
+def test_generators_and_prices_differ(tmp_path):
+    grid = rationales.make_grid()
+    assert len(grid.cells) == 16
+    runs = {run.cell: run for run in grid.runs(tmp_path, tmp_path)}
+    assert runs["attention"].resolved()["model"]["name"] == "classifier"
+    found = runs["recurrent_paper_0.001"].resolved()
+    assert found["model"]["generator"]["selector"]["name"] == "recurrent"
+    assert found["objectives"]["rationale"]["baseline"] == "none"
+    assert found["objectives"]["rationale"]["sparsity"] == 1e-3
+
+
+@pytest.mark.parametrize("experiment", [documents, rationales])
+def test_the_page_has_the_mean_of_every_cell(tmp_path, experiment):
+    grid = experiment.make_grid()
+    runs = grid.runs(tmp_path / "runs", tmp_path)
+    records = [made_record(run, label_accuracy=80.0 + run.seed, macro_f1=70.0) for run in runs]
+    write_records(runs, records)
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    rows = [line for line in text.splitlines() if "| 3 | 81.00 ± 1.00 |" in line]
+    assert len(rows) == len(grid.cells) and "Only" not in text
+    assert "–" in rows[0]  # a score that no run has

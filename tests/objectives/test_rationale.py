@@ -1,0 +1,71 @@
+"""The objective of rationales: its gradient is that of the expected cost."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention_jax.errors import ConfigError
+from attention_jax.objectives import build_objective
+from attention_jax.objectives.rationale import Term
+from attention_jax.ops.predictions import SoftmaxPredictions
+from attention_jax.ops.rationales import Selection, selection_changes
+from attention_jax.types import ModelOutput
+
+COSTS = {(0, 0): 1.0, (0, 1): 0.4, (1, 0): 0.7, (1, 1): 0.1}
+BATCH = {"target": jnp.zeros((1, 1), jnp.int32), "target_mask": jnp.ones((1, 1), bool)}
+
+
+def output(logits, z):
+    """A model whose -log p(y) with a selection is its cost, of two words."""
+    z = jnp.asarray(z, jnp.float32)
+    log_prob = jax.nn.log_sigmoid(jnp.where(z > 0, logits, -logits)).sum()
+    changes = selection_changes(z[None], jnp.ones((1, 2), bool))
+    selection = Selection(
+        z[None, None], z.sum()[None], changes, log_prob[None], jnp.full(1, 2)
+    )
+    p = jnp.exp(-jnp.asarray(COSTS[tuple(int(each) for each in z)]))
+    predictions = SoftmaxPredictions(jnp.log(jnp.stack([p, 1 - p]))[None, None])
+    return ModelOutput(predictions, None, {"selection": selection})
+
+
+@pytest.mark.parametrize("carried", [0.0, 0.6])
+def test_reinforce_is_in_expectation_the_gradient_of_the_cost(carried):
+    """p = .3, .8: E cost = .43, and its derivative by the logits is -.063, -.096."""
+    logits, term = jnp.log(jnp.asarray([0.3 / 0.7, 4.0])), Term(sparsity=0.0)
+    found = np.zeros(2)
+    for z in COSTS:
+        chance = np.exp(float(output(logits, z).outputs["selection"].log_prob[0]))
+        found += chance * np.asarray(
+            jax.grad(lambda x, z=z: term.total(output(x, z), BATCH, jnp.asarray(carried)))(logits)
+        )
+    np.testing.assert_allclose(found, [-0.063, -0.096], atol=1e-6)
+
+
+def test_selected_words_and_changes_cost_what_the_config_says():
+    logits = jnp.zeros(2)
+    plain, costly = Term(sparsity=0.0, baseline="none"), Term(sparsity=0.5, baseline="none")
+    one = output(logits, (0, 1))
+    log_prob = float(one.outputs["selection"].log_prob[0])
+    difference = costly.total(one, BATCH) - plain.total(one, BATCH)
+    np.testing.assert_allclose(difference, 0.5 * (1 + 2 * 1) * (1 + log_prob), rtol=1e-5)
+
+
+def test_the_share_and_the_moving_average():
+    term = Term(sparsity=0.0)
+    pairs = term.measure(output(jnp.zeros(2), (1, 0)), BATCH, term.start())
+    assert tuple(map(float, pairs["share"])) == (1.0, 2.0)
+    assert tuple(map(float, pairs["changes"])) == (1.0, 1.0)
+    np.testing.assert_allclose(term.follow(jnp.asarray(1.0), pairs), 0.9 + 0.1 * 0.7, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"baseline": "none", "decay": 0.5}, "decay: expected only beside baseline"),
+        ({"sparsity": 0.0, "coherence": 1.0}, "coherence: expected only beside sparsity above 0"),
+    ],
+)
+def test_fields_that_change_nothing_are_refused(fields, words):
+    with pytest.raises(ConfigError, match=words):
+        build_objective({"nll": {}, "rationale": fields})
