@@ -5,6 +5,7 @@ usage: python -m launch.score --workdir=DIRECTORY --source=FILE --target=FILE [o
 
   --workdir        the directory of a run that launch.train made
   --source         the source texts, one a line; for a language model, which reads none, left out
+                   (models of several sources are scored from Python only, by given_pairs)
   --target         the outputs to be scored, one for each source
   --nbest          n-best lists of the sources, `LINE ||| OUTPUT ||| ...` with lines counted from 0,
                    as launch.translate --nbest writes them: ranked anew, the best of a line first

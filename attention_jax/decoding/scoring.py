@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attention_jax.data.examples import Split
-from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.task import further_fields
 from attention_jax.decoding.forced_decoding import kept_attention
@@ -48,50 +47,65 @@ class ScoredPair:
         return float(self.log_probs.sum(dtype=np.float64))
 
 
-def given_pairs(run: TrainedRun, sources: Sequence[str], targets: Sequence[str]) -> Split:
+def given_pairs(
+    run: TrainedRun,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    further: Mapping[str, Sequence[str]] = {},
+) -> Split:
     """Forced decoding: brings pairs of a user's texts into the form of a run's data.
 
     Args:
       run: A trained run.
       sources: Source texts; a language model reads none of them.
       targets: The outputs to force, one for each source.
+      further: Texts of each further source that the model reads, by its name.
 
     Raises:
-      DataError: If their numbers differ, or a text cannot be one of the run's task.
+      DataError: If their numbers differ, a further source is missing, or a text cannot be one of
+        the run's task.
     """
-    if len(sources) != len(targets):
+    task, data = run.task, run.config.data
+    wanted = [name for name in data.further_sources if name in run.model.fields]
+    if {*wanted} != {*further}:
         raise DataError(
-            f"targets: expected one for each of the {len(sources)} sources, found {len(targets)}"
+            f"further sources: expected {', '.join(wanted) or 'none'}, found "
+            f"{', '.join(further) or 'none'}"
         )
-    task = run.task
-
-    def prepared(texts: Sequence[str], *, is_source: bool) -> list[str]:
-        return [
-            _prepared(run, text, number, is_source=is_source)
-            for number, text in enumerate(texts, start=1)
-        ]
-
-    wanted = prepared(targets, is_source=run.is_reverse)
-    given = [""] * len(wanted) if task.continues else prepared(
-        sources, is_source=not run.is_reverse
-    )  # fmt: skip
+    for name, texts in {"targets": targets, **further}.items():
+        if len(texts) != len(sources):
+            raise DataError(
+                f"{name}: expected one for each of the {len(sources)} sources, found {len(texts)}"
+            )
+    given = [""] * len(sources)
+    if not task.continues:
+        given = _prepared(run, sources, is_source=not run.is_reverse)
+    outputs = _prepared(run, targets, is_source=run.is_reverse)
+    extras = {name: _prepared(run, texts, is_source=True) for name, texts in further.items()}
+    extras |= task.read(given, data) if task.read else {}
+    unread = {*data.further_sources} - {*wanted}
+    fields = (*task.fields, *further_fields(task, run.model.fields))
     return Split(
-        sources=given, targets=wanted, references=[[text] for text in wanted],
-        numbers=list(range(len(wanted))), name="given",
+        sources=given, targets=outputs, references=[[text] for text in outputs],
+        numbers=list(range(len(given))), extras=extras, name="given",
         source_vocabulary=run.source_vocabulary, target_vocabulary=run.target_vocabulary,
-        fields=(*task.fields, *further_fields(task, run.model.fields)),
+        fields=tuple(field for field in fields if field.name not in unread),
+        resources=run.resources,
     )  # fmt: skip
 
 
-def _prepared(run: TrainedRun, text: str, number: int, *, is_source: bool) -> str:
-    if len(text) > MAX_LINE_CHARACTERS:
-        raise DataError(
-            f"pair {number}: expected at most {MAX_LINE_CHARACTERS} characters, found {len(text)}"
-        )
-    try:
-        return run.task.prepare(text, run.config.data, is_source=is_source)
-    except DataError as error:
-        raise DataError(f"pair {number}: {error}") from None
+def _prepared(run: TrainedRun, texts: Sequence[str], *, is_source: bool) -> list[str]:
+    found, most = [], run.task.longest_text
+    for number, text in enumerate(texts, start=1):
+        if len(text) > most:
+            raise DataError(
+                f"pair {number}: expected at most {most} characters, found {len(text)}"
+            )
+        try:
+            found.append(run.task.prepare(text, run.config.data, is_source=is_source))
+        except DataError as error:
+            raise DataError(f"pair {number}: {error}") from None
+    return found
 
 
 class Scorer:

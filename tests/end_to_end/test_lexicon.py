@@ -30,6 +30,18 @@ def test_numbers_are_read_out_and_new_text_is_translated(run, launch):
     assert answer.out == "four two\n"
 
 
+def test_given_outputs_are_scored_with_the_lexicon(run, launch, tmp_path):
+    workdir, _ = run
+    (tmp_path / "source").write_text("42\n42\n")
+    (tmp_path / "target").write_text("four two\nfour three\n")
+    texts = [f"--{name}={tmp_path / name}" for name in ("source", "target")]
+    lines = launch("score", f"--workdir={workdir}", *texts).out.splitlines()
+    right, wrong = (float(line.split()[0]) for line in lines)
+    found = launch("translate", f"--workdir={workdir}", "--nbest=1", stdin=b"42\n").out.strip()
+    assert right == pytest.approx(float(found.split(" ||| ")[2].split()[0]), abs=2e-4)
+    assert right > wrong
+
+
 def test_another_lexicon_is_noticed(run, launch):
     workdir, command = run
     lexicon = load_resources(workdir / "vocab")["lexicon"]

@@ -6,6 +6,8 @@ import pytest
 
 from attention_jax.data.builders.smoke import half
 from attention_jax.data.builders.smoke.smoke_dataset_builder import spelled
+from attention_jax.decoding.scoring import Scorer, given_pairs
+from attention_jax.runs.load import load_run
 
 NUMBERS = ("3071", "26", "90417")
 
@@ -51,6 +53,17 @@ def test_lines_of_both_sources_are_translated(translate):
     for number, each in zip(NUMBERS, links, strict=True):
         sources = [int(link.split("-")[0]) for link in each.split()]
         assert sources and max(sources) < len(number)
+
+
+def test_given_outputs_are_scored_with_all_sources(trained, launch, tmp_path):
+    run = load_run(trained)
+    sources, further = ([half(number, side) for number in NUMBERS] for side in (0, 1))
+    pairs = given_pairs(run, sources, [spelled(number) for number in NUMBERS], {"other": further})
+    assert min(pair.log_prob for pair in Scorer(run)(pairs)) > -1
+    (tmp_path / "text").write_text("1\n")
+    texts = [f"--{name}={tmp_path / 'text'}" for name in ("source", "target")]
+    answer = launch("score", f"--workdir={trained}", *texts)
+    assert answer.error == "further sources: expected other, found none"
 
 
 def test_a_source_that_is_not_there_or_does_not_fit_is_one_line(translate, tmp_path):
