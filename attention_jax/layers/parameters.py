@@ -34,6 +34,7 @@ and a logical axis is, unless a part has one of its own, one of
   query_key         a query and a key, side by side
   attention         hidden layer of a score
   coverage          what is known of a slot's past
+  channels, filters what a convolution makes: of the memory, of the weights before
   heads             heads; `memory_heads` where keys and values have fewer than queries,
                     `mixed_heads` where heads read one another
   head_dim          depth of a head's queries, keys or values

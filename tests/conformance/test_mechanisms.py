@@ -307,7 +307,7 @@ def alternatives(config):
 
 CHANGES = [
     pytest.param(small_config(name), config, id=f"{name}-{field}")
-    for name in MECHANISMS.names()
+    for name in ONE_SOURCE
     for field, config in alternatives(small_config(name))
 ]
 
@@ -339,7 +339,7 @@ def small_output(name, is_of_test):
     return case.params, output_of(case, case.params, is_of_test)
 
 
-@pytest.mark.parametrize("name", MECHANISMS.names())
+@pytest.mark.parametrize("name", ONE_SOURCE)
 def test_attention_layer_declares_what_the_mechanism_needs(name):
     config, (query, _, values, mask) = small_config(name), inputs()
     layer, keys = Attention(config, sizes=SIZES), inputs()[1]
@@ -409,7 +409,7 @@ def test_attention_layer_of_a_causal_place_is_so_within_a_sliding_window_only(pl
     assert np.any(ahead > 0.01) != (place == "causal" and bool(refinements))
 
 
-@pytest.mark.parametrize("name", MECHANISMS.names())
+@pytest.mark.parametrize("name", ONE_SOURCE)
 def test_depths_that_heads_cannot_share_are_rejected(name):
     if "num_heads" not in {field.name for field in dataclasses.fields(small_config(name))}:
         pytest.skip("the mechanism has no heads")
@@ -453,7 +453,7 @@ def test_windows_reject_scores_that_cannot_fill_them(name, score, message):
 
 NEEDY = [
     name
-    for name in MECHANISMS.names()
+    for name in ONE_SOURCE
     if "source_vocabulary_size" in MECHANISMS.config(name).needs
 ]
 

@@ -19,7 +19,7 @@ CONFIGS = sorted(
     module.name for module in pkgutil.iter_modules(configs.__path__) if module.name != "common"
 )
 MESHES = [(1, 8, 1), (1, 1, 8), (2, 2, 2), (1, 2, 4), (1, 4, 1), (1, 1, 5)]
-TABLE = re.compile(r"^((forward|reverse)/)?(((source|target)_)?embedding|output|output_bias)$")
+TABLE = re.compile(r"^((forward|reverse)/)?((\w+_)?embedding|output|output_bias)$")
 
 
 def by_path(path, shape, sizes):

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
@@ -75,15 +76,18 @@ def _prepare(params: Params, memory: Memory, positions: Array | None) -> Memory:
     """Convolves the annotations once for a source; keys are what scores are products with."""
     *batch, slots, depth = memory.keys.shape
     rows = math.prod(batch)
-    mask = memory.mask.reshape(rows, slots)
+    # Neighbours are those in the sequence, in whatever order the slots are given.
+    order = jnp.arange(slots) if positions is None else jnp.argsort(positions)
+    mask = memory.mask[..., order].reshape(rows, slots)
     hidden = convolve(
-        memory.keys.reshape(rows, slots, depth),
+        memory.keys[..., order, :].reshape(rows, slots, depth),
         params["hidden_kernel"], params["hidden_bias"], mask,
     )  # fmt: skip
     hidden = jax.nn.leaky_relu(hidden, _HIDDEN_SLOPE)
     features = convolve(hidden, params["feature_kernel"], params["feature_bias"], mask)
     features = zero_padding(features, mask).reshape(*batch, slots, features.shape[-1])
     filtered = shifted_products(features, params["score_kernel"])
+    features, filtered = (part[..., jnp.argsort(order), :] for part in (features, filtered))
     aux = {**memory.aux, "features": features}
     return dataclasses.replace(memory, keys=filtered, aux=aux)
 

@@ -36,7 +36,10 @@ def test_two_data_sets_of_one_name_are_refused(extension, example):
 
 
 def test_names_of_data_sets_are_those_of_builders_and_of_tasks(extension, example):
+    with pytest.raises(KeyError) as before:
+        data_config_class("plural")
     extension("data/tasks", "plurals_of_mine", example)
     with pytest.raises(KeyError) as error:
         data_config_class("plural")
-    assert error.value.args[0] == sorted([*data_configs.DATA_SETS.names(), "plurals_of_mine"])
+    assert error.value.args[0] == sorted([*before.value.args[0], "plurals_of_mine"])
+    assert {*data_configs.DATA_SETS.names()} < {*error.value.args[0]}
