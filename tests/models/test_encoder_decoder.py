@@ -413,7 +413,9 @@ def test_local_attention_costs_the_same_however_long_the_source(name):
 
 
 def test_config_survives_a_round_trip():
-    names = ["bidirectional", "encoder_decoder", "language_model", "recurrent_language_model"]
-    assert MODELS.names() == names
+    assert MODELS.names() == [
+        "bidirectional", "classifier", "encoder_decoder", "language_model", "rationalizer",
+        "recurrent_language_model",
+    ]  # fmt: skip
     config = started()[0].config
     assert typed(Config, plain(config)) == config
