@@ -157,7 +157,7 @@ def test_changed_config_names_three_fields_and_counts_the_others(launch, trained
 def test_renamed_field_is_answered_with_the_nearest_of_any_group(launch, tmp_path):
     config = "--config=configs/bahdanau2015.py:parallel"
     for name, words in (
-        ("data.vocab_size", "did you mean --config.data.subwords.size?"),
+        ("data.vocab_size", "or --config.data.subwords.size?"),
         ("batch_size", "did you mean --config.data.batch_size?"),
         ("model.hidden_size", "model.decoder.hidden_dim or --config.model.sources.source.encoder"),
         ("data.xyzzy", "expected one of alignment, batch_multiple, batch_size"),
