@@ -5,10 +5,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from attention_jax.configuration import plain
+from attention_jax.data.decoded import Decoded, Gathered, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.data.sound.recording import FRAMES
-from attention_jax.data.task import Gathered, Scores
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.gathering import gather_outputs
 from attention_jax.decoding.output_text import OutputWriter
@@ -129,9 +129,8 @@ class Evaluation:
             measured = self._measure(run.params, batches)
         if not processes.is_first():
             return measured
-        scores, gathered = self._scores(outputs), self._gathered(split)
-        if run.task.output_scores is not None and gathered:
-            scores |= run.task.output_scores(split, gathered, run.config.data)
+        gathered = self._gathered(split)
+        scores = self._scores(outputs, gathered)
         self._write_outputs(outputs)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
         metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
@@ -157,16 +156,16 @@ class Evaluation:
             return {}
         return gather_outputs(self._run, split, self._run.task.gathers)
 
-    def _scores(self, outputs: Outputs) -> Scores:
-        """Computes all scores that the task defines: of texts, in detail, and of attention."""
+    def _scores(self, outputs: Outputs, gathered: Gathered) -> Scores:
+        """Computes all scores that the task defines: those of training, and in detail."""
         task, split, data_config = self._run.task, outputs.split, self._run.config.data
-        scores: Scores = {}
-        for score in filter(None, (task.scores, task.details)):
-            scores |= score(split, outputs.texts, data_config)
-        if task.nbest_scores is not None:
-            scores |= task.nbest_scores(split, self._lists(outputs), data_config)
-        if self._run.attends and task.attention_scores is not None:
-            scores |= task.attention_scores(split, outputs.found, data_config)
+        decoded = Decoded(
+            split, data_config, outputs.texts, self._lists(outputs), outputs.found,
+            self._run.attends, gathered,
+        )  # fmt: skip
+        scores = {} if task.scores is None else task.scores(split, outputs.texts, data_config)
+        for details in task.details:
+            scores |= details(decoded)
         if self.is_aligning and "online" in self._run.model.provides:
             scores |= latency_scores(one[0].weights for one in outputs.found if one)
         return scores

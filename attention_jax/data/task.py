@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.field import SOURCE, TARGET, Field
 from attention_jax.data.further_sources import text_source
@@ -23,10 +24,7 @@ from attention_jax.spaced_words import strip_spaces
 TASKS = Parts("attention_jax.data.tasks", defines="TASK")
 FIELDS = Parts("attention_jax.data.fields", defines="FIELD")
 
-Scores = dict[str, float | str]
 Scorer = Callable[[Split, Sequence[str], DataConfig], Scores]
-# By the name of a model's output: its array for each example.
-Gathered = Mapping[str, Sequence[np.ndarray]]
 # By metric: sufficient statistics of each sentence, and the function from their sums to the score.
 Statistics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], Any]]]
 
@@ -76,11 +74,8 @@ class Task:
         such as frames of the sound files that they name; None where texts tell everything.
       scores: Function that compares outputs with references and returns metrics by name (those
         whose name ends in `_signature` are text); None for no comparison.
-      details: The same for further scores, computed only after training.
-      nbest_scores: The same for lists of outputs, the texts of all hypotheses of each example, best
-        first.
-      attention_scores: The same for scores of attention; instead of outputs it takes the hypotheses
-        of each example, best first.
+      details: Functions from a decoded split to further scores, such as those of n-best lists or
+        of attention; computed only after training, in this order.
       statistics: Function that returns the sufficient statistics by which two runs are compared.
       metrics: The metrics of `scores` that a training may watch, in the order of drawing.
       printed: Names of the metrics that are printed at every validation.
@@ -89,8 +84,6 @@ class Task:
       finds_dropped_words: Whether source words without a counterpart in outputs are an error.
       gathers: Names of outputs of the model that are gathered for every example of a split that is
         evaluated, such as weights of words.
-      output_scores: Function that takes what was gathered, an array for each example, in place of
-        outputs, and returns scores of it.
       page: Name of the file of `analysis/pages` that shows what was gathered; empty for none.
     """
 
@@ -104,9 +97,7 @@ class Task:
     prepare: Callable[..., str] = prepare
     read: Callable[[Sequence[str], DataConfig], Mapping[str, Sequence[Any]]] | None = None
     scores: Scorer | None = None
-    details: Scorer | None = None
-    nbest_scores: Callable[[Split, Sequence[Sequence[str]], DataConfig], Scores] | None = None
-    attention_scores: Callable[[Split, Sequence[Sequence[Any]], DataConfig], Scores] | None = None
+    details: tuple[Callable[[Decoded], Scores], ...] = ()
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None
     metrics: tuple[Metric, ...] = ()
     printed: tuple[str, ...] = ()
@@ -114,7 +105,6 @@ class Task:
     table: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
     finds_dropped_words: bool = False
     gathers: tuple[str, ...] = ()
-    output_scores: Callable[[Split, Gathered, DataConfig], Scores] | None = None
     page: str = ""
 
     @property

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attention_jax.data.decoded import Gathered
 from attention_jax.data.documents import sentences_of
 from attention_jax.data.examples import Split
-from attention_jax.data.task import Gathered
 from attention_jax.plotting.document_page import ShownDocument, ShownSentence, document_page
 from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun

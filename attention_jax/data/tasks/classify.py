@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.documents import (
     DOCUMENT,
     LABEL,
@@ -14,7 +15,7 @@ from attention_jax.data.documents import (
     read_text,
 )
 from attention_jax.data.examples import Split
-from attention_jax.data.task import Gathered, Metric, Scores, Statistics, Task, prepare
+from attention_jax.data.task import Metric, Statistics, Task, prepare
 from attention_jax.evaluation.classification import (
     classification_scores,
     is_right,
@@ -40,14 +41,14 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(classification_scores(outputs, split.targets))
 
 
-def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+def label_scores(decoded: Decoded) -> Scores:
     """Computes the F1 of each label, with precision, recall and the number of its documents.
 
     Returns:
       `f1_label_LABEL`, and `f1_label_LABEL_precision`, `_recall` and `_documents`.
     """
     found: Scores = {}
-    for label, score in scores_by_label(outputs, split.targets).items():
+    for label, score in scores_by_label(decoded.texts, decoded.split.targets).items():
         found[f"{_F1}{label}"] = score.f1
         values = score.precision, score.recall, float(score.number)
         names = [f"{_F1}{label}_{measure}" for measure in _MEASURES]
@@ -82,7 +83,7 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"label_accuracy": (rows, lambda sums: 100 * sums[..., 0] / sums[..., 1])}
 
 
-def output_scores(split: Split, gathered: Gathered, data_config: DataConfig) -> Scores:
+def weighted_words(decoded: Decoded) -> Scores:
     """Compares the words of the largest weights with the evidence, where people have marked it.
 
     The weight of a word is its share of its sentence times that of the sentence.
@@ -91,14 +92,13 @@ def output_scores(split: Split, gathered: Gathered, data_config: DataConfig) -> 
       `attention_token_f1` and `attention_iou_f1` of as many words as, on average, are evidence, and
       `attention_precision_5`, `_10` and `_20` of so many per cent of the words.
     """
+    split, gathered = decoded.split, decoded.gathered
     evidence = split.extras.get("evidence")
-    if not evidence:
+    if not evidence or not gathered:
         return {}
     pairs = zip(gathered["word_weights"], gathered["sentence_weights"], strict=True)
     weights = in_document_order(split, [words * of[:, None] for words, of in pairs])
-    marked = [
-        words_of(spans, len(values)) for spans, values in zip(evidence, weights, strict=True)
-    ]
+    marked = [words_of(spans, len(values)) for spans, values in zip(evidence, weights, strict=True)]
     share = float(np.mean([words.mean() for words in marked]))
 
     def best(share: float) -> dict[str, float]:
@@ -122,13 +122,12 @@ TASK = Task(
     longest_text=MOST_CHARACTERS,
     prepare=prepare_document,
     scores=scores,
-    details=details,
+    details=(label_scores, weighted_words),
     statistics=statistics,
     metrics=METRICS,
     printed=("label_accuracy",),
     shown=("label_accuracy", "macro_f1"),
     table=table,
     gathers=("word_weights", "sentence_weights"),
-    output_scores=output_scores,
     page="documents",
 )

@@ -5,14 +5,14 @@ a tokenization does to spaces is no mistake.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.examples import Split
-from attention_jax.data.task import Metric, Scores, Statistics, Task
+from attention_jax.data.task import Metric, Statistics, Task
+from attention_jax.data.tasks.translate import attention_scores
 from attention_jax.data.text.code import code_words, spaced_code
 from attention_jax.data.text.vocabulary import SUBWORDS
-from attention_jax.evaluation.attention_statistics import attention_statistics
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.code import match_counts, matched, recall, recall_counts
 from attention_jax.types import SpecialIds
@@ -26,28 +26,22 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return {name: float(score(rows.sum(axis=0))) for name, (rows, score) in found.items()}
 
 
-def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+def unknown_words(decoded: Decoded) -> Scores:
     """Recall of unknown words: those of references that the vocabulary of outputs lacks.
 
     Returns:
       `unknown_word_recall`, in percent, and `unknown_words`, how many there are; nothing where
       tokens are subwords, which lack no word.
     """
-    vocabulary = split.target_vocabulary
+    split, vocabulary = decoded.split, decoded.split.target_vocabulary
     if vocabulary.kind == SUBWORDS:
         return {}
     references = [vocabulary.split(one[0]) for one in split.references]
     words = {word for reference in references for word in reference}
     known = {word for word in words if vocabulary.ids_of([word]) != [SpecialIds.UNK]}
-    counts = recall_counts([*map(vocabulary.split, outputs)], references, known).sum(axis=0)
-    return {"unknown_word_recall": float(recall(counts)), "unknown_words": float(counts[1])}
-
-
-def attention_scores(
-    split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
-) -> Scores:
-    """Attention statistics: computes those of the best outputs."""
-    return dict(attention_statistics(one[0].weights for one in found if one))
+    counts = recall_counts([*map(vocabulary.split, decoded.texts)], references, known)
+    sums = counts.sum(axis=0)
+    return {"unknown_word_recall": float(recall(sums)), "unknown_words": float(sums[1])}
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
@@ -62,8 +56,7 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
 TASK = Task(
     label="code",
     scores=scores,
-    details=details,
-    attention_scores=attention_scores,
+    details=(unknown_words, attention_scores),
     statistics=statistics,
     metrics=(
         Metric("exact_match", "exact match", "exact match, BLEU (%)", "max"),

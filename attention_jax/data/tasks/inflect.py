@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.inflection import checked_source
-from attention_jax.data.task import Metric, Scores, Statistics, Task, prepare
+from attention_jax.data.task import Metric, Statistics, Task, prepare
+from attention_jax.data.tasks.translate import attention_scores
 from attention_jax.data.text.symbol_kinds import BETWEEN_TAGS, tag_symbols
-from attention_jax.evaluation.attention_statistics import attention_statistics
 from attention_jax.evaluation.inflection import (
     edit_distance,
     exact_match,
@@ -35,7 +36,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(inflection_scores(outputs, split.references))
 
 
-def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+def tag_scores(decoded: Decoded) -> Scores:
     """Computes the exact match of the forms with each tag.
 
     Returns:
@@ -43,10 +44,11 @@ def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sc
     """
     tags = [
         [symbol.removeprefix(BETWEEN_TAGS) for symbol in tag_symbols(text)]
-        for text in split.sources
+        for text in decoded.split.sources
     ]
+    references = decoded.split.references
     found: Scores = {}
-    for tag, score in scores_by_tag(outputs, split.references, tags).items():
+    for tag, score in scores_by_tag(decoded.texts, references, tags).items():
         found[f"{_TAG}{tag}"] = score.exact_match
         found[f"{_TAG}{tag}{_WORDS}"] = score.words
     return found
@@ -64,13 +66,6 @@ def table(metrics: Mapping[str, Any]) -> list[str]:
     return [header, *(f"  {tag:<{width}}  {n:>6.0f}  {right:>11.2f}" for tag, n, right in rows)]
 
 
-def attention_scores(
-    split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
-) -> Scores:
-    """Computes what the attention of the best outputs is like."""
-    return dict(attention_statistics(one[0].weights for one in found if one))
-
-
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
     """Returns what is right of each form, and how scores follow from sums of that."""
     rows = inflection_counts(outputs, split.references)
@@ -81,8 +76,7 @@ TASK = Task(
     label="inflection",
     prepare=prepare_inflection,
     scores=scores,
-    details=details,
-    attention_scores=attention_scores,
+    details=(tag_scores, attention_scores),
     statistics=statistics,
     metrics=(
         Metric("exact_match", "exact match", "exact match (%)", "max"),

@@ -10,9 +10,10 @@ from attention_jax.configuration import setting
 from attention_jax.data.builders.blocks import Example
 from attention_jax.data.builders.splitting import split_of
 from attention_jax.data.config import Corpus, DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.method_names import read_modules, standard_library
-from attention_jax.data.task import Metric, Scores, Statistics, Task
+from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.errors import DataError
 from attention_jax.evaluation.naming import naming_counts, naming_scores
 
@@ -60,11 +61,9 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return {name: found[name] for name in ("f1", "exact_match")}
 
 
-def nbest_scores(
-    split: Split, outputs: Sequence[Sequence[str]], data_config: DataConfig
-) -> Scores:
+def nbest_scores(decoded: Decoded) -> Scores:
     """F1 and exact match at rank 5: computes them for the best of five outputs."""
-    found = naming_scores(outputs, split.references)
+    found = naming_scores(decoded.nbest, decoded.split.references)
     return {name: found[name] for name in ("f1_rank_5", "exact_match_rank_5")}
 
 
@@ -87,7 +86,7 @@ _PANEL = "F1, exact match (%)"
 TASK = Task(
     label="method naming",
     scores=scores,
-    nbest_scores=nbest_scores,
+    details=(nbest_scores,),
     statistics=statistics,
     metrics=(
         Metric("f1", "F1", _PANEL, "max"),

@@ -1,14 +1,14 @@
 """Grapheme-to-phoneme conversion: the pronunciation of words, measured by phoneme error rates."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Scores
 from attention_jax.data.examples import Split
-from attention_jax.data.task import Metric, Scores, Statistics, Task, prepare
-from attention_jax.evaluation.attention_statistics import attention_statistics
+from attention_jax.data.task import Metric, Statistics, Task, prepare
+from attention_jax.data.tasks.translate import attention_scores
 from attention_jax.evaluation.error_rates import error_counts, pronunciation_scores
 from attention_jax.spaced_words import spaced_words
 
@@ -23,13 +23,6 @@ def prepare_word(text: str, data_config: DataConfig, *, is_source: bool = True) 
 def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
     """Phoneme and word error rate: computes them with and without stress."""
     return dict(pronunciation_scores(outputs, split.references))
-
-
-def attention_scores(
-    split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
-) -> Scores:
-    """Attention statistics: computes those of the best outputs."""
-    return dict(attention_statistics(one[0].weights for one in found if one))
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
@@ -55,7 +48,7 @@ TASK = Task(
     label="pronunciation",
     prepare=prepare_word,
     scores=scores,
-    attention_scores=attention_scores,
+    details=(attention_scores,),
     statistics=statistics,
     metrics=(
         Metric("per", "PER", _PANEL, "min"),

@@ -8,20 +8,21 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.documents import in_document_order
-from attention_jax.data.examples import Split
-from attention_jax.data.task import Gathered, Scores
 from attention_jax.data.tasks import classify
 from attention_jax.evaluation.rationales import rationale_scores
 
 _LITTLE, _MUCH = 0.5, 99.5  # per cent of the words, beyond which nothing or everything is selected
 
 
-def output_scores(split: Split, gathered: Gathered, data_config: DataConfig) -> Scores:
+def selected_words(decoded: Decoded) -> Scores:
     """Computes the share of selected words and, beside evidence, what is right of them."""
-    selected = [values > 0 for values in in_document_order(split, gathered["rationale"])]
-    evidence = split.extras.get("evidence")
+    if not decoded.gathered:
+        return {}
+    rationales = in_document_order(decoded.split, decoded.gathered["rationale"])
+    selected = [values > 0 for values in rationales]
+    evidence = decoded.split.extras.get("evidence")
     scores = rationale_scores(selected, evidence or [()] * len(selected))
     return dict(scores) if evidence else {"selected_share": scores["selected_share"]}
 
@@ -42,7 +43,7 @@ TASK = dataclasses.replace(
     classify.TASK,
     label="rationales",
     shown=(*classify.TASK.shown, "selected_share", "token_f1", "iou_f1", "token_precision"),
+    details=(classify.label_scores, selected_words),
     table=table,
     gathers=(*classify.TASK.gathers, "rationale"),
-    output_scores=output_scores,
 )

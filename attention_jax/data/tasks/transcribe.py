@@ -7,13 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.field import TARGET
 from attention_jax.data.sound.filter_banks import seconds_before
 from attention_jax.data.sound.recording import FRAMES, STARTS
-from attention_jax.data.task import Metric, Scores, Statistics, Task
+from attention_jax.data.task import Metric, Statistics, Task
+from attention_jax.data.tasks.translate import attention_scores
 from attention_jax.data.transcription import recordings_at
-from attention_jax.evaluation.attention_statistics import attention_statistics
 from attention_jax.evaluation.time_warping import (
     start_scores,
     token_starts,
@@ -41,26 +42,25 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(transcription_scores(outputs, split.references))
 
 
-def attention_scores(
-    split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
-) -> Scores:
+def timing_scores(decoded: Decoded) -> Scores:
     """Computes what the attention of the best outputs is like, and what it tells of times.
 
     When words begin is compared with the data, where these know it, in outputs that have the right
     words.
     """
-    statistics = dict(attention_statistics(one[0].weights for one in found if one))
-    statistics.pop("attention_eos_mass", None)  # the last frame is no boundary
-    if STARTS not in split.extras:
-        return statistics
+    found = attention_scores(decoded)
+    found.pop("attention_eos_mass", None)  # the last frame is no boundary
+    split = decoded.split
+    if not decoded.attends or STARTS not in split.extras:
+        return found
     pairs = [
         (word_starts(split, one[0]), gold)
         for one, reference, gold in zip(
-            found, split.target_ids, split.extras[STARTS], strict=True
+            decoded.hypotheses, split.target_ids, split.extras[STARTS], strict=True
         )
         if one and np.array_equal(one[0].tokens, reference)
     ]
-    return {**statistics, **start_scores([f for f, _ in pairs], [g for _, g in pairs])}
+    return {**found, **start_scores([f for f, _ in pairs], [g for _, g in pairs])}
 
 
 def word_starts(split: Split, hypothesis: Any) -> Float[np.ndarray, " _"]:
@@ -87,7 +87,7 @@ TASK = Task(
     fields=(FRAMES, TARGET),
     read=read_files,
     scores=scores,
-    attention_scores=attention_scores,
+    details=(timing_scores,),
     statistics=statistics,
     metrics=(
         Metric("wer", "WER", _PANEL, "min"),

@@ -1,11 +1,11 @@
 """Machine translation: measured by BLEU and chrF, and by over- and under-translation."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.decoded import Decoded, Scores
 from attention_jax.data.examples import Split
-from attention_jax.data.task import Metric, Scores, Statistics, Task
+from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.data.text.words import word_pieces
 from attention_jax.evaluation.attention_statistics import attention_statistics
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
@@ -22,13 +22,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(translation_scores(outputs, split.references, tokenize=tokenize))
 
 
-def details(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
-    """BLEU by source length, over- and under-translation: computes further scores of outputs."""
-    missing = over_under_scores(outputs, split.references, tokenize=data_config.bleu_tokenizer)
-    return {**scores_by_length(split, outputs, data_config), **missing}
-
-
-def scores_by_length(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Scores:
+def length_scores(decoded: Decoded) -> Scores:
     """BLEU by source length: computes it for buckets of sources.
 
     Returns:
@@ -37,9 +31,8 @@ def scores_by_length(split: Split, outputs: Sequence[str], data_config: DataConf
       LAST is `up`.
     """
     found: Scores = {}
-    buckets = bleu_by_length(
-        split.sources, outputs, split.references, tokenize=data_config.bleu_tokenizer
-    )
+    split, tokenize = decoded.split, decoded.data_config.bleu_tokenizer
+    buckets = bleu_by_length(split.sources, decoded.texts, split.references, tokenize=tokenize)
     for bucket in buckets:
         name = f"bleu_source_{bucket.first}_{bucket.last or 'up'}"
         found[name] = bucket.bleu
@@ -47,14 +40,32 @@ def scores_by_length(split: Split, outputs: Sequence[str], data_config: DataConf
     return found
 
 
-def attention_scores(
-    split: Split, found: Sequence[Sequence[Any]], data_config: DataConfig
-) -> Scores:
-    """Attention statistics and fertility: computes them for the best output of each source.
+def missing_words(decoded: Decoded) -> Scores:
+    """Over- and under-translation: computes what outputs say twice and what they lack."""
+    tokenize = decoded.data_config.bleu_tokenizer
+    return dict(over_under_scores(decoded.texts, decoded.split.references, tokenize=tokenize))
+
+
+def attention_scores(decoded: Decoded) -> Scores:
+    """Attention statistics: computes entropy, monotonicity and EOS mass for the best outputs.
+
+    Returns:
+      The scores; none where hypotheses have no weights.
+    """
+    if not decoded.attends:
+        return {}
+    return dict(attention_statistics(one[0].weights for one in decoded.hypotheses if one))
+
+
+def covering_scores(decoded: Decoded) -> Scores:
+    """Fertility: computes it from the attention of the best output of each source.
 
     Sources without an output are left out.
     """
-    triples = zip(found, split.source_ids, split.sources, strict=True)
+    if not decoded.attends:
+        return {}
+    split = decoded.split
+    triples = zip(decoded.hypotheses, split.source_ids, split.sources, strict=True)
     best = [(one[0], ids, text) for one, ids, text in triples if one]
     covering = [
         covering_weights(
@@ -64,8 +75,7 @@ def attention_scores(
         )
         for hypothesis, ids, text in best
     ]
-    statistics = attention_statistics(hypothesis.weights for hypothesis, *_ in best)
-    return {**statistics, **fertility_scores(covering)}
+    return dict(fertility_scores(covering))
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
@@ -81,8 +91,7 @@ _PANEL = "BLEU, chrF"
 TASK = Task(
     label="translation",
     scores=scores,
-    details=details,
-    attention_scores=attention_scores,
+    details=(length_scores, missing_words, attention_scores, covering_scores),
     statistics=statistics,
     metrics=(
         Metric("bleu", "BLEU", _PANEL, "max", decided_by=("data.bleu_tokenizer",)),

@@ -6,6 +6,7 @@ import pytest
 from attention_jax.data.builders.cmudict import Config as CmudictConfig
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import pronounce
+from attention_jax.data.tasks.translate import attention_scores
 from attention_jax.types import SpecialIds
 
 CONFIG = CmudictConfig()
@@ -62,4 +63,4 @@ def test_scores_accept_any_variant(task):
         corpus = score(rows.sum(axis=0, keepdims=True))
         assert corpus == pytest.approx(scores[name])
     assert {metric.name for metric in pronounce.TASK.metrics} <= {*scores}
-    assert pronounce.TASK.details is None
+    assert pronounce.TASK.details == (attention_scores,)
