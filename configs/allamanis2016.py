@@ -5,7 +5,8 @@
 The name of a function is written from the tokens of its body, sub-token by sub-token. As in the
 paper: embedded tokens themselves are attended to, by patterns of their neighbours, and the sizes
 are those of its copying model. Otherwise: Python's standard library instead of eleven Java
-projects, a decoder that reads its own state, too, Adam, and beam search. Plain attention is
+projects, a decoder that reads its own state, too, Adam, and beam search. Copy attention is
+--config.model.readout.name=convolutional_copy, and plain attention
 --config.model.attention.name=bahdanau.
 
 Command:  python -m launch.train --config=configs/allamanis2016.py --workdir=runs/allamanis2016

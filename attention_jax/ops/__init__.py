@@ -32,6 +32,7 @@ from attention_jax.ops.convolved_features import (
 from attention_jax.ops.copying import (
     LEAST_ATTENTION,
     CopyingPredictions,
+    gated_copying,
     joint_softmax,
     log_sum,
     may_copy,
@@ -239,6 +240,7 @@ __all__ = [
     "fused_dot_attention",
     "fused_dot_context",
     "gate_features",
+    "gated_copying",
     "gated_linear_unit",
     "gather_from_rows",
     "gather_window",

@@ -147,6 +147,38 @@ def joint_softmax(
     return both[..., 0], both[..., 1:]
 
 
+def gated_copying(
+    scores: Float[Array, "*B S"], gates: Float[Array, "*B S"], words: Int[Array, "*#B S"]
+) -> tuple[Float[Array, "*B"], Float[Array, "*B S"]]:
+    """Copy attention with a meta attention: copies as surely as the surest place says.
+
+      lambda = sigmoid(max_s gates[s]);   p_copy[s] = lambda softmax(scores)[s]
+
+    Places that may not be copied take no part; where none may be, all is generated.
+
+    Args:
+      scores: Of copying each slot.
+      gates: Of copying at all, as each slot sees it.
+      words: Ids of the slots' words in the extended vocabulary.
+
+    Returns:
+      (log p_generate, log p_copy), float32.
+
+    Source:
+      Allamanis, Peng and Sutton (2016), section 3.2.
+    """
+    may = jnp.broadcast_to(may_copy(words), scores.shape)
+    is_any = may.any(axis=-1)
+    lowest = jnp.finfo(jnp.float32).min
+    surest = jnp.where(may, upcast(gates), lowest).max(axis=-1, initial=lowest)
+    surest = jnp.where(is_any, surest, 0.0)  # whose logarithms are not looked at
+    generate = jnp.where(is_any, jax.nn.log_sigmoid(-surest), 0.0)
+    scores = jnp.where(may, upcast(scores), -jnp.inf)
+    shares = scores - jnp.where(is_any, log_sum(scores), 0.0)[..., None]
+    copy = jax.nn.log_sigmoid(surest)[..., None] + shares
+    return generate, jnp.where(may, copy, -jnp.inf)
+
+
 def selective_weights(
     log_copy: Float[Array, "*B S"], words: Int[Array, "*#B S"], written: Int[Array, "*B"]
 ) -> Float[Array, "*B S"]:

@@ -11,7 +11,7 @@ from attention_jax.layers.decoder import DECODERS
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.readout import READOUTS
 from tests.conformance.test_rows_alone import X, batch
-from tests.models.test_encoders_with_decoders import V, build, decoder_for
+from tests.models.test_encoders_with_decoders import V, build, with_readout
 
 EMPTY = {"rows": 0, "target words": 1, "source words": 2}
 AXES = {"source": (0, 2), "target": (0, 1), "links": (0, 1, 2), "tags": (0,)}
@@ -62,4 +62,4 @@ def test_decoder(name, what):
 @pytest.mark.parametrize("what", EMPTY)
 @pytest.mark.parametrize("name", READOUTS.names())
 def test_readout(name, what):
-    check(build("concatenation", decoder_for(name), readout={"name": name}), what)
+    check(with_readout(name), what)

@@ -24,7 +24,7 @@ from attention_jax.objectives.term import needs_of
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 from tests.conformance.battery import inputs, one_case_each
-from tests.models.test_encoders_with_decoders import D, V, build, decoder_for, small
+from tests.models.test_encoders_with_decoders import D, V, build, small, with_readout
 from tests.parameters import drawn
 from tests.pyramid import pyramid_in
 from tests.quick import quick_jit
@@ -103,7 +103,7 @@ def test_decoder(name):
 
 @pytest.mark.parametrize("name", READOUTS.names())
 def test_readout(name):
-    compare(build("concatenation", decoder_for(name), readout={"name": name}), batch())
+    compare(with_readout(name), batch())
 
 
 @pytest.mark.parametrize("name", INPUTS.names())

@@ -22,10 +22,15 @@ from attention_jax.search import SearchConfig
 from tests.quick import quick_jit
 
 D = 24
+ATTENTION = {
+    "copynet": {"name": "bahdanau", "attention_dim": D},
+    "convolutional_copy": {"name": "convolutional", "hidden_dim": D, "channels": 8,
+                           "hidden_width": 3, "feature_width": 3},
+}  # fmt: skip
 DATA = Config(batch_size=64, eval_batch_size=64, num_buckets=1)
 
 
-def build(sizes):
+def build(readout, sizes):
     """A model whose slots know their own word and place, so that unknown words differ by place."""
     values = {
         "name": "encoder_decoder",
@@ -36,18 +41,19 @@ def build(sizes):
                 "encoder": {"name": "concatenation", "max_positions": 8},
             }
         },
-        "attention": {"name": "bahdanau", "attention_dim": D},
+        "attention": ATTENTION[readout],
         "decoder": {"name": "luong", "cell": "gru", "hidden_dim": D, "attentional_dim": D,
                     "bridge": "mean"},
-        "readout": {"name": "copynet"},
+        "readout": {"name": readout},
         "initialization": {"name": "default", "embedding_scale": 1.0},
     }  # fmt: skip
     return build_model(typed(MODELS.config("encoder_decoder"), values, "config.model"), *sizes)
 
 
-def test_copynet_learns_to_copy_names_that_no_vocabulary_has(tmp_path):
+@pytest.mark.parametrize("readout", ATTENTION)
+def test_names_that_no_vocabulary_has_are_copied(readout, tmp_path):
     task = build_task(DATA, tmp_path)
-    model = build((task.source_vocabulary.size, task.target_vocabulary.size))
+    model = build(readout, (task.source_vocabulary.size, task.target_vocabulary.size))
     task, objective = task.with_fields(model.fields), build_objective({"nll": {}})
     optimizer, batches = optax.adam(2e-2), make_train_iterator(task, DATA, 0)
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from attention_jax.ops import (
     CopyingPredictions,
+    gated_copying,
     joint_softmax,
     pointer_mixture,
     selective_weights,
@@ -45,3 +46,19 @@ def test_pointer_generator():
     ways = pointer_mixture(jnp.full((1, 1), np.log(0.6 / 0.4)), weights, words)
     found = CopyingPredictions(logits, *ways, words, jnp.zeros((1, 1, 1), bool)).log_probs()[0, 0]
     np.testing.assert_allclose(np.exp(found)[4:], [0.06, 0.4, 0.42, 0.12], rtol=1e-6)
+
+
+def test_convolutional_copy_attention():
+    """lambda = .25, kappa = [.4, .1, .2, .3] of the code a, b, a, c, P_vocab(a) = .1; c is new.
+
+    p(a) = .75 * .1 + .25 * (.4 + .2), p(c) = .25 * .3; the surest place alone is lambda.
+    """
+    logits = jnp.asarray([[[*NOTHING, *np.log([0.1, 0.9])]]])
+    words, kappa = jnp.asarray([[[4, 5, 4, 6]]]), np.array([[[0.4, 0.1, 0.2, 0.3]]])
+    lambdas = np.array([[[0.1, 0.25, 0.2, 0.05]]])
+    gates = jnp.asarray(np.log(lambdas / (1 - lambdas)))
+    ways = gated_copying(jnp.log(kappa), gates, words)
+    found = CopyingPredictions(logits, *ways, words, jnp.zeros((1, 1, 1), bool)).log_probs()[0, 0]
+    np.testing.assert_allclose(
+        np.exp(found)[4:], [0.225, 0.75 * 0.9 + 0.25 * 0.1, 0.075], rtol=1e-6
+    )

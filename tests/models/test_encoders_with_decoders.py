@@ -58,9 +58,20 @@ def build(encoder, decoder, /, **fields):
     return build_model(typed(MODELS.config("encoder_decoder"), values, "config.model"), V, V)
 
 
-def decoder_for(readout):
-    """The decoder that a readout is tried with."""
-    return "transducer" if readout == "marginal" else "luong"
+def with_readout(name, decoder="luong"):
+    """A model with a readout, and with what this cannot do without."""
+    fields = {"readout": {"name": name}}
+    if name == "marginal":
+        decoder = "transducer"
+    if name == "copynet" and decoder == "transformer":
+        fields["readout"]["selective_read"] = False
+    if name == "convolutional_copy":
+        sizes = {"hidden_dim": 3, "channels": 4, "hidden_width": 2, "feature_width": 3}
+        fields["attention"] = {"name": "convolutional", **sizes}
+        if decoder == "transformer":  # which attends to what is written by another one
+            own = {"name": "multi_head", "num_heads": 2, "head_dim": 4}
+            fields["decoder"] = {**small(DECODERS.config(decoder)), "self_attention": own}
+    return build("concatenation", decoder, **fields)
 
 
 def batch():

@@ -7,6 +7,7 @@ import pytest
 
 from attention_jax.ops import (
     CopyingPredictions,
+    gated_copying,
     joint_softmax,
     log_sum,
     pointer_mixture,
@@ -57,17 +58,29 @@ def copynet(logits, scores, _):
     return spread(generated / total[..., None], copied / total[..., None])
 
 
+def gated(logits, scores, switch):
+    """Convolutional copy attention in NumPy: the highest gate of what can be copied decides."""
+    can = (WORDS > 0)[:, None]
+    surest = np.where(can, switch[..., None] - scores, -np.inf).max(-1)
+    copying = np.where(can.any(-1), 1 / (1 + np.exp(-surest)), 0.0)
+    shares = np.exp(scores) * can
+    shares /= np.maximum(shares.sum(-1, keepdims=True), 1e-300)
+    return spread((1 - copying)[..., None] * softmax(logits), copying[..., None] * shares)
+
+
 def predictions(kind, *arrays):
     logits, scores, switch = map(jnp.asarray, arrays)
     words = jnp.broadcast_to(jnp.asarray(WORDS)[:, None], scores.shape)
     if kind == "pointer":
         ways = pointer_mixture(switch, jax.nn.softmax(scores), words)
+    elif kind == "gated":
+        ways = gated_copying(scores, switch[..., None] - scores, words)
     else:
         ways = joint_softmax(logits, scores, words)
     return CopyingPredictions(logits, *ways, words[:, :1], jnp.zeros((2, 1, X), bool))
 
 
-REFERENCES = {"pointer": pointed, "copynet": copynet}
+REFERENCES = {"pointer": pointed, "copynet": copynet, "gated": gated}
 each_kind = pytest.mark.parametrize("kind", REFERENCES)
 
 
@@ -118,7 +131,7 @@ def test_numbers_and_gradients_are_finite_at_the_ends_of_the_switch(kind):
     targets = jnp.asarray([[A, V], [EOS, EOS]])  # of an empty line, an empty output
 
     def loss(logits, scores, switch):
-        compared = scores if kind == "pointer" else scores - switch[..., None]
+        compared = scores - switch[..., None] if kind == "copynet" else scores
         found = predictions(kind, logits, compared, switch)
         mask = jnp.ones((2, T), bool)
         return found.cross_entropy(targets, mask, label_smoothing=0.1).sum(), found.log_probs()

@@ -20,22 +20,19 @@ from attention_jax.objectives import build_objective
 from attention_jax.search import SearchConfig
 from attention_jax.types import AttentionOutput, SpecialIds
 from tests.conformance.test_rows_alone import X, batch
-from tests.models.test_encoders_with_decoders import D, V, build
+from tests.models.test_encoders_with_decoders import D, V, build, with_readout
 from tests.parameters import drawn
 from tests.quick import quick_jit
 
-NAMES = ("pointer_generator", "copynet")
+NAMES = ("pointer_generator", "copynet", "convolutional_copy")
 each = pytest.mark.parametrize("name", NAMES)
 UNK = SpecialIds.UNK
 
 
 @functools.cache
-def case(name, decoder="luong", **fields):
+def case(name, decoder="luong"):
     """A model whose outputs of the first row copy a word that only it has."""
-    readout = {"name": name}
-    if name == "copynet" and decoder == "transformer":
-        readout["selective_read"] = False
-    model = build("concatenation", decoder, readout=readout, **fields)
+    model = with_readout(name, decoder)
     given = batch()
     given["target"] = given["target"].at[0, :2].set(jnp.asarray([V, V]))
     return model, drawn(model, 1), given
@@ -51,7 +48,7 @@ def softmax(scores):
     return np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
 
 
-@each
+@pytest.mark.parametrize("name", ["pointer_generator", "copynet"])
 def test_against_numpy(name):
     """A readout by itself, with features, attention and words that are drawn."""
     rng, (rows, length, slots) = np.random.default_rng(2), (2, 3, 4)
