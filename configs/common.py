@@ -6,6 +6,7 @@ INFLECTIONS = ("conll2017", "inflections")
 CODE = ("django", "hearthstone")
 PRONUNCIATIONS = ("cmudict", "sigmorphon2021", "pronunciations")
 RECORDINGS = ("digits", "recordings", "tones")  # sound, for configs that read it
+PICTURES = ("emoji", "formulas", "pictures")
 DATA_SETS = ("multi30k", "tatoeba", "parallel", *INFLECTIONS, *PRONUNCIATIONS, "smoke")
 
 
@@ -38,6 +39,11 @@ def data_section(name: str) -> ConfigDict:
         return ConfigDict({"name": named, "batch_size": 32, "num_buckets": 3})
     if name in (*INFLECTIONS, *PRONUNCIATIONS):
         sizes = {"batch_size": 32, "eval_batch_size": 256, "num_buckets": 4}
+        return ConfigDict({"name": name, **sizes})
+    if name in PICTURES:
+        sizes = {"batch_size": 64, "eval_batch_size": 128, "num_buckets": 4}
+        sizes |= {"height": 48 if name == "formulas" else 32, "cell": 8}
+        sizes |= {"colours": "rgb" if name == "emoji" else "grey", "max_source_length": 256}
         return ConfigDict({"name": name, **sizes})
     data = {"name": name, "batch_size": 80, "max_source_length": 51, "max_target_length": 51}
     if name != "parallel":

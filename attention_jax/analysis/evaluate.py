@@ -72,7 +72,7 @@ class Evaluation:
             return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
-        if self.is_aligning and processes.is_first():
+        if self.is_shown and processes.is_first():
             # Imported here because Matplotlib takes a second, for which no start should wait.
             from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
 
@@ -86,6 +86,11 @@ class Evaluation:
     def is_aligning(self) -> bool:
         """Whether the model's attention links target tokens to source tokens."""
         return self._run.links_tokens
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the model's attention can be drawn: between tokens, or over pictures."""
+        return self.is_aligning or self._run.draws_on_canvas
 
     def measure(self, name: str) -> dict[str, float]:
         """Teacher forcing: measures loss and perplexity of a split's targets, and writes them."""
@@ -139,7 +144,7 @@ class Evaluation:
         self._record(split.name, signatures)
         if gathered and run.task.page:
             PAGES.find(run.task.page).write_page(run, split, outputs.readable, gathered)
-        if self.is_aligning:
+        if self.is_shown:
             # Imported here because Matplotlib takes a second, for which no error should wait.
             from attention_jax.analysis import pictures
 

@@ -149,7 +149,7 @@ def evaluate_as_asked(
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
             printed += _compare(run, opponents, outputs, others)
-        if evaluation.is_aligning:
+        if evaluation.is_shown:
             _view(run, outputs, gold, reverse, opponents, others, heads)
     names = [split.name for split in splits]
     return [*printed, format_results(run.directory, run.task.shown, names, run.task.table)]

@@ -7,12 +7,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attention_jax.data.examples import Split
+from attention_jax.data.pictures import Canvas
 from attention_jax.data.task import Metric
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.origins import Origins, origins, written_outputs
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.decoding.translate import Translation
 from attention_jax.errors import UserError
+from attention_jax.plotting.attended_picture import AttendedPicture, attended_pictures
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
@@ -31,7 +33,8 @@ def draw_attention(
 ) -> None:
     """Attention heat maps: draws the first outputs and the longest to `plots/`, as PNG and SVG.
 
-    How many are drawn is `evaluation.num_heat_maps` of the run's config.
+    Where sources are pictures, it is drawn over these, for the first outputs. How many are drawn is
+    `evaluation.num_heat_maps` of the run's config.
 
     Args:
       run: The run, into whose directory they go.
@@ -39,6 +42,8 @@ def draw_attention(
       found: The hypotheses for each source, best first.
     """
     number = run.config.evaluation.num_heat_maps
+    if run.draws_on_canvas:
+        return _draw_on_canvas(run, split, found, number)
     fitting = [
         index
         for index, best in enumerate(found)
@@ -51,10 +56,7 @@ def draw_attention(
         run, [(split.source_ids[index], found[index][0], split.sources[index]) for index in chosen]
     )
     if maps and run.directory.writes:
-        figure = _grid(maps)
-        for suffix in ("png", "svg"):
-            with run.directory.plot(f"attention.{split.name}.{suffix}") as path:
-                save_figure(figure, path)
+        _write(run, split, _grid(maps))
 
 
 def draw_translations(
@@ -76,10 +78,16 @@ def draw_translations(
     drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
     if not drawn:
         return f"{path}: not drawn, for there is no line with an output"
-    maps = _heat_maps(run, [(one.source_ids, one.hypotheses[0], one.source) for one in drawn])
+    if run.draws_on_canvas:
+        figure = attended_pictures(
+            [_attended(run, one.canvas, one.hypotheses[0], one.source) for one in drawn]
+        )
+    else:
+        asked = [(one.source_ids, one.hypotheses[0], one.source) for one in drawn]
+        figure = _grid(_heat_maps(run, asked))
     try:
         with replacing(path) as temporary:
-            save_figure(_grid(maps), temporary)
+            save_figure(figure, temporary)
     except OSError as error:
         raise UserError(f"--plot: {path} cannot be written: {error.strerror}") from None
     return f"{path}: the attention of the first lines"
@@ -93,6 +101,25 @@ def draw_learning_curves(directory: RunDirectory, metrics: Sequence[Metric] = ()
     if directory.writes and directory.metrics.exists():
         figure = learning_curves(read_metrics(directory.metrics), directory.path.name, metrics)
         with directory.plot("learning_curves.png") as path:
+            save_figure(figure, path)
+
+
+def _draw_on_canvas(
+    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]], number: int
+) -> None:
+    """Draws where each word of the first outputs has looked."""
+    fitting = [i for i, best in enumerate(found) if best and len(best[0].tokens) <= _LONGEST_DRAWN]
+    drawn = []
+    for index in fitting[:number]:
+        canvas = run.task.canvas(split, index, run.config.data)
+        drawn.append(_attended(run, canvas, found[index][0], split.sources[index]))
+    if drawn and run.directory.writes:
+        _write(run, split, attended_pictures(drawn))
+
+
+def _write(run: TrainedRun, split: Split, figure: Figure) -> None:
+    for suffix in ("png", "svg"):
+        with run.directory.plot(f"attention.{split.name}.{suffix}") as path:
             save_figure(figure, path)
 
 
@@ -128,3 +155,11 @@ def _copy_map(attention: HeatMap, found: Origins) -> HeatMap:
     shares = np.concatenate([found.copied, found.generated[:, None]], axis=1)
     columns = [*attention.source, _GENERATED]
     return HeatMap(shares.astype(np.float64), columns, attention.target, "copied from")
+
+
+def _attended(
+    run: TrainedRun, canvas: Canvas, hypothesis: Hypothesis, source: str
+) -> AttendedPicture:
+    weights = np.asarray(hypothesis.weights, np.float64)
+    target = run.target_vocabulary.tokens(hypothesis.tokens)
+    return AttendedPicture(canvas, weights, target, source)

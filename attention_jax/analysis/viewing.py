@@ -19,7 +19,8 @@ from attention_jax.analysis.views import (
 )
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.word_units import SplitWords, forced_words, split_words
-from attention_jax.plotting.viewer import ViewerSentence, write_viewer
+from attention_jax.evaluation.attention_statistics import normalized_entropy
+from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
 
@@ -42,9 +43,12 @@ def write_run_viewer(
       shown: The run and its outputs; its model has attention.
       gold: Forced attention of the references and their gold links.
       reverse_name: Name of the run of the opposite direction in `gold`.
-      against: Other runs on the same sources; those without attention are left out.
+      against: Other runs on the same sources; those without attention are left out, and all of them
+        where sources are pictures.
       heads: Statistics of the run's heads over the split, shown beside their views.
     """
+    if shown.run.draws_on_canvas:
+        return _write_picture_viewer(shown)
     others = [one for one in against if one.run.links_tokens]
     runs = [shown, *others]
     chosen = _chosen(runs, gold)
@@ -67,6 +71,28 @@ def write_run_viewer(
     }
     with writing(path := directory.viewer(split.name)):
         write_viewer(path, title, sentences, views, about)
+
+
+def _write_picture_viewer(shown: DecodedRun) -> None:
+    """Writes the viewer of a run that attends to pictures: its outputs, token by token."""
+    run, split = shown.run, shown.split
+    chosen = [index for index, found in enumerate(shown.found) if found][:MOST_SHOWN]
+    if not chosen or not run.directory.writes:
+        return
+    sentences, attentions = [], []
+    for index in chosen:
+        best, canvas = shown.found[index][0], run.task.canvas(split, index, run.config.data)
+        places = [f"{place}" for place in range(len(canvas.boxes))]
+        name, reference = split.sources[index], (split.references[index] or [""])[0]
+        sentences.append(
+            ViewerSentence(places, key=str(index), reference=reference, text=name, canvas=canvas)
+        )
+        target = run.target_vocabulary.tokens(best.tokens)
+        scores = {"entropy": float(normalized_entropy(best.weights).mean())}
+        attentions.append(ViewedAttention(best.weights, target, shown.texts[index], scores))
+    title = f"{shown.name}, {split.name}"
+    with writing(path := run.directory.viewer(split.name)):
+        write_viewer(path, title, sentences, {shown.name: attentions})
 
 
 def distinct_names(*runs: TrainedRun) -> list[str]:

@@ -143,6 +143,8 @@ class DataConfig:
         lowercases a user's.
       must_be_read: Fields without which a source is incomplete, so that a model has to read them.
       further_splits: Names of splits beside `train`, `validation` and `test`.
+      source_sizes: Sizes of what a source consists of, such as `rows` of a picture, by the fields
+        of inputs and encoders that have to agree with them.
     """
 
     task: ClassVar[str] = "translate"
@@ -159,6 +161,7 @@ class DataConfig:
     has_lowercase_sources: ClassVar[bool] = False
     must_be_read: ClassVar[tuple[str, ...]] = ()
     further_splits: ClassVar[tuple[str, ...]] = ()
+    source_sizes: ClassVar[Mapping[str, int]] = {}
 
     batch_size: int = setting(64, at_least=1)
     batch_unit: str = setting("sentences", choices=("sentences", "tokens"))
@@ -188,6 +191,13 @@ class DataConfig:
           DataError: If they cannot be made so.
         """
         return splits
+
+    def gold_links(self, split: Any) -> list[Any] | None:
+        """Returns the links (target, source) of every example of a split that the data itself has.
+
+        None where links are for an aligner to find.
+        """
+        return None
 
     @property
     def further_sources(self) -> tuple[str, ...]:

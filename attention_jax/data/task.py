@@ -13,10 +13,11 @@ import numpy as np
 
 from attention_jax.data.config import DataConfig
 from attention_jax.data.decoded import Decoded, Scores
-from attention_jax.data.examples import Split
+from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import SOURCE, TARGET, Field
 from attention_jax.data.further_sources import text_source
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.pictures import Canvas
 from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 from attention_jax.spaced_words import strip_spaces
@@ -72,6 +73,8 @@ class Task:
       prepare: Function that brings a user's text into the form of the data.
       read: Function from a user's texts to values of fields that these do not tell by themselves,
         such as frames of the sound files that they name; None where texts tell everything.
+      canvas: Function from examples and the number of one to what attention to its source is drawn
+        on; None where that is the source's tokens.
       scores: Function that compares outputs with references and returns metrics by name (those
         whose name ends in `_signature` are text); None for no comparison.
       details: Functions from a decoded split to further scores, such as those of n-best lists or
@@ -96,6 +99,7 @@ class Task:
     continues: bool = False
     prepare: Callable[..., str] = prepare
     read: Callable[[Sequence[str], DataConfig], Mapping[str, Sequence[Any]]] | None = None
+    canvas: Callable[[Examples, int, DataConfig], Canvas] | None = None
     scores: Scorer | None = None
     details: tuple[Callable[[Decoded], Scores], ...] = ()
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attention_jax.data.examples import Inputs
+from attention_jax.data.pictures import Canvas
 from attention_jax.data.task import further_fields
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.alignments import pharaoh_line
@@ -28,11 +29,13 @@ class Translation:
       source: The line as the model was given it.
       source_ids: Its ids, ending in EOS.
       hypotheses: The outputs, best first; none for an empty line.
+      canvas: What attention to its source is drawn on, where that is not its tokens.
     """
 
     source: str
     source_ids: np.ndarray
     hypotheses: Sequence[Hypothesis]
+    canvas: Canvas | None = None
 
 
 class Translator:
@@ -104,8 +107,10 @@ class Translator:
             found = self._decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
-        for number, ids, hypotheses in zip(full, inputs.source_ids, found, strict=True):
-            translations[number] = Translation(texts[number], ids, hypotheses)
+        for place, (number, hypotheses) in enumerate(zip(full, found, strict=True)):
+            drawn_on = task.canvas and task.canvas(inputs, place, run.config.data)
+            ids = inputs.source_ids[place]
+            translations[number] = Translation(texts[number], ids, hypotheses, drawn_on)
         return translations
 
     def _all_prepared(self, lines: Sequence[str], where: str) -> list[str]:
@@ -225,8 +230,9 @@ class Translator:
 
 
 def check_aligning(run: TrainedRun, *flags: str) -> None:
-    """Raises `UserError`, naming the first flag, if a run's model attends to no tokens."""
-    if flags and not run.links_tokens:
-        raise UserError(
-            f"--{flags[0]}: expected a model that attends to tokens of its source, found none"
-        )
+    """Raises `UserError`, naming the first flag for which a run's model attends to nothing."""
+    for flag in flags:
+        if not (run.links_tokens or flag == "plot" and run.draws_on_canvas):
+            raise UserError(
+                f"--{flag}: expected a model that attends to tokens of its source, found none"
+            )

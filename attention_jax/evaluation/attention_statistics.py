@@ -1,9 +1,9 @@
-"""Attention entropy, monotonicity and EOS mass: what attention looks like, in numbers."""
+"""Attention entropy, monotonicity, EOS mass, share in gold regions: attention in numbers."""
 
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 Weights = Float[np.ndarray, "T S"]
 
@@ -83,3 +83,26 @@ def attention_statistics(matrices: Iterable[np.ndarray]) -> dict[str, float]:
     if masses:
         statistics["attention_eos_mass"] = float(np.mean(masses))
     return statistics
+
+
+def share_inside(
+    pairs: Iterable[tuple[Float[np.ndarray, "T S"], Bool[np.ndarray, "U S"]]],
+) -> float | None:
+    """Share of attention inside gold regions: averages it over all steps that have a region.
+
+      share = mean_t sum_s a_ts inside_ts / sum_s a_ts
+
+    Args:
+      pairs: Of each sentence its weights, and which positions are in the regions of its first U
+        steps.
+
+    Returns:
+      From 0 to 1; None where no step has a region and attention.
+    """
+    shares: list[float] = []
+    for weights, inside in pairs:
+        rows = np.asarray(weights, np.float64)[: len(inside)]
+        total, within = rows.sum(axis=1), (rows * inside).sum(axis=1)
+        counted = inside.any(axis=1) & (total > 0)
+        shares.extend(within[counted] / total[counted])
+    return float(np.mean(shares)) if shares else None

@@ -44,11 +44,11 @@ def bleu_statistics(
 
 
 def bleu_from_statistics(
-    statistics: Float[np.ndarray, "*R F"],
+    statistics: Float[np.ndarray, "*R F"], order: int = ORDER
 ) -> Float[np.ndarray, "*R"]:
     """BLEU: computes the corpus score (0 to 100) from summed statistics, as sacrebleu does.
 
-    BLEU = 100 * min(1, exp(1 - r/c)) * (p_1 p_2 p_3 p_4)^(1/4)
+    BLEU = 100 * min(1, exp(1 - r/c)) * (p_1 p_2 p_3 p_4)^(1/4);   of a lower order, of fewer p
 
     The k-th order without a match counts as 2^-k matches (sacrebleu's `smooth:exp`).
 
@@ -57,6 +57,7 @@ def bleu_from_statistics(
     """
     length, reference_length = statistics[..., 0], statistics[..., 1]
     matches, totals = statistics[..., 2 : 2 + ORDER], statistics[..., 2 + ORDER :]
+    matches, totals = matches[..., :order], totals[..., :order]
     missing = (matches == 0) & (totals > 0)
     # The running count over orders makes the first zero 1/2, the second 1/4, ...
     smoothed = np.where(missing, 0.5 ** np.cumsum(missing, axis=-1), matches)

@@ -50,6 +50,13 @@ from attention_jax.ops.emissions import (
     mixture_log_probs,
 )
 from attention_jax.ops.fused_dot import fused_dot_attention, fused_dot_context
+from attention_jax.ops.grids import (
+    as_grid,
+    as_pixels,
+    as_sequence,
+    convolve_grid,
+    grid_positions,
+)
 from attention_jax.ops.hard_attention import (
     draw_by_position,
     gumbel_softmax,
@@ -211,6 +218,9 @@ __all__ = [
     "additive_scores",
     "alibi_slopes",
     "any_in_spans",
+    "as_grid",
+    "as_pixels",
+    "as_sequence",
     "at_indices",
     "attend",
     "attend_sharded",
@@ -221,6 +231,7 @@ __all__ = [
     "concat_scores",
     "condition",
     "convolve",
+    "convolve_grid",
     "coverage",
     "coverage_embedding",
     "cross_entropy",
@@ -246,6 +257,7 @@ __all__ = [
     "gather_window",
     "gaussian_window",
     "general_scores",
+    "grid_positions",
     "gru_reset_before_step",
     "gru_step",
     "gumbel_softmax",

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import html
 import importlib.resources
+import io
 import json
 import math
 import os
@@ -20,6 +21,7 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float
 
+from attention_jax.data.pictures import Canvas
 from attention_jax.plotting.heat_map import COLOUR_MAP
 from attention_jax.runs.files import replacing
 
@@ -37,6 +39,7 @@ _SCRIPTS = (
     "hover.js",
     "matrix.js",
     "links.js",
+    "looked.js",
     "sentence.js",
     "controls.js",
     "keyboard.js",
@@ -60,6 +63,7 @@ class ViewerSentence:
       possible: Possible gold links; sure ones need not be repeated.
       scores: Finite numbers by name that are the same in all views; the page sorts by them.
       text: The source as text, without signs such as EOS; if empty, its tokens are joined.
+      canvas: The source as a picture, with the place of each of its tokens; None if it has none.
     """
 
     source: Sequence[str]
@@ -70,6 +74,7 @@ class ViewerSentence:
     possible: Iterable[Link] = ()
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     text: str = ""
+    canvas: Canvas | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +207,24 @@ def _sentence(
         "sure": sorted(sure),
         "possible": sorted(possible),
         "scores": _scores(one.scores, where),
+        "picture": one.canvas and _picture(one.canvas),
         "views": [_attention(view, one, f"{where}, view {name!r}") for name, view in views.items()],
+    }
+
+
+def _picture(canvas: Canvas) -> dict[str, Any]:
+    """Returns a picture as PNG, and the rectangles of its places."""
+    # Imported here, for few pages have pictures.
+    from PIL import Image
+
+    packed = io.BytesIO()
+    Image.fromarray(canvas.pixels).save(packed, "PNG", optimize=True)
+    height, width = canvas.pixels.shape[:2]
+    return {
+        "png": base64.b64encode(packed.getvalue()).decode("ascii"),
+        "width": width,
+        "height": height,
+        "boxes": np.asarray(canvas.boxes).tolist(),
     }
 
 
@@ -262,12 +284,13 @@ def _embeddable(value: Any) -> str:
 
 
 def _content_policy(style: str, script: str) -> str:
-    """Returns a content security policy: no network, and no style or script but the page's own."""
+    """Returns a content security policy: no network, and nothing but what the page itself has."""
 
     def source(text):
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
-    return f"default-src 'none'; style-src {source(style)}; script-src {source(script)}"
+    own = f"style-src {source(style)}; script-src {source(script)}"
+    return f"default-src 'none'; img-src data:; {own}"
 
 
 def _asset(name: str) -> str:

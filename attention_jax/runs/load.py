@@ -105,6 +105,11 @@ class TrainedRun:
         return "origins" in self.model.provides
 
     @property
+    def draws_on_canvas(self) -> bool:
+        """Whether it attends to what its task can draw, such as places of a picture."""
+        return self.attends and self.task.canvas is not None
+
+    @property
     def alignment_shift(self) -> int:
         """Steps between writing a token and the attention that aligns it: 1 if aligned when read.
 

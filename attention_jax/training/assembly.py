@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import jax
 
 from attention_jax.data.config import DataConfig
+from attention_jax.data.field import SOURCE
 from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.text.storage import has_vocabularies
@@ -111,7 +112,7 @@ def assemble(
         lambda: build_task(config.data, directory.vocabularies),
         is_made=lambda: has_vocabularies(directory.vocabularies),
     )
-    _check_vocabularies(config, task)
+    _check_sources(config, task)
     model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
     objective.check(model)
     task = _read_by(model, task, config.data)
@@ -192,14 +193,28 @@ def _with_initial_weights(
     return starting_from(start, initial_weights(path, like.params, directory.vocabularies), like)
 
 
-def _check_vocabularies(config: ExperimentConfig, task: TaskData) -> None:
-    """Refuses to tie source and target embeddings of two separate vocabularies (ConfigError)."""
+def _check_sources(config: ExperimentConfig, task: TaskData) -> None:
+    """Checks that the model reads the source as the data has it.
+
+    Raises:
+      ConfigError: If source and target embeddings are tied of two separate vocabularies, or if the
+        source is read as if it had other sizes.
+    """
     ties_both = getattr(config.model, "tie_embeddings", None) == "all"
     if ties_both and task.source_vocabulary is not task.target_vocabulary:
         raise ConfigError(
             "config.model.tie_embeddings: expected a joint vocabulary for 'all' "
             "(config.data.subwords.joint=True), found one for each side"
         )
+    source = getattr(config.model, "sources", {}).get(SOURCE.name)
+    for part in ("input", "encoder"):
+        for name, size in config.data.source_sizes.items():
+            found = getattr(getattr(source, part, None), name, size)
+            if found != size:
+                raise ConfigError(
+                    f"config.model.sources.{SOURCE.name}.{part}.{name}: expected {size}, as the "
+                    f"data of config.data have it, found {found}"
+                )
 
 
 def _read_by(model: Model, task: TaskData, data_config: DataConfig) -> TaskData:

@@ -22,7 +22,7 @@ def with_needed_fields(
     """Adds to batches the fields that objectives need, such as links for supervised attention.
 
     Most fields compute their values from the examples, for every split. Links between tokens are
-    known for the training text only, from word alignments.
+    known for the training text only, from the data itself or from word alignments.
 
     Args:
       task: The data to train on.
@@ -37,7 +37,9 @@ def with_needed_fields(
     task = task.with_fields(objective.fields)
     if links.FIELD.name not in objective.fields:
         return task
-    found = training_links(task, data_config, objective, directory, report)
+    found = data_config.gold_links(task.split("train"))
+    if found is None:
+        found = training_links(task, data_config, objective, directory, report)
     return task.with_field("train", links.FIELD, found)
 
 

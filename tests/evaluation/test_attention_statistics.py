@@ -7,6 +7,7 @@ from attention_jax.evaluation.attention_statistics import (
     attention_statistics,
     monotonicity,
     normalized_entropy,
+    share_inside,
 )
 
 
@@ -48,3 +49,12 @@ def test_attention_statistics_average_over_tokens():
 def test_attention_statistics_of_nothing():
     assert attention_statistics([]) == {}
     assert attention_statistics([np.ones((1, 1))]) == {"attention_entropy": 0.0}
+
+
+def test_share_inside_is_a_mean_over_steps_that_have_a_region():
+    inside = np.array([[True, True, False], [False] * 3, [False, False, True]])
+    weights = np.array([[0.5, 0.25, 0.25], [1, 0, 0], [0.1, 0, 0.1], [0, 0, 1.0]])
+    # 0.75 of the first step, 0.5 of the third; the second has no region, nor has EOS.
+    assert share_inside([(weights, inside)]) == pytest.approx(0.625)
+    assert share_inside([(weights, inside[1:2])]) is None
+    assert share_inside([(0 * weights, inside)]) is None

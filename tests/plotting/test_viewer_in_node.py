@@ -25,7 +25,8 @@ const byId = (name) => ({ tip, announcement: {}, matrix: { querySelector: () => 
 const shown = { attention: { source: ["a", "b"], target: ["x"] } };
 let cursor = { source: 0, target: 0 };
 const showSentence = () => followArrows(cells);
-const highlightMatrix = () => {}, highlightLinks = () => {}, revealCell = () => {};
+const highlightMatrix = () => {}, highlightLinks = () => {}, highlightLooked = () => {};
+const revealCell = () => {};
 const cellOnScreen = () => ({}), printable = String;
 describe = () => ({ number: "1", tokens: [], note: "" });
 showTip = () => { tip.hidden = false; };

@@ -241,7 +241,7 @@ def test_every_form_of_every_config_file_is_a_config(name):
             for files in values.data.get("further", {}).values():
                 files.train = "text"
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
-        tables = ("inflections", "pronunciations", "recordings", "texts", "documents")
+        tables = "inflections", "pronunciations", "recordings", "texts", "documents", "pictures"
         if values.data.name in tables:
             values.data.train_table = "table"
         assert from_config_dict(template(values)) == from_config_dict(values), argument

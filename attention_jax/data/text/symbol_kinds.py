@@ -7,6 +7,7 @@ least two characters. They differ in which symbols a text is read as: those of `
 same vocabulary.
 
 Of `code`, symbols are names, numbers, operators and quoted strings, which a space is put between.
+Texts of `names` name what is read, such as the file of a picture, and have no symbols.
 
 Kinds of actions have symbols that no text has, which are written between others and leave no trace
 in it: `STEP`.
@@ -89,6 +90,7 @@ KINDS: Mapping[str, SymbolKind] = {
     "tags_before": SymbolKind(lambda text: [*tag_symbols(text), *letters(text)], _with_tags),
     "tags_after": SymbolKind(lambda text: [*letters(text), *tag_symbols(text)], _with_tags),
     "tags_apart": SymbolKind(letters, _with_tags, further=tag_symbols),
+    "names": SymbolKind(lambda text: [], "".join),
 }
 WITH_STEPS = {
     "words": "word_actions", "characters": "character_actions", "symbols": "symbol_actions",

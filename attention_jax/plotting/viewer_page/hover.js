@@ -7,6 +7,7 @@ function pointAt(place, anchor) {
   pointed = { place, anchor };
   highlightMatrix(place);
   highlightLinks(place);
+  highlightLooked(place);
   showTip(describe(place), anchor);
 }
 
@@ -15,6 +16,7 @@ function pointAway() {
   pointed = null;
   highlightMatrix(null);
   highlightLinks(null);
+  highlightLooked(null);
   byId("tip").hidden = true;
 }
 

@@ -13,6 +13,7 @@ function showSentence() {
   };
   drawAbout();
   drawHeading();
+  drawLooked();
   drawPicture("matrix", drawMatrix);
   drawPicture("links", drawLinks);
 }

@@ -196,6 +196,7 @@ def test_dropout_needs_training_and_a_key(name, field):
         ("average_pooling", {"width": 4}, "width: expected an odd number, found 4"),
         ("convolutional", {"kernel_width": 2}, "kernel_width: expected an odd number, found 2"),
         ("gated_convolutional", {"kernel_width": 2}, "kernel_width: expected an odd number"),
+        ("grid", {"kernel_width": 2}, "kernel_width: expected an odd number, found 2"),
         ("lstmn", {"dropout": 0.1}, "dropout: expected more than one layer"),
     ],
 )

@@ -75,3 +75,43 @@ def test_frames_of_another_depth_are_one_clear_line():
     message = "sources.speech.input.frame_dim: expected the depth of the frames, found 3"
     with pytest.raises(ConfigError, match=message):
         reading.embed(params, {"speech": jnp.zeros((2, 3, 2)), "speech_mask": MASK})
+
+
+def test_pixels_of_a_cell_become_a_vector_and_padding_changes_nothing(numpy_rng):
+    """A picture of two columns alone, and beside a column of padding whose pixels are anything."""
+    reading, params = build("pixels", rows=2, cell=4, filters=3, embedding_dim=5)
+    cells = numpy_rng.uniform(size=(1, 6, 16)).astype(np.float32)
+    mask = jnp.arange(6)[None] < 4
+    cells[:, 4:] = np.nan
+    padded = reading.embed(params, {"speech": jnp.asarray(cells), "speech_mask": mask})
+    alone = {"speech": jnp.asarray(cells[:, :4]), "speech_mask": mask[:, :4]}
+    alone = reading.embed(params, alone)
+    np.testing.assert_allclose(padded.vectors[:, :4], alone.vectors, rtol=1e-5, atol=1e-6)
+    assert np.isfinite(padded.vectors).all() and not np.asarray(padded.vectors[:, 4:]).any()
+    np.testing.assert_array_equal(padded.is_word, mask)
+    # The last layer by hand, of what the first has made of all 8 x 8 pixels.
+    first, last = (jax.tree.map(np.asarray, params[f"convolution_{each}"]) for each in (0, 1))
+    picture = 2 * cells[0, :4].reshape(2, 2, 4, 4).swapaxes(1, 2).reshape(8, 8, 1) - 1
+    hidden = np.maximum(_halved(picture, first), 0)
+    expected = _halved(hidden, last).reshape(4, 5)
+    np.testing.assert_allclose(alone.vectors[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def _halved(picture, weights):
+    """A convolution of 3 x 3 places at every second place, in NumPy."""
+    depth = picture.shape[-1]
+    padded = np.pad(picture.astype(np.float64), ((0, 1), (0, 1), (0, 0)))
+    kernel = weights["kernel"].reshape(3, 3, depth, -1)
+    side = picture.shape[0] // 2
+    found = np.zeros((side, side, kernel.shape[-1])) + weights["bias"]
+    for x, y in np.ndindex(side, side):
+        for u, v in np.ndindex(3, 3):
+            found[x, y] += padded[2 * x + u, 2 * y + v] @ kernel[u, v]
+    return found
+
+
+def test_pixels_of_other_cells_are_one_clear_line():
+    reading, params = build("pixels", cell=4)
+    message = r"sources.speech.input: expected cells of 16 numbers, as cell=4 and channels=1 have"
+    with pytest.raises(ConfigError, match=message):
+        reading.embed(params, {"speech": jnp.zeros((2, 3, 64)), "speech_mask": MASK})

@@ -1,0 +1,118 @@
+"""Captions: what all data sets of pictures and their texts share."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from attention_jax.configuration import setting
+from attention_jax.data.config import DataConfig
+from attention_jax.data.examples import Examples, Split
+from attention_jax.data.field import SOURCE_AXIS, Field
+from attention_jax.data.pictures import CHANNELS, Canvas, Cells, canvas_of, cell_boxes
+from attention_jax.errors import DataError
+
+# Extras of examples, by which the data tells where in a picture each symbol of a caption is: left,
+# top, right and bottom in pixels, `T 4`; zeros for symbols that are nowhere.
+GOLD_BOXES = "gold_boxes"
+UNITS = ("words", "characters", "symbols")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CaptionConfig(DataConfig):
+    """What every data set of pictures has.
+
+    Attributes:
+      height: Pixels that pictures are high; those of files are scaled to it.
+      cell: Pixels of a side of the square cells that attention is to.
+      colours: `grey`, or `rgb` for red, green and blue.
+      caption_units: What captions are written in: `words`, `characters`, or `symbols` that spaces
+        separate.
+      bleu_tokenizer: How BLEU splits captions into words; see `TranslationConfig`.
+    """
+
+    task: ClassVar[str] = "caption"
+    height: int = setting(32, at_least=4)
+    cell: int = setting(8, choices=(4, 8, 16))
+    colours: str = setting("grey", choices=tuple(CHANNELS))
+    caption_units: str = setting("words", choices=UNITS)
+    bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char", "none"))
+
+    def __post_init__(self) -> None:
+        """Rejects pictures that are no whole number of cells high."""
+        if self.height % self.cell:
+            raise ValueError(
+                f"height: expected a multiple of cell ({self.cell}), found {self.height}"
+            )
+
+    @property
+    def units(self) -> tuple[str, str]:  # type: ignore[override]
+        """Kinds of the symbols: a picture's text is its name, which is not read."""
+        return "names", self.caption_units
+
+    @property
+    def rows(self) -> int:
+        """Cells of a column of a picture."""
+        return self.height // self.cell
+
+    def further_scores(self, split: Split, outputs: Sequence[str]) -> Mapping[str, float]:
+        """Returns scores of outputs that only this data set has."""
+        return {}
+
+    def gold_links(self, split: Split) -> list[np.ndarray] | None:
+        """Links each symbol that has a rectangle to the cells that this touches."""
+        if GOLD_BOXES not in split.extras:
+            return None
+        return [*map(np.argwhere, gold_cells(split, range(len(split)), self))]
+
+    @property
+    def source_sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+        """What an input of pixels and an encoder of grids have to agree with."""
+        return {"rows": self.rows, "cell": self.cell, "channels": CHANNELS[self.colours]}
+
+
+def _write(array: np.ndarray, row: int, cells: Cells) -> None:
+    array[row, : len(cells), : cells.shape[1]] = cells / np.float32(255)
+
+
+# Cells of a picture, `N P` from 0 to 1.
+PICTURE = Field(
+    name="source", axes=(SOURCE_AXIS, "pixels"), dtype=np.float32, mask="source_mask",
+    write=_write, fingerprint=np.ndarray.tobytes, is_input=True,
+)  # fmt: skip
+
+
+def picture_canvas(examples: Examples, index: int, data_config: Any) -> Canvas:
+    """Returns what attention to a picture is drawn on."""
+    cells = examples.columns[PICTURE.name][index]
+    return canvas_of(cells, data_config.rows, data_config.cell)
+
+
+def gold_cells(
+    split: Split, indices: Iterable[int], data_config: CaptionConfig
+) -> Iterator[Bool[np.ndarray, "T N"]]:
+    """Yields, for examples of a split, which cells the rectangle of each symbol touches.
+
+    Cells are coarser than rectangles, so that one at the edge counts as inside.
+    """
+    for index in indices:
+        number = len(split.extras[PICTURE.name][index])
+        cells = cell_boxes(number, data_config.rows, data_config.cell)[None]  # 1 N 4
+        boxes = np.asarray(split.extras[GOLD_BOXES][index])[:, None]  # T 1 4
+        begins = np.maximum(boxes[..., :2], cells[..., :2])
+        ends = np.minimum(boxes[..., 2:], cells[..., 2:])
+        yield (ends > begins).all(axis=-1)
+
+
+def checked_caption(caption: str, where: str) -> str:
+    """Returns a caption with single spaces.
+
+    Raises:
+      DataError: If nothing is left of it.
+    """
+    caption = " ".join(caption.split())
+    if not caption:
+        raise DataError(f"{where}: expected a caption, found an empty one")
+    return caption

@@ -1,0 +1,109 @@
+"""Captioning: describes pictures in words, judged by BLEU of orders 1 to 4, chrF and exact match.
+
+A user's text is the path of an image file.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attention_jax.data.captions import GOLD_BOXES, PICTURE, gold_cells, picture_canvas
+from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.examples import Split
+from attention_jax.data.field import TARGET
+from attention_jax.data.pictures import Cells, read_cells
+from attention_jax.data.task import Metric, Statistics, Task
+from attention_jax.evaluation.attention_statistics import attention_statistics, share_inside
+from attention_jax.evaluation.bleu import bleu_from_statistics
+from attention_jax.evaluation.captions import caption_scores, caption_statistics
+from attention_jax.evaluation.chrf import chrf_from_statistics
+from attention_jax.evaluation.inflection import exact_match
+
+
+def prepare_path(text: str, data_config: Any, *, is_source: bool = True) -> str:
+    """Returns the path of a picture, or a caption, as it is but for the end of its line."""
+    return text.strip("\r\n")
+
+
+def read(texts: Sequence[str], data_config: Any) -> Mapping[str, Sequence[Cells]]:
+    """Reads the pictures of a user's paths, in the size of the data's.
+
+    Raises:
+      DataError: Naming the file that is no picture.
+    """
+    sizes = data_config.colours, data_config.height, data_config.cell
+    return {PICTURE.name: read_cells(texts, *sizes)}
+
+
+def scores(split: Split, outputs: Sequence[str], data_config: Any) -> Scores:
+    """BLEU of orders 1 to 4, chrF and exact match."""
+    return dict(
+        caption_scores(outputs, split.references, tokenize=data_config.bleu_tokenizer)
+    )
+
+
+def scores_of_data(decoded: Decoded) -> Scores:
+    """Computes what the data set has beside these."""
+    return dict(decoded.data_config.further_scores(decoded.split, decoded.texts))
+
+
+def attention_scores(decoded: Decoded) -> Scores:
+    """Attention entropy, and the share of attention in the gold rectangles of right outputs.
+
+    Where the data tells in which rectangle of its picture each symbol of a caption is, outputs that
+    are their reference symbol by symbol have gold rectangles too; `attention_in_gold_outputs` says
+    how many do.
+    """
+    if not decoded.attends:
+        return {}
+    split, found = decoded.split, decoded.hypotheses
+    best = [one[0].weights for one in found if one]
+    entropy = attention_statistics(best).get("attention_entropy")
+    known: Scores = {} if entropy is None else {"attention_entropy": entropy}
+    if GOLD_BOXES not in split.extras:
+        return known
+    right = [
+        index
+        for index, one in enumerate(found)
+        if one and [*one[0].tokens] == [*split.target_ids[index]]
+    ]
+    weights = (found[index][0].weights for index in right)
+    inside = gold_cells(split, right, decoded.data_config)
+    share = share_inside(zip(weights, inside, strict=True))
+    known["attention_in_gold_outputs"] = float(len(right))
+    return known if share is None else {**known, "attention_in_gold": 100 * share}
+
+
+def statistics(split: Split, outputs: Sequence[str], data_config: Any) -> Statistics:
+    """Returns the sufficient statistics of each caption, and how scores follow from their sums."""
+    rows = caption_statistics(outputs, split.references, tokenize=data_config.bleu_tokenizer)
+    return {
+        "bleu_4": (rows.bleu, bleu_from_statistics),
+        "chrf": (rows.chrf, chrf_from_statistics),
+        "exact_match": (rows.exact, exact_match),
+    }
+
+
+_PANEL = "BLEU, chrF, exact match (%)"
+TASK = Task(
+    label="captions",
+    fields=(PICTURE, TARGET),
+    prepare=prepare_path,
+    read=read,
+    canvas=picture_canvas,
+    scores=scores,
+    details=(scores_of_data, attention_scores),
+    statistics=statistics,
+    metrics=(
+        Metric("exact_match", "exact match", _PANEL, "max"),
+        Metric("bleu_1", "BLEU-1", _PANEL, "max", decided_by=("data.bleu_tokenizer",)),
+        Metric("bleu_2", "BLEU-2", _PANEL, "max", decided_by=("data.bleu_tokenizer",)),
+        Metric("bleu_3", "BLEU-3", _PANEL, "max", decided_by=("data.bleu_tokenizer",)),
+        Metric("bleu_4", "BLEU-4", _PANEL, "max", decided_by=("data.bleu_tokenizer",)),
+        Metric("chrf", "chrF", _PANEL, "max"),
+    ),
+    printed=("exact_match", "bleu_4"),
+    shown=(
+        "bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "exact_match", "exact_pictures",
+        "attention_in_gold",
+    ),
+)  # fmt: skip

@@ -1,0 +1,91 @@
+"""Formulas: their markup, their pictures, and where each symbol is in them."""
+
+import numpy as np
+import pytest
+
+from attention_jax.data.builders.formulas import Config
+from attention_jax.data.captions import GOLD_BOXES
+from attention_jax.data.formula_grammar import Formula, draw_formulas
+from attention_jax.data.formula_pictures import TooHighError, gold_boxes, render, same_picture
+from attention_jax.data.loading import build_task
+from attention_jax.data.pictures import cell_boxes, from_cells
+
+HEIGHT, CELL = 48, 8
+FORMULAS = draw_formulas(40, 20, seed=1)
+
+
+def test_formulas_are_different_short_and_always_the_same():
+    markups = [formula.markup for formula in FORMULAS]
+    assert len(set(markups)) == 40
+    assert max(len(formula.symbols) for formula in FORMULAS) <= 20
+    assert markups[:9] == [formula.markup for formula in draw_formulas(9, 20, seed=1)]
+    assert {"\\frac", "\\sqrt", "^", "_", "("} <= set(" ".join(markups).split())
+
+
+@pytest.mark.parametrize("formula", FORMULAS[:12], ids=lambda formula: formula.markup)
+def test_the_renderer_draws_the_parts_that_the_formula_has(formula):
+    picture, parts = render(formula.markup, HEIGHT, CELL)
+    assert picture.shape[0] == HEIGHT and picture.shape[1] % CELL == 0
+    boxes = gold_boxes(formula, parts)
+    for symbol, box in zip(formula.symbols, boxes, strict=True):
+        if symbol in "{}^_":
+            assert not box.any()
+            continue
+        left, top = np.floor(box[:2]).astype(int)
+        right, bottom = np.ceil(box[2:]).astype(int)
+        assert (picture[top:bottom, left:right] < 192).any(), symbol  # ink, if of a thin line
+    # Without what is in the rectangles, nothing is left.
+    rest = picture.copy()
+    for left, top, right, bottom in boxes:
+        rest[int(top) : int(np.ceil(bottom)), int(left) : int(np.ceil(right))] = 255
+    assert (rest > 250).all()
+
+
+def test_rectangles_are_of_the_symbols_in_their_order():
+    formula = Formula(
+        symbols="\\frac { a } { \\sqrt { b } }".split(), glyphs=[2, 5, 7], bars=[0, 5]
+    )
+    boxes = gold_boxes(formula, render(formula.markup, HEIGHT, CELL)[1])
+    bar, a, root, b = boxes[0], boxes[2], boxes[5], boxes[7]
+    assert a[3] < bar[1] and bar[3] < root[1]  # above the bar, and below
+    assert root[0] < b[0] and b[2] <= root[2] + 1 and root[1] < b[1]  # b is under the root
+
+
+def test_equal_pictures_may_have_different_markup():
+    assert same_picture("a", "a", HEIGHT, CELL)
+    assert same_picture("{ a } + b", "a + b", HEIGHT, CELL)
+    assert not same_picture("a + c", "a + b", HEIGHT, CELL)
+    assert not same_picture("\\frac { a", "a", HEIGHT, CELL)
+    with pytest.raises(TooHighError):
+        render("\\frac { \\frac { a } { b } } { \\frac { c } { d } }", 24, CELL)
+
+
+def test_the_data_set_is_rendered_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
+    monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 3)
+    config = Config(num_formulas=5, max_symbols=8)
+    task = build_task(config, tmp_path / "vocab")
+    assert {name: len(split) for name, split in task.splits.items()} == {
+        "train": 5, "validation": 3, "test": 3,
+    }  # fmt: skip
+    monkeypatch.setattr(Config, "_render", None)  # which nothing calls again
+    split = build_task(config, tmp_path / "vocab").split("test")
+    assert split.content() == task.split("test").content()
+    markup, cells = split.targets[1], split.extras["source"][1]
+    expected, _ = render(markup, config.height, config.cell)
+    np.testing.assert_array_equal(from_cells(cells, config.rows, config.cell), expected)
+    assert len(split.extras[GOLD_BOXES][1]) == len(markup.split())
+    for boxes, cells, links in zip(
+        split.extras[GOLD_BOXES], split.extras["source"], config.gold_links(split), strict=True
+    ):
+        places = cell_boxes(len(cells), config.rows, config.cell)
+        expected = [
+            [target, place]
+            for target, (left, top, right, bottom) in enumerate(boxes)
+            for place, cell in enumerate(places)
+            if left < right and left < cell[2] and cell[0] < right
+            and top < cell[3] and cell[1] < bottom
+        ]
+        assert links.tolist() == expected
+    scores = config.further_scores(split, [split.targets[0], "}", split.targets[2]])
+    assert scores == {"exact_pictures": pytest.approx(200 / 3)}

@@ -1,0 +1,50 @@
+"""Captions: the cells of the grid, and the page of records."""
+
+import numpy as np
+import pytest
+
+from attention_jax.runs.config import from_config_dict
+from experiments import captions as experiment
+from experiments.kit import archive, seeds, word_outcomes
+from tests.experiments.measured import made_record
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_a_cell_is_a_config(tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)
+    assert len(runs) == 27
+    configs = {run.cell: from_config_dict(run.resolved()) for run in runs if run.seed == 0}
+    assert {config.task.label for config in configs.values()} == {"captions"}
+    assert configs["emoji_picture.soft"].data.split_by == "picture"
+    assert set(configs["formulas.hard"].objectives) >= {"reinforce", "attention_entropy"}
+    assert set(configs["formulas.soft"].objectives) == {"nll"}
+    assert set(configs["formulas.doubly_stochastic"].objectives) == {"nll", "coverage_penalty"}
+
+
+def test_the_page_has_what_each_data_set_measures(tmp_path, numpy_rng, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid = experiment.make_grid()
+    chosen = ("formulas.", "emoji_base.")
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell.startswith(chosen)]
+    records = []
+    for run in runs:
+        is_right = numpy_rng.random(200) < (0.6 if run.cell.endswith(".soft") else 0.9)
+        counts = np.stack([is_right, 1 - is_right, 0 * is_right + 5, 0 * is_right + 1], axis=-1)
+        more = {"attention_in_gold": 72.5} if run.cell.startswith("formulas") else {}
+        records.append(made_record(
+            run, config=run.resolved(), exact_match=100 * is_right.mean(), bleu_1=80.0, **more,
+            arrays={word_outcomes.FILE: {word_outcomes.ARRAY: np.float32(counts)}},
+        ))  # fmt: skip
+    archive.add(runs[0].records, records)
+    (page,) = experiment.write_report(grid, runs, tmp_path)
+    of_formulas, of_emoji = page.read_text().split("## Emoji whose base is new")
+    assert "| attention | exact match | BLEU-1 | chrF | attention in gold rectangles |" in (
+        of_formulas
+    )
+    assert "| 72.50 ± 0.00 |" in of_formulas and "gold rectangles |" not in of_emoji
+    (row,) = [line for line in of_emoji.splitlines() if line.startswith("| formulas | hard | +")]
+    assert "| < 0.0" in row
