@@ -77,10 +77,16 @@ class Parameter:
     start: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuses axes that are not those of the shape."""
+        """Refuses axes that are not those of the shape, and roles that such a shape cannot have."""
         if len(self.axes) != len(self.shape):
             raise ValueError(
                 f"axes: expected one for each dimension of {self.shape}, found {self.axes}"
+            )
+        if self.role not in _ROLES:
+            raise ValueError(f"role: expected one of {', '.join(_ROLES)}, found {self.role!r}")
+        if len(self.shape) < (least := _LEAST_DIMENSIONS.get(self.role, 0)):
+            raise ValueError(
+                f"role: expected {least} dimensions or more for {self.role!r}, found {self.shape}"
             )
 
     @classmethod
@@ -226,14 +232,24 @@ def _normal(deviation: float) -> Initializer:
     return lambda rng, shape: deviation * jax.random.normal(rng, shape)
 
 
+def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Returns fan-in and fan-out of a matrix; a vector, or a scalar, makes one number."""
+    if len(shape) > 1:
+        return shape[-2], shape[-1]  # heads, if any, stand before
+    return _depth(shape), 1
+
+
+def _depth(shape: tuple[int, ...]) -> int:
+    return shape[-1] if shape else 1
+
+
 def _lecun(rng: Array, shape: tuple[int, ...]) -> Array:
-    fan_in = shape[-2] if len(shape) > 1 else shape[-1]  # heads, if any, stand before
-    return jax.random.normal(rng, shape) / math.sqrt(max(fan_in, 1))
+    return jax.random.normal(rng, shape) / math.sqrt(max(_fans(shape)[0], 1))
 
 
 def _lecun_vectors(rng: Array, shape: tuple[int, ...]) -> Array:
     """Draws a vector, or one for each head."""
-    return jax.random.normal(rng, shape) / math.sqrt(max(shape[-1], 1))
+    return jax.random.normal(rng, shape) / math.sqrt(max(_depth(shape), 1))
 
 
 def _lecun_heads(rng: Array, shape: tuple[int, ...]) -> Array:
@@ -245,12 +261,13 @@ def _xavier(rng: Array, shape: tuple[int, ...]) -> Array:
     """Draws a matrix, or those of all heads side by side."""
     # Heads read the same input: together they are one matrix, with the fan-out of all.
     heads = shape[0] if len(shape) > 2 else 1
-    return _glorot(rng, shape, shape[-2], heads * shape[-1])
+    fan_in, fan_out = _fans(shape)
+    return _glorot(rng, shape, fan_in, heads * fan_out)
 
 
 def _xavier_scores(rng: Array, shape: tuple[int, ...]) -> Array:
     """Draws a matrix, or one for each head, which reads an input of its own."""
-    return _glorot(rng, shape, shape[-2], shape[-1])
+    return _glorot(rng, shape, *_fans(shape))
 
 
 def _xavier_heads(rng: Array, shape: tuple[int, ...]) -> Array:
@@ -263,7 +280,7 @@ def _glorot(rng: Array, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Ar
 
 
 def _inverse_depth(rng: Array, shape: tuple[int, ...]) -> Array:
-    return jax.random.normal(rng, shape) / math.sqrt(shape[-1])
+    return jax.random.normal(rng, shape) / math.sqrt(_depth(shape))
 
 
 def _orthogonal(rng: Array, shape: tuple[int, ...]) -> Array:
@@ -309,3 +326,6 @@ _TABLES = {
         "head_output": _xavier_heads,
     },
 }
+_ROLES = (*_DEFAULT, "word_embedding", "scale", "bias", "forget_bias")
+# Gates side by side, heads before what they join, quarters of a bias: the start needs these axes.
+_LEAST_DIMENSIONS = {"recurrent": 2, "head_output": 3, "forget_bias": 1}

@@ -62,6 +62,12 @@ def small_config(name, **fields):
     return config(**fields)
 
 
+def another(field, value):
+    """Returns another float that a field allows: two more, or halfway to where it ends."""
+    ends = [field.metadata[name] for name in ("below", "at_most") if name in field.metadata]
+    return value + 2 if all(value + 2 < end for end in ends) else (value + min(ends)) / 2
+
+
 def small_score(name, **fields):
     """Returns the config of a score for a small window, or None if it cannot score one."""
     has = {field.name for field in dataclasses.fields(MECHANISMS.config(name))}
@@ -101,7 +107,7 @@ def configs() -> Iterator:
             if isinstance(default, bool):
                 yield small_config(name, **{field.name: not default})
             elif isinstance(default, float):
-                yield small_config(name, **{field.name: default + 2})
+                yield small_config(name, **{field.name: another(field, default)})
             for choice in field.metadata.get("choices", ()):
                 if field.name != "normalizer" and choice != default:
                     yield small_config(name, **{field.name: choice})

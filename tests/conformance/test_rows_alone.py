@@ -16,11 +16,12 @@ from attention_jax.decoding.searcher import Searcher
 from attention_jax.layers.decoder import DECODERS
 from attention_jax.layers.encoder import ENCODERS
 from attention_jax.layers.input import INPUTS
+from attention_jax.layers.predictor import PREDICTORS
 from attention_jax.layers.readout import READOUTS
 from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.objectives.compose import OBJECTIVES
-from attention_jax.objectives.term import needs_of
+from attention_jax.objectives.term import fields_of, needs_of
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 from tests.conformance.battery import inputs, one_case_each
@@ -172,7 +173,7 @@ def test_search(method):
 def objective_case(kind):
     """A model that provides what an objective needs, and its outputs for the rows."""
     fields = {
-        "plain": {"predictors": {"fertility": {}}},
+        "plain": {"predictors": {name: {} for name in PREDICTORS.names()}},
         "reverse": {"name": "bidirectional"},
         "pointer": {"readout": {"name": "pointer_sentinel", "window": 2}},
         "coverage": {
@@ -201,16 +202,21 @@ def objective_case(kind):
     return model, apply(params, given), rows
 
 
-# That of rationales is of documents: it is in tests/models/test_rationalizer.py.
-@pytest.mark.parametrize("name", [name for name in OBJECTIVES.names() if name != "rationale"])
-def test_objective(name):
+def term_and_kind(name):
+    """Returns an objective with its defaults, and the kind of model that has what it needs."""
     (term,) = build_objective({name: {}}).terms.values()
-    needs = needs_of(term)
-    kinds = ("reverse", "coverage", "sample_log_prob", "pointer")
-    kind = next((kind for kind in kinds if kind in needs), "plain")
-    model, together, rows = objective_case(kind)
-    assert set(needs) <= set(model.provides)
+    kinds = ("selection", "reverse", "coverage", "sample_log_prob", "pointer")
+    return term, next((kind for kind in kinds if kind in needs_of(term)), "plain")
+
+
+@pytest.mark.parametrize("name", OBJECTIVES.names())
+def test_objective(name):
+    term, kind = term_and_kind(name)
     given = batch()
+    if kind == "selection" or not fields_of(term) <= set(given):
+        return  # of documents, in tests/models/test_rationalizer.py; or of fields of its own
+    model, together, rows = objective_case(kind)
+    assert set(needs_of(term)) <= set(model.provides)
     for row in ALONE:
         is_row = jnp.arange(3)[:, None] == row
         masks = {side: given[side] & is_row for side in ("source_mask", "target_mask")}

@@ -1,0 +1,112 @@
+"""The battery's rules: a part that breaks one is told so in one line, with a part that keeps it.
+
+`pytest --tb=line tests/conformance -k NAME` prints these lines and nothing else.
+"""
+
+import pytest
+
+_M, _O = "layers/mechanisms", "objectives"
+# What a test holds parts to, and the file, below the package, of one that shows how.
+RULES = {
+    "test_shapes_and_dtypes": (
+        "contexts are `B T D`, weights and scores `B T S` in float32", f"{_M}/luong_general"),
+    "test_weights_are_at_least_zero_and_sum_to_one_or_less": (
+        "weights are at least zero, add up to one or less, and are zero where the mask is",
+        f"{_M}/bahdanau"),
+    "test_one_query_at_a_time_equals_all_at_once": (
+        "one query at a time equals all at once: what it needs of those before is in a tracker",
+        f"{_M}/coverage_vector"),
+    "test_what_padding_holds_changes_nothing": (
+        "what padding holds changes nothing, NaN included: mask before slots are added up",
+        f"{_M}/location_aware"),
+    "test_longer_padding_changes_nothing": (
+        "longer padding changes nothing: read the mask, not the number of slots",
+        f"{_M}/location_aware"),
+    "test_gradients_of_bfloat16_are_summed_in_float32": (
+        "gradients of bfloat16 are summed in float32: `upcast` a parameter before it meets rows",
+        f"{_M}/normed_bahdanau"),
+    "test_rows_without_slots_give_zeros_and_finite_gradients": (
+        "rows without slots give zeros and finite gradients", f"{_M}/bahdanau"),
+    "test_order_of_slots_matters_only_to_positional_mechanisms": (
+        "slots are told apart by what they hold or where they stand, not by their order",
+        f"{_M}/luong_location"),
+    "test_every_parameter_learns": (
+        "every parameter learns, in every head", f"{_M}/luong_general"),
+    "test_jit_equals_eager": ("compiled or not, it gives the same", f"{_M}/luong_general"),
+    "test_vmap_equals_batch": ("rows do not know of one another", f"{_M}/luong_general"),
+    "test_beams_share_a_memory": (
+        "hypotheses share a memory: its leading axes broadcast", f"{_M}/luong_general"),
+    "test_rows_share_a_memory_without_axes_of_its_own": (
+        "rows share a memory without axes of its own: count axes from the end",
+        f"{_M}/luong_general"),
+    "test_a_memory_may_have_no_slots_yet": (
+        "a memory may have no slots yet", f"{_M}/coverage_vector"),
+    "test_bfloat16_is_close_with_float32_weights": (
+        "bfloat16 is close, with weights and scores in float32", f"{_M}/luong_general"),
+    "test_it_and_its_gradients_can_be_lowered_for_gpus_and_tpus": (
+        "it and its gradients can be lowered for GPUs and TPUs", f"{_M}/luong_general"),
+    "test_second_call_compiles_nothing": (
+        "a second call compiles nothing: decide by `jnp.where`, not by what arrays hold",
+        f"{_M}/local_p"),
+    "test_every_field_changes_something": (
+        "every field changes the output", f"{_M}/luong_general"),
+    "test_attention_layer_declares_what_the_mechanism_needs": (
+        "its parameters can be declared and drawn, a scalar as `Parameter.of('scale')`",
+        f"{_M}/normed_bahdanau"),
+    "test_depths_that_heads_cannot_share_are_rejected": (
+        "depths that heads cannot share are refused", f"{_M}/luong_general"),
+    "test_queries_and_keys_of_two_depths_are_compared_or_refused": (
+        "queries and keys of two depths are compared, or `build` refuses them with ValueError",
+        f"{_M}/luong_dot"),
+    "test_arrays_that_do_not_fit_are_rejected": (
+        "arrays that do not fit are refused", f"{_M}/luong_general"),
+    "test_what_a_mechanism_needs_is_asked_for": (
+        "what it `needs` is asked for in one line", f"{_M}/coverage_embedding"),
+    "test_float64_is_computed_in_float64": (
+        "float64 is computed in float64: no type is written down", f"{_M}/bahdanau"),
+    "test_slots_are_known_by_their_positions_and_not_by_their_order": (
+        "slots are known by the positions that are given, not by their order",
+        f"{_M}/luong_location"),
+    "test_queries_and_slots_further_on_have_the_same_distances": (
+        "queries and slots further on have the same distances", f"{_M}/local_p"),
+    "test_nothing_may_be_given": ("no rows, queries or slots may be given", f"{_M}/bahdanau"),
+    "test_no_slots_give_zeros": ("no slots give zeros", f"{_M}/bahdanau"),
+    "test_calls_can_be_exported_for_any_sizes": (
+        "it can be exported for any number of rows and slots", f"{_M}/bahdanau"),
+    "test_equal_configs_give_equal_mechanisms_that_are_compiled_once": (
+        "equal configs give equal mechanisms, which are compiled once", f"{_M}/luong_general"),
+    "test_mechanism": (
+        "a row alone equals the same row in a padded batch", f"{_M}/location_aware"),
+    "test_objective": (
+        "a row counts as much alone as in a padded batch: sum over real slots and tokens only",
+        f"{_O}/coverage_loss"),
+    "test_zero_weights_give_finite_gradients": (
+        "loss and gradients are finite where attention has no weight: no logarithm of zero, not "
+        "even in the branch that is not taken", f"{_O}/attention_entropy"),
+    "test_padding_adds_nothing_and_gives_finite_gradients": (
+        "padding adds nothing to the loss and learns nothing: take it out before anything is "
+        "computed with it", f"{_O}/coverage_loss"),
+    "test_it_is_a_sum_over_what_it_counts": (
+        "`total` is a sum over what `count` counts, divided by nothing: those of rows add up to "
+        "that of the batch", f"{_O}/nll"),
+}  # fmt: skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Ends a test that fails, whatever it ended in, with the line of its rule."""
+    try:
+        return (yield)
+    except Exception as error:
+        if pyfuncitem.originalname not in RULES:
+            raise
+        line = broken(pyfuncitem.originalname, pyfuncitem.callspec.id, error)
+        raise AssertionError(line) from error
+
+
+def broken(test, part, error):
+    """Returns the line: which part breaks which rule, where it is kept, and what was found."""
+    found = str(error).strip().split("\n")[0]
+    cause = f"{type(error).__name__}: {found}" if found else type(error).__name__
+    says, kept_by = RULES[test]
+    return f"{part}: {says}, as in attention_jax/{kept_by}.py ({cause})"
