@@ -194,6 +194,15 @@ def described(config: Any) -> str:
     return repr(config.name) if inner is None else f"{config.name!r} over {inner.name!r}"
 
 
+def check_one_depth(config: MechanismConfig, query_dim: int, key_dim: int) -> None:
+    """Raises `ValueError` if queries and keys, which are compared as they are, differ in depth."""
+    if query_dim != key_dim:
+        raise ValueError(
+            f"attention: expected queries and keys of one depth for {config.name}, "
+            f"found {query_dim} and {key_dim}; luong_general compares different depths"
+        )
+
+
 def build_parts(
     config: MechanismConfig, query_dim: int, key_dim: int, sizes: Mapping[str, Any]
 ) -> MechanismParts | Mechanism:

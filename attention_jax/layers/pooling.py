@@ -9,7 +9,7 @@ the sentence, and those of the sentences to one of the document. Any encoder ser
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxtyping import Bool, Float
@@ -42,6 +42,28 @@ class Pooling(abc.ABC):
         call: Call = Call(),
     ) -> Pooled:
         """Pools what is real; NaN at padding changes nothing, and padding alone gives zeros."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainPooling(Pooling):
+    """Pooling without parameters.
+
+    Attributes:
+      function: (annotations `*B S D`, mask `*B S`) -> what was pooled.
+    """
+
+    function: Callable[[Array, Array], Pooled]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """None."""
+        return {}
+
+    def pool(
+        self, params: Params, values: Array, mask: Array, call: Call = Call()
+    ) -> Pooled:
+        """Pools the annotations."""
+        return self.function(values, mask)
 
 
 def build_encoder(config: Any, input_dim: int) -> SequenceEncoder:

@@ -7,31 +7,21 @@ hierarchical attention networks. A search writes the label and then the end.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from flax import linen as nn
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
-from attention_jax.layers.parameters import Initialization, Parameter, declare, logical_axes
+from attention_jax.layers.parameters import Initialization, Parameter
 from attention_jax.layers.pooling import DocumentReader, Level, LevelConfig, Read
-from attention_jax.models.labels import LabelPredictions, label_then_end
+from attention_jax.models.labels import LabelModel
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
-from attention_jax.types import (
-    Array,
-    AttentionOutput,
-    Batch,
-    Call,
-    ModelOutput,
-    Params,
-    SpecialIds,
-)
+from attention_jax.types import Array, Batch, Call, Params, SpecialIds
 
 PAPER = "Yang et al. (2016), Hierarchical attention networks for document classification"
 
@@ -80,12 +70,8 @@ def build(
 
 
 @dataclasses.dataclass(frozen=True)
-class Classifier:
-    """Document classifier: the model as pure functions of its parameters; see `types.Model`.
-
-    Sources are tables of words, `B N L`, and `source_mask` says which sentences are real, `B N`.
-    Attention is to sentences; the outputs `word_weights` `B N L` and `sentence_weights` `B N` are
-    the shares that words have in their sentence, and sentences in the document.
+class Classifier(LabelModel):
+    """Document classifier as pure functions of its parameters.
 
     Attributes:
       config: The model's config.
@@ -98,11 +84,6 @@ class Classifier:
     source_vocabulary_size: int
     target_vocabulary_size: int
     reader: DocumentReader
-    begins_from: ClassVar[str] = "source"
-    fields: ClassVar[Sequence[str]] = ("source", "source_mask")
-    provides: ClassVar[Mapping[str, str | None]] = {
-        "word_weights": None, "sentence_weights": None
-    }  # fmt: skip
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -117,75 +98,11 @@ class Classifier:
             "label_bias": Parameter.of("bias", prediction=labels),
         }
 
-    @property
-    def module(self) -> "ClassifierModule":
-        """The Linen module that declares the parameters."""
-        return ClassifierModule(self)
-
-    def init(self, rng: Array) -> Params:
-        """Draws parameters."""
-        batch = {"source": jnp.ones((1, 1, 1), jnp.int32), "source_mask": jnp.ones((1, 1), bool)}
-        return self.module.init(rng, batch, Call())["params"]
-
-    def parameter_axes(self) -> Params:
-        """Returns the logical axes of every parameter."""
-        return logical_axes(self.parameters)
-
-    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
-        """Predicts the label of each document, at every target position there is."""
-        logits, read = self._call(params, batch, call)
-        steps = batch["target"].shape[1]
-        # B ... -> B T ...: the label is the only target, wherever it stands.
-        logits, context, weights = (
-            jnp.repeat(leaf[:, None], steps, axis=1)
-            for leaf in (logits, read.summary, read.sentences)
-        )
-        attention = AttentionOutput(context, weights, weights)
-        outputs = {"word_weights": read.words, "sentence_weights": read.sentences}
-        return ModelOutput(LabelPredictions(logits), attention, outputs)
-
-    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
-        """Reads documents; a search asks for their labels first."""
-        logits, read = self._call(params, batch, Call())
-        memory = {"logits": logits, "weights": read.sentences}
-        state = {"position": jnp.zeros(logits.shape[:1], jnp.int32)}
-        return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
-
-    def slots(self, memory: Any) -> None:
-        """Returns nothing: slot s is sentence s of the source."""
-        return None
-
-    def step(
-        self, params: Params, memory: Any, state: Any, tokens: Array
-    ) -> tuple[LabelPredictions, Array, Any]:
-        """Gives the label of every hypothesis, and the end after it."""
-        return label_then_end(memory, state, tokens)
-
-    def _call(self, params: Params, batch: Batch, call: Call) -> tuple[Array, Read]:
-        if self.config.dtype != "float32":
-            # Mixed precision: activations are of this type, gradients reach the float32 parameters.
-            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
-        return self.module.apply({"params": params}, batch, call)
-
-
-class ClassifierModule(nn.Module):
-    """Document classifier as a Linen module, which owns the parameters.
-
-    Attributes:
-      model: Its pure functions.
-    """
-
-    model: Classifier
-
-    def setup(self) -> None:
-        """Declares the parameters."""
-        self.weights = declare(self, self.model.parameters, self.model.config.initialization)
-
-    def __call__(self, batch: Batch, call: Call) -> tuple[Array, Read]:
+    def read(self, params: Params, batch: Batch, call: Call) -> tuple[Array, Read, dict[str, Any]]:
         """Reads documents; returns the logits of their labels `B C`, and what was read."""
-        config, weights, mask = self.model.config, self.weights, word_mask(batch)
-        vectors = embed_words(config, weights["source_embedding"], batch["source"], mask, call)
-        return label(self.model, weights, vectors, mask, call)
+        mask = word_mask(batch)
+        vectors = embed_words(self.config, params["source_embedding"], batch["source"], mask, call)
+        return *label(self, params, vectors, mask, call), {}
 
 
 def word_mask(batch: Batch) -> Array:

@@ -1,20 +1,33 @@
-"""Labels as outputs of one token: their distribution, and how a search writes one.
+"""Labels as outputs of one token: their distribution, models of them, and how a search writes one.
 
 A vocabulary of labels begins with the special ids, as every vocabulary does; none of them is a
 label, and the end follows each label for certain.
 """
 
+import abc
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
 from jaxtyping import Float, Int
 
+from attention_jax.layers.parameters import declare, logical_axes
+from attention_jax.layers.pooling import Read
 from attention_jax.ops.predictions import Predictions
 from attention_jax.ops.summation import upcast
-from attention_jax.types import Array, Leaf, SpecialIds
+from attention_jax.types import (
+    Array,
+    AttentionOutput,
+    Batch,
+    Call,
+    Leaf,
+    ModelOutput,
+    Params,
+    SpecialIds,
+)
 
 
 @jax.tree_util.register_dataclass
@@ -60,3 +73,101 @@ def label_then_end(
     predictions = LabelPredictions(jnp.broadcast_to(memory["logits"], shape), is_over)
     weights = jnp.where(is_over[..., None], 0.0, upcast(memory["weights"]))
     return predictions, weights, {"position": state["position"] + 1}
+
+
+class LabelModel(abc.ABC):
+    """Model of a document's label, whose only output token it is; see `types.Model`.
+
+    Sources are tables of words, `B N L`, and `source_mask` says which sentences are real, `B N`.
+    Attention is to sentences; the outputs `word_weights` `B N L` and `sentence_weights` `B N` are
+    the shares that words have in their sentence, and sentences in the document.
+
+    Attributes:
+      config: The model's config, with `dtype` and `initialization`.
+    """
+
+    config: Any
+    begins_from: ClassVar[str] = "source"
+    fields: ClassVar[Sequence[str]] = ("source", "source_mask")
+    provides: ClassVar[Mapping[str, str | None]] = {
+        "word_weights": None, "sentence_weights": None
+    }  # fmt: skip
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The tree of parameters."""
+
+    @abc.abstractmethod
+    def read(self, params: Params, batch: Batch, call: Call) -> tuple[Array, Read, dict[str, Any]]:
+        """Reads documents; returns the logits of labels `B C`, what was read, further outputs."""
+
+    @property
+    def module(self) -> "LabelModule":
+        """The Linen module that declares the parameters."""
+        return LabelModule(self)
+
+    def init(self, rng: Array) -> Params:
+        """Draws parameters."""
+        batch = {"source": jnp.ones((1, 1, 1), jnp.int32), "source_mask": jnp.ones((1, 1), bool)}
+        return self.module.init(rng, batch, Call())["params"]
+
+    def parameter_axes(self) -> Params:
+        """Returns the logical axes of every parameter."""
+        return logical_axes(self.parameters)
+
+    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
+        """Predicts the label of each document, at every target position there is."""
+        logits, read, outputs = self._call(params, batch, call)
+        steps = batch["target"].shape[1]
+        # B ... -> B T ...: the label is the only target, wherever it stands.
+        logits, context, weights = (
+            jnp.repeat(leaf[:, None], steps, axis=1)
+            for leaf in (logits, read.summary, read.sentences)
+        )
+        attention = AttentionOutput(context, weights, weights)
+        outputs = {"word_weights": read.words, "sentence_weights": read.sentences, **outputs}
+        return ModelOutput(LabelPredictions(logits), attention, outputs)
+
+    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
+        """Reads documents; a search asks for their labels first."""
+        logits, read, _ = self._call(params, batch, Call())
+        memory = {"logits": logits, "weights": read.sentences}
+        state = {"position": jnp.zeros(logits.shape[:1], jnp.int32)}
+        return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
+
+    def slots(self, memory: Any) -> None:
+        """Returns nothing: slot s is sentence s of the source."""
+        return None
+
+    def step(
+        self, params: Params, memory: Any, state: Any, tokens: Array
+    ) -> tuple[LabelPredictions, Array, Any]:
+        """Gives the label of every hypothesis, and the end after it."""
+        return label_then_end(memory, state, tokens)
+
+    def _call(
+        self, params: Params, batch: Batch, call: Call
+    ) -> tuple[Array, Read, dict[str, Any]]:
+        if self.config.dtype != "float32":
+            # Mixed precision: activations are of this type, gradients reach the float32 parameters.
+            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
+        return self.module.apply({"params": params}, batch, call)
+
+
+class LabelModule(nn.Module):
+    """Model of labels as a Linen module, which owns the parameters.
+
+    Attributes:
+      model: Its pure functions.
+    """
+
+    model: LabelModel
+
+    def setup(self) -> None:
+        """Declares the parameters."""
+        self.weights = declare(self, self.model.parameters, self.model.config.initialization)
+
+    def __call__(self, batch: Batch, call: Call) -> tuple[Array, Read, dict[str, Any]]:
+        """Reads documents; see `LabelModel.read`."""
+        return self.model.read(self.weights, batch, call)

@@ -7,31 +7,18 @@ selected, as if they were not there, so that whatever tells the label is among t
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
-
-import jax
-import jax.numpy as jnp
-from flax import linen as nn
 
 from attention_jax.configuration import setting
 from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers.encoder import ENCODERS, SequenceEncoder
-from attention_jax.layers.parameters import declare, logical_axes
-from attention_jax.layers.pooling import build_encoder
+from attention_jax.layers.pooling import Read, build_encoder
 from attention_jax.layers.selector import SELECTORS, Selector
 from attention_jax.models import classifier
-from attention_jax.models.labels import LabelPredictions, label_then_end
-from attention_jax.ops.rationales import Selection
-from attention_jax.types import (
-    Array,
-    AttentionOutput,
-    Batch,
-    Call,
-    ModelOutput,
-    Params,
-)
+from attention_jax.models.labels import LabelModel
+from attention_jax.types import Array, Batch, Call, Params
 
 PAPER = "Lei, Barzilay and Jaakkola (2016), Rationalizing neural predictions"
 
@@ -85,10 +72,10 @@ def build(
 
 
 @dataclasses.dataclass(frozen=True)
-class Rationalizer:
-    """Rationales as pure functions of parameters; see `types.Model`.
+class Rationalizer(LabelModel):
+    """Rationales as pure functions of parameters.
 
-    Sources are those of `models.classifier.Classifier`. The output `rationale` is what each word is
+    The output `rationale` is what each word is
     read by, `B N L`, and `selection` an `ops.rationales.Selection`.
 
     Attributes:
@@ -100,11 +87,8 @@ class Rationalizer:
     reading: classifier.Classifier
     encoder: SequenceEncoder
     selector: Selector
-    begins_from: ClassVar[str] = "source"
-    fields: ClassVar[Sequence[str]] = ("source", "source_mask")
     provides: ClassVar[Mapping[str, str | None]] = {
-        "word_weights": None,
-        "sentence_weights": None,
+        **LabelModel.provides,
         "rationale": None,
         "selection": "config.model.generator",
     }
@@ -120,90 +104,21 @@ class Rationalizer:
         generator = {"encoder": self.encoder.parameters, "selector": self.selector.parameters}
         return {**self.reading.parameters, "generator": generator}
 
-    @property
-    def module(self) -> "RationalizerModule":
-        """The Linen module that declares the parameters."""
-        return RationalizerModule(self)
-
-    def init(self, rng: Array) -> Params:
-        """Draws parameters."""
-        batch = {"source": jnp.ones((1, 1, 1), jnp.int32), "source_mask": jnp.ones((1, 1), bool)}
-        return self.module.init(rng, batch, Call())["params"]
-
-    def parameter_axes(self) -> Params:
-        """Returns the logical axes of every parameter."""
-        return logical_axes(self.parameters)
-
-    def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
-        """Selects words, and predicts the label from them."""
-        logits, read, selection = self._call(params, batch, call)
-        steps = batch["target"].shape[1]
-        logits, context, weights = (
-            jnp.repeat(leaf[:, None], steps, axis=1)  # B ... -> B T ...
-            for leaf in (logits, read.summary, read.sentences)
-        )
-        attention = AttentionOutput(context, weights, weights)
-        outputs = {
-            "word_weights": read.words, "sentence_weights": read.sentences,
-            "rationale": selection.selected, "selection": selection,
-        }  # fmt: skip
-        return ModelOutput(LabelPredictions(logits), attention, outputs)
-
-    def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
-        """Reads documents; a search asks for their labels first."""
-        logits, read, _ = self._call(params, batch, Call())
-        memory = {"logits": logits, "weights": read.sentences}
-        state = {"position": jnp.zeros(logits.shape[:1], jnp.int32)}
-        return jax.tree.map(lambda leaf: leaf[:, None], (memory, state))
-
-    def slots(self, memory: Any) -> None:
-        """Returns nothing: slot s is sentence s of the source."""
-        return None
-
-    def step(
-        self, params: Params, memory: Any, state: Any, tokens: Array
-    ) -> tuple[LabelPredictions, Array, Any]:
-        """Gives the label of every hypothesis, and the end after it."""
-        return label_then_end(memory, state, tokens)
-
-    def _call(self, params: Params, batch: Batch, call: Call) -> tuple[Array, Any, Selection]:
-        if self.config.dtype != "float32":
-            # Mixed precision: activations are of this type, gradients reach the float32 parameters.
-            params = jax.tree.map(lambda leaf: leaf.astype(self.config.dtype), params)
-        return self.module.apply({"params": params}, batch, call)
-
-
-class RationalizerModule(nn.Module):
-    """Generator and classifier as a Linen module, which owns the parameters.
-
-    Attributes:
-      model: Its pure functions.
-    """
-
-    model: Rationalizer
-
-    def setup(self) -> None:
-        """Declares the parameters."""
-        self.weights = declare(self, self.model.parameters, self.model.config.initialization)
-
-    def __call__(self, batch: Batch, call: Call) -> tuple[Array, Any, Selection]:
+    def read(self, params: Params, batch: Batch, call: Call) -> tuple[Array, Read, dict[str, Any]]:
         """Selects words; returns the logits of labels, what was read, and the selection."""
-        model, config, weights = self.model, self.model.config, self.weights
+        config, generator = self.config, params["generator"]
         ids, mask = batch["source"], classifier.word_mask(batch)
-        vectors = classifier.embed_words(config, weights["source_embedding"], ids, mask, call)
+        vectors = classifier.embed_words(config, params["source_embedding"], ids, mask, call)
         documents, sentences, words, depth = vectors.shape
         rows = documents * sentences
-        generator = weights["generator"]
-        encoded = model.encoder.encode(
+        encoded = self.encoder.encode(
             generator.get("encoder", {}), vectors.reshape(rows, words, depth),
             mask.reshape(rows, words), call.fold(4).within("generator"),
         )  # fmt: skip
-        annotations = encoded.averaged.reshape(*mask.shape, model.encoder.output_dim)
-        selection = model.selector.select(
-            generator["selector"], annotations, mask, call.fold(5)
-        )
+        annotations = encoded.averaged.reshape(*mask.shape, self.encoder.output_dim)
+        selection = self.selector.select(generator["selector"], annotations, mask, call.fold(5))
         # Not only zeros: what is not selected does not even move a recurrent state.
         factors = selection.selected[..., None].astype(vectors.dtype)
         is_read = mask & (selection.selected > 0)
-        logits, read = classifier.label(model.reading, weights, vectors * factors, is_read, call)
-        return logits, read, selection
+        logits, read = classifier.label(self.reading, params, vectors * factors, is_read, call)
+        return logits, read, {"rationale": selection.selected, "selection": selection}

@@ -39,6 +39,10 @@ class Cell(NamedTuple):
         """Cuts a projected input into its gates, `*B D` each."""
         return tuple(jnp.split(projected, self.num_gates, axis=-1))
 
+    def fed(self, gates: Gates, product: Float[Array, "*B G"]) -> Gates:
+        """Adds to projected inputs what else is read, projected too: a part of a concatenation."""
+        return tuple(map(jnp.add, gates, self.split(product)))
+
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike = float) -> State:
         """Returns the carry before the first step; `shape` ends in the hidden depth."""
         return {name: jnp.zeros(shape, dtype) for name in self.entries}

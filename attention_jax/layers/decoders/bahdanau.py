@@ -181,7 +181,7 @@ class BahdanauDecoder(RecurrentDecoder):
         cell, gates = CELLS[self.config.cell], inputs
         if "context" in params["cell"]:
             # No kernel was declared for contexts without depth, as with attention `none`.
-            gates = tuple(map(jnp.add, gates, cell.split(context @ params["cell"]["context"])))
+            gates = cell.fed(gates, context @ params["cell"]["context"])
         return cell.step(params["cell"], carry, gates, dropout)
 
     def readout(self, params: Params, outputs: dict[str, Any], embedded: Array) -> Array:

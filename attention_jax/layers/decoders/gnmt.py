@@ -202,7 +202,7 @@ class GnmtDecoder(StackedDecoder):
         """Updates the bottom layer, whose words are projected."""
         weights, cell = params["layer_0"], CELLS[self.config.cell]
         if "context" in weights:
-            gates = tuple(map(jnp.add, gates, cell.split(context @ weights["context"])))
+            gates = cell.fed(gates, context @ weights["context"])
         return cell.step(weights, state["layer_0"], gates, keep)
 
     def _gates(self, weights: Params, below: Array, context: Array) -> Gates:

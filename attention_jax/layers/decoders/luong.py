@@ -146,8 +146,8 @@ class LuongDecoder(StackedDecoder):
     ) -> tuple[State, Array]:
         if self.config.input_feeding:
             # The concatenation [E y; h~] is never formed, only the sum of two products.
-            fed = state["attentional"] @ params["layer_0"]["feed"]
-            gates = tuple(map(jnp.add, gates, CELLS[self.config.cell].split(fed)))
+            product = state["attentional"] @ params["layer_0"]["feed"]
+            gates = CELLS[self.config.cell].fed(gates, product)
         carries, output = self.stack.step(params, dropout, state, gates)
         return {"position": counted(state), **carries}, output
 

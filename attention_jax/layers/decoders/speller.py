@@ -96,8 +96,8 @@ class Speller(StackedDecoder):
         gates = inputs
         if "context" in params["layer_0"]:
             # No kernel was declared for contexts without depth, as with attention `none`.
-            fed = state["context"] @ params["layer_0"]["context"]
-            gates = tuple(map(jnp.add, gates, CELLS[self.config.cell].split(fed)))
+            product = state["context"] @ params["layer_0"]["context"]
+            gates = CELLS[self.config.cell].fed(gates, product)
         carries, query = self.stack.step(params, dropout, state, gates)
         attention, attention_state = self.attend(params, query, memory, state, call)
         new = {

@@ -8,7 +8,7 @@ It has no parameters; queries and keys must have the same depth.
 import dataclasses
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts, check_one_depth
 from attention_jax.layers.normalizer import NORMALIZERS
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.scores import score_scaled_dot
@@ -33,9 +33,5 @@ class Config(MechanismConfig):
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds the mechanism; raises `ValueError` if queries and keys differ in depth."""
-    if query_dim != key_dim:
-        raise ValueError(
-            f"attention: expected queries and keys of one depth for {config.name}, "
-            f"found {query_dim} and {key_dim}; luong_general compares different depths"
-        )
+    check_one_depth(config, query_dim, key_dim)
     return MechanismParts(AttentionSpec(score_scaled_dot, NORMALIZERS[config.normalizer]), {})

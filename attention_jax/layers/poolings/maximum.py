@@ -1,13 +1,10 @@
 """Max pooling: the largest value of each feature of the annotations."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from attention_jax.configuration import setting
-from attention_jax.layers.pooling import Pooling
-from attention_jax.ops.pooling import Pooled, maximum_pooling
-from attention_jax.types import Array, Call, Params
+from attention_jax.layers.pooling import PlainPooling
+from attention_jax.ops.pooling import maximum_pooling
 
 PAPER = "Yang et al. (2016), section 3.2, HN-MAX; Collobert et al. (2011), section 3.3.2"
 
@@ -23,22 +20,6 @@ class Config:
     name: str = setting("maximum")
 
 
-def build(config: Config, depth: int) -> "MaximumPooling":
+def build(config: Config, depth: int) -> PlainPooling:
     """Builds the pooling."""
-    return MaximumPooling()
-
-
-@dataclasses.dataclass(frozen=True)
-class MaximumPooling(Pooling):
-    """Max pooling as pure functions, without parameters."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """None."""
-        return {}
-
-    def pool(
-        self, params: Params, values: Array, mask: Array, call: Call = Call()
-    ) -> Pooled:
-        """Pools the annotations."""
-        return maximum_pooling(values, mask)
+    return PlainPooling(maximum_pooling)

@@ -4,16 +4,14 @@
 """
 
 import dataclasses
-from collections.abc import Mapping
 
 import jax
 from jaxtyping import Float
 
 from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.perceptron import perceptron, perceptron_parameters
-from attention_jax.layers.predictor import Predictor
+from attention_jax.layers.perceptron import perceptron
+from attention_jax.layers.predictor import PerceptronPredictor
 from attention_jax.ops.masks import masked_mean
 from attention_jax.types import Array, Params
 
@@ -36,22 +34,8 @@ def build(config: Config, annotation_dim: int) -> "BaselinePredictor":
     return BaselinePredictor(annotation_dim, config.hidden_dim)
 
 
-@dataclasses.dataclass(frozen=True)
-class BaselinePredictor(Predictor):
-    """Learnt baseline as pure functions.
-
-    Attributes:
-      annotation_dim: Depth of an annotation.
-      hidden_dim: Depth of the hidden layer.
-    """
-
-    annotation_dim: int
-    hidden_dim: int
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters of both layers."""
-        return perceptron_parameters(self.annotation_dim, self.hidden_dim, 1)
+class BaselinePredictor(PerceptronPredictor):
+    """Learnt baseline as pure functions."""
 
     def predict(self, params: Params, encoded: Encoded) -> Float[Array, "B"]:
         """Predicts one number a source, of annotations that do not learn from it."""

@@ -4,15 +4,13 @@
 """
 
 import dataclasses
-from collections.abc import Mapping
 
 from jaxtyping import Float
 
 from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.parameters import Parameter
-from attention_jax.layers.perceptron import perceptron, perceptron_parameters
-from attention_jax.layers.predictor import Predictor
+from attention_jax.layers.perceptron import perceptron
+from attention_jax.layers.predictor import PerceptronPredictor
 from attention_jax.types import Array, Fertility, Params
 
 PAPER = "Cohn et al. (2016), section 3.3, global fertility"
@@ -34,22 +32,10 @@ def build(config: Config, annotation_dim: int) -> "FertilityPredictor":
     return FertilityPredictor(annotation_dim, config.hidden_dim)
 
 
-@dataclasses.dataclass(frozen=True)
-class FertilityPredictor(Predictor):
-    """Fertility predictor as pure functions.
+class FertilityPredictor(PerceptronPredictor):
+    """Fertility predictor as pure functions."""
 
-    Attributes:
-      annotation_dim: Depth of an annotation.
-      hidden_dim: Depth of the hidden layer.
-    """
-
-    annotation_dim: int
-    hidden_dim: int
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters of both layers."""
-        return perceptron_parameters(self.annotation_dim, self.hidden_dim, 2)
+    outputs = 2  # mean and logarithm of the variance
 
     def predict(self, params: Params, encoded: Encoded) -> Fertility:
         """Predicts each source token's fertility."""
