@@ -46,7 +46,7 @@ def test_help_is_short_and_has_examples(launch, flag):
     assert launch("align", "train", flag).out == result.out
 
 
-@pytest.mark.parametrize("method", ["ibm1", "hmm"])
+@pytest.mark.parametrize("method", ["ibm1", "hmm", "agreement"])
 def test_train_writes_links_and_says_how_far_it_is(train, method):
     result, lines = train(f"--method={method}")
     assert result.code == 0, result.err
@@ -211,7 +211,10 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
         (["score", "--output=x"], "output"),
         (["score"], "--gold: expected a value, found none"),
         (["train"], "--output: expected a value, found none"),
-        (["train", "--output=x", "--method=hhm"], "one of ibm1, hmm, eflomal, found 'hhm'"),
+        (
+            ["train", "--output=x", "--method=hhm"],
+            "one of ibm1, hmm, agreement, eflomal, found 'hhm'",
+        ),
         (["symmetrize", "--strict=4"], "--strict: expected true or false, found '4'"),
         (["score", "--gold_base=x"], "--gold_base: expected a whole number from 0 to 1, found 'x'"),
         (["symmetrize", "--output=x", "--method=forward"], "grow-diag-final-and"),

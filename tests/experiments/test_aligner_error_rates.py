@@ -17,7 +17,7 @@ def pairs():
     return sources, [[DICTIONARY[word] for word in words] for words in sources]
 
 
-@pytest.mark.parametrize("method", ["ibm1", "hmm"])
+@pytest.mark.parametrize("method", ["ibm1", "hmm", "agreement"])
 def test_teacher_scores_are_of_the_test_pairs(pairs, method):
     train = tuple(side * 5 for side in pairs)
     test = ([["a", "cat", "runs"], ["a", "dog", "sits"]], [["ein", "Katze", "rennt"], ["sitzt"]])

@@ -1,1 +1,1 @@
-"""Word aligners: IBM Model 1 and an HMM of our own, and eflomal where it is installed."""
+"""Word aligners: IBM Model 1, an HMM and a pair of HMMs of our own, and eflomal if installed."""

@@ -1,22 +1,21 @@
-"""Word aligners (IBM Model 1, HMM, eflomal) by name, in either direction."""
+"""Word aligners (IBM Model 1, HMM, agreement, eflomal) by name, in either direction."""
 
 import functools
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from attention_jax.data.alignment import eflomal, hmm, ibm1
+from attention_jax.data.alignment import agreement, eflomal, hmm, ibm1
 from attention_jax.data.alignment.bitext import Links, Sentence
 from attention_jax.data.alignment.ibm1 import Report
 from attention_jax.errors import UserError
 
-METHODS = {"ibm1": ibm1.align, "hmm": hmm.align, "eflomal": eflomal.align}
 DIRECTIONS = ("forward", "reverse")
 # Time and memory of a pair grow with the product of its lengths, and an aligner learns nothing from
 # a "sentence" that is longer than this.
 MAX_WORDS = 200
 # Raise it with any change by which an aligner links the same text differently: caches depend on it.
 _REVISION = 2
-_SETTINGS = {
+_SETTINGS: dict[str, tuple] = {
     "ibm1": (ibm1.ITERATIONS, ibm1.SMOOTHING),
     "hmm": (
         ibm1.ITERATIONS,
@@ -26,6 +25,7 @@ _SETTINGS = {
         hmm.UNIFORM_SHARE,
     ),
 }
+_SETTINGS["agreement"] = (*_SETTINGS["hmm"], agreement.ITERATIONS)
 
 
 def signature(method: str) -> str:
@@ -74,19 +74,48 @@ def align(
         [sentence if use else () for sentence, use in zip(side, usable, strict=True)]
         for side in (sources, targets)
     )
-    found = []
-    for direction in directions:
-        sides = (sources, targets) if direction == "forward" else (targets, sources)
-        links = METHODS[method](*sides, functools.partial(_prefixed, report, direction))
-        if direction == "reverse":  # the aligner was given the sides the other way round
-            links = [sorted((source, target) for target, source in each) for each in links]
-        found.append(links)
+    found = METHODS[method](sources, targets, directions, report)
     if not all(usable):
         report(
             f"{usable.count(False)} of {len(usable)} pairs have no links: a side is empty or has "
             f"more than {MAX_WORDS} words"
         )
     return found
+
+
+def _one_by_one(align_one: Callable) -> Callable:
+    """Makes an aligner of both directions of one that knows a single direction."""
+
+    def align_each(sources, targets, directions, report):
+        found = []
+        for direction in directions:
+            sides = (sources, targets) if direction == "forward" else (targets, sources)
+            links = align_one(*sides, functools.partial(_prefixed, report, direction))
+            found.append(links if direction == "forward" else _turned(links))
+        return found
+
+    return align_each
+
+
+def _by_agreement(sources, targets, directions, report):
+    """Trains both directions, of which each needs the other, and returns those asked for."""
+    reports = (functools.partial(_prefixed, report, direction) for direction in DIRECTIONS)
+    forward, reverse = agreement.align(sources, targets, tuple(reports))
+    found = {"forward": forward, "reverse": _turned(reverse)}
+    return [found[direction] for direction in directions]
+
+
+METHODS: Mapping[str, Callable] = {
+    "ibm1": _one_by_one(ibm1.align),
+    "hmm": _one_by_one(hmm.align),
+    "agreement": _by_agreement,
+    "eflomal": _one_by_one(eflomal.align),
+}
+
+
+def _turned(links: Sequence[Links]) -> list[Links]:
+    """Returns as (source, target) what is (target, source)."""
+    return [sorted((source, target) for target, source in each) for each in links]
 
 
 def _prefixed(report: Report, direction: str, line: str) -> None:

@@ -35,7 +35,7 @@ def align(
     except ImportError:
         raise UserError(
             "eflomal: expected the package, found none; install it with "
-            "pip install eflomal (it needs a C compiler), or use ibm1 or hmm"
+            "pip install eflomal (it needs a C compiler), or use agreement or hmm"
         ) from None
     # eflomal takes pairs with words on both sides only.
     kept = [pair for pair in range(len(sources)) if sources[pair] and targets[pair]]

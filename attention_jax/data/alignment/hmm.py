@@ -75,14 +75,32 @@ def train(
       t(e|f) for every word pair, and c for every width of a jump, from -M to M, where M is the
       number of words of the longest source.
     """
-    longest = max((block.num_states - 1 for block in bitext.blocks), default=0)
-    jumps = np.ones(2 * longest + 1)
+    jumps = uniform_jumps(bitext)
     for iteration in range(1, iterations + 1):
-        counts, jump_counts, log_likelihood = expected_counts(bitext, table, jumps)
-        table = ibm1.translation_table(bitext, counts)
-        jumps = jump_counts + _JUMP_SMOOTHING
+        cells, jump_counts, log_likelihood = posteriors(bitext, table, jumps)
+        table, jumps = maximised(bitext, cells, jump_counts)
         report(ibm1.progress_line("hmm", iteration, iterations, log_likelihood, bitext))
     return table, jumps
+
+
+def uniform_jumps(bitext: Bitext) -> Jumps:
+    """Returns equal weights for the widths from -M to M, M being the longest source's length."""
+    longest = max((block.num_states - 1 for block in bitext.blocks), default=0)
+    return np.ones(2 * longest + 1)
+
+
+def maximised(
+    bitext: Bitext, cells: Float[np.ndarray, " cells"], jump_counts: Jumps
+) -> tuple[Table, Jumps]:
+    """M-step of EM: computes t(e|f) and the weights of jumps from what was expected of them.
+
+    Args:
+      bitext: The corpus.
+      cells: The posterior of every cell.
+      jump_counts: The expected number of jumps of each width.
+    """
+    counts = np.bincount(bitext.cells, cells, len(bitext.source_of))
+    return ibm1.translation_table(bitext, counts), jump_counts + _JUMP_SMOOTHING
 
 
 def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, Jumps, float]:
@@ -93,21 +111,37 @@ def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, 
       the corpus. As in the paper, widths are pooled over sentences of all lengths although weights
       are normalised for each length, so the M-step is not exact.
     """
-    posteriors = np.empty(len(bitext.cells))
+    cells, jump_counts, log_likelihood = posteriors(bitext, table, jumps)
+    return np.bincount(bitext.cells, cells, len(table)), jump_counts, log_likelihood
+
+
+def posteriors(
+    bitext: Bitext, table: Table, jumps: Jumps
+) -> tuple[Float[np.ndarray, " cells"], Jumps, float]:
+    """Forward-backward over a corpus: computes what `expected_counts` sums.
+
+    Returns:
+      The posterior of every cell, the expected number of jumps of each width, and log p.
+    """
+    found = np.empty(len(bitext.cells))
     jump_counts = np.zeros_like(jumps)
     log_likelihood = 0.0
-    for block in bitext.blocks:
-        cells, starts, moves, log_probs = forward_backward(
-            *_probabilities(table, bitext, block, jumps)
-        )
-        block.view(posteriors)[:] = cells
+    blocks = zip(bitext.blocks, block_posteriors(bitext, table, jumps), strict=True)
+    for block, (cells, starts, moves, log_probs) in blocks:
+        block.view(found)[:] = cells
         for index, counts in zip(
             _width_indices(len(starts), jumps), (starts, moves), strict=True
         ):
             # Many (from, to) have the same width: `bincount` sums their counts.
             jump_counts += np.bincount(index.ravel(), counts.ravel(), len(jumps))
         log_likelihood += float(log_probs.sum())
-    return np.bincount(bitext.cells, posteriors, len(table)), jump_counts, log_likelihood
+    return found, jump_counts, log_likelihood
+
+
+def block_posteriors(bitext: Bitext, table: Table, jumps: Jumps) -> Iterator[tuple]:
+    """Yields what `forward_backward` computes of each block."""
+    for block in bitext.blocks:
+        yield forward_backward(*_probabilities(table, bitext, block, jumps))
 
 
 def jump_probabilities(
