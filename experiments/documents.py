@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.kit import program, score_means
-from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.grid import Grid, Run
+from experiments.kit.variants import Variant, grid_of
 
 NAME = "documents"
 TITLE = "Attention against averages and maxima for documents"
@@ -20,7 +21,10 @@ nine runs of some ten minutes on one core.
 
 usage: python -m experiments.documents [--OPTION=VALUE ...]
 """
-LABELS = {"attention": "attention", "average": "average", "maximum": "maximum"}
+SYSTEMS = {
+    name: Variant(name, {f"model.{level}.pooling.name": name for level in ("words", "sentences")})
+    for name in ("attention", "average", "maximum")
+}
 COLUMNS = {
     "label_accuracy": "accuracy ↑", "macro_f1": "macro F1 ↑",
     "attention_token_f1": "token F1 of weights ↑", "attention_precision_10": "precision at 10 % ↑",
@@ -29,23 +33,12 @@ COLUMNS = {
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or tiny ones on made-up data."""
-    cells = {
-        name: {f"model.{level}.pooling.name": name for level in ("words", "sentences")}
-        for name in LABELS
-    }
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config="configs/yang2016.py:" + ("smoke" if smoke else "eraser_movies"),
-        overrides=SMOKE if smoke else {},
-        cells=cells,
-        seeds=(0,) if smoke else (0, 1, 2),
-        curves=("nll", "accuracy"),
-    )
+    return grid_of(NAME, SYSTEMS, "yang2016:eraser_movies", smoke, curves=("nll", "accuracy"))
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
-    return [score_means.write_page(grid, runs, out, TITLE, NAME, LABELS, COLUMNS)]
+    return [score_means.write_page(grid, runs, out, TITLE, NAME, SYSTEMS, COLUMNS)]
 
 
 if __name__ == "__main__":

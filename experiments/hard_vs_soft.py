@@ -10,13 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from attention_jax.runs.files import write_text
-from experiments.kit import program, seeds, tables, templates, word_outcomes
-from experiments.kit.grid import SMOKE, Grid, Run
-from experiments.kit.templates import section
-from experiments.kit.word_outcomes import WordOutcomes
+from experiments.kit import (
+    differences,
+    kept_counts,
+    page,
+    program,
+    score_means,
+    tables,
+    word_outcomes,
+)
+from experiments.kit.grid import Grid, Run
+from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "hard_vs_soft"
 TITLE = "Hard against soft attention: inflection and pronunciation"
@@ -28,39 +32,17 @@ numbers of parameters and three seeds each. What tells most comes first: Turkish
 usage: python -m experiments.hard_vs_soft [--OPTION=VALUE ...]
 """
 BASE = "soft"
-SEEDS = (0, 1, 2)
 _DECODER = "model.decoder"
-Found = Mapping[str, Mapping[str, Sequence[Run]]]
 
 
 @dataclasses.dataclass(frozen=True)
-class System:
-    """A way to attend.
+class Condition(Variant):
+    """What is learnt: a language, and how much of it.
 
     Attributes:
-      label: How tables call it.
-      overrides: What it changes of `configs/hard_vs_soft.py`, sizes among it, so that all systems
-        have as many parameters to 5 %.
-    """
-
-    label: str
-    overrides: Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Condition:
-    """What is learnt.
-
-    Attributes:
-      label: How tables call it.
-      argument: The data set of the config.
-      overrides: Its language, and how much of it.
       published: Figures of others by their names: exact match, or word error of pronunciations.
     """
 
-    label: str
-    argument: str
-    overrides: Mapping[str, Any]
     published: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
@@ -102,25 +84,26 @@ def _summed(alignment: str, depth: int, **attention: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-SYSTEMS: Mapping[str, System] = {
-    "soft_feeding": System("soft, input feeding", {}),
-    "soft": System("soft", _WITHOUT_FEEDING),
-    "exact": System("exact, order 0", _summed("independent", 320)),
-    "exact_monotonic": System("exact, monotonic", _summed("monotonic", 320)),
-    "oracle_steps": System("pointer, oracle STEPs", _POINTER),
-    "exact_jumps": System(
+# Sizes, too, so that all systems have as many parameters to 5 %.
+SYSTEMS = {
+    "soft_feeding": Variant("soft, input feeding", {}),
+    "soft": Variant("soft", _WITHOUT_FEEDING),
+    "exact": Variant("exact, order 0", _summed("independent", 320)),
+    "exact_monotonic": Variant("exact, monotonic", _summed("monotonic", 320)),
+    "oracle_steps": Variant("pointer, oracle STEPs", _POINTER),
+    "exact_jumps": Variant(
         "exact, relative jumps", _summed("relative_jumps", 336, name="none")
     ),
-    "ssnt": System(
+    "ssnt": Variant(
         "segment to segment", _summed("segments", 320, name="bahdanau", attention_dim=160)
     ),
-    "monotonic": System("monotonic", _MONOTONIC),
-    "mocha": System("MoChA", _MOCHA),
-    "reinforce": System("sampled, REINFORCE", {
+    "monotonic": Variant("monotonic", _MONOTONIC),
+    "mocha": Variant("MoChA", _MOCHA),
+    "reinforce": Variant("sampled, REINFORCE", {
         **_HARD, "objectives.reinforce.returns": "mean",
         "objectives.attention_entropy.weight": 0.002,
     }),
-    "straight_through": System("sampled, straight through", {
+    "straight_through": Variant("sampled, straight through", {
         **_HARD, "model.attention.estimator.name": "straight_through",
     }),
 }  # fmt: skip
@@ -142,78 +125,50 @@ def conditions() -> dict[str, Condition]:
             passes = {"low": 600.0, "medium": 100.0, "high": 20.0}[setting]
             overrides["training.num_epochs"] = passes
             published = _PEERS if name == "turkish_medium" else {}
-            found[name] = Condition(language.title(), "conll2017", overrides, published)
+            found[name] = Condition(
+                language.title(), overrides, argument="conll2017", published=published
+            )
     for language in ("hun", "ice", "fre", "kor", "eng_us"):
         passes = {"ice": 100.0, "eng_us": 8.0}.get(language, 20.0)
         overrides = {"data.language": language, "training.num_epochs": passes}
         published = {"baseline of the task": _BASELINES[language]} if language in _BASELINES else {}
-        found[language] = Condition(language, "sigmorphon2021", overrides, published)
+        found[language] = Condition(
+            language, overrides, argument="sigmorphon2021", published=published
+        )
     order = [*list(found)[:5], "hun", "ice", *list(found)[5:10], "fre", "kor"]
     return {name: found[name] for name in dict.fromkeys([*order, *found])}
 
 
-def cell_of(condition: str, system: str) -> str:
-    """Names a cell."""
-    return f"{condition}.{system}"
-
-
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
-    learnt = {"smoke": Condition("smoke", "smoke", {})} if smoke else conditions()
-    pairs = [(name, system) for name in learnt for system in SYSTEMS]
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config={cell_of(*pair): f"configs/{NAME}.py:{learnt[pair[0]].argument}" for pair in pairs},
-        overrides=SMOKE if smoke else {},
-        cells={
-            cell_of(name, system): {**learnt[name].overrides, **SYSTEMS[system].overrides}
-            for name, system in pairs
-        },
-        seeds=(0,) if smoke else SEEDS,
-        after=("experiments.kit.word_outcomes",),
-        kept={word_outcomes.FILE: (word_outcomes.ARRAY,)},
-    )
+    return grid_of(
+        NAME, crossed(MADE_UP if smoke else conditions(), SYSTEMS), NAME, smoke,
+        after=("experiments.kit.word_outcomes",), kept=kept_counts.kept(word_outcomes.FILE),
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page.
-
-    Args:
-      grid: The experiment.
-      runs: Its finished runs.
-      out: Where to write.
-
-    Returns:
-      The paths written.
-    """
-    found: dict[str, dict[str, list[Run]]] = {}
-    for run in runs:
-        condition, _, system = run.cell.partition(".")
-        found.setdefault(condition, {}).setdefault(system, []).append(run)
+    """Writes the page; returns its path."""
+    learnt = conditions()
+    found = {name: cells for name, cells in by_condition(runs).items() if name in learnt}
     groups = {
         setting: [name for name in found if name.endswith(f"_{setting}")]
         for setting in ("low", "medium", "high")
     }
-    spoken = [name for name in found if name in conditions() and conditions()[name].is_spoken]
-    text = templates.fill(
-        NAME, opening=section(tables.opening(TITLE, NAME, grid, runs)),
-        **{name: _table(found, members) for name, members in groups.items()},
-        spoken=_table(found, spoken), differences=_differences(found),
-        parameters=_parameters(runs), reading=section(tables.reading(out / grid.name)),
-        provenance=tables.provenance(runs),
+    spoken = [name for name in found if learnt[name].is_spoken]
+    compared = differences.table_against(
+        BASE, found, word_outcomes.of_run, SYSTEMS,
+        {name: name.replace("_", " ") for name in found},
+        ("condition", "system", "exact match, against soft"),
     )  # fmt: skip
-    page = out / f"{grid.name}.md"
-    write_text(page, text + "\n")
-    return [page]
+    return [page.write(
+        grid, runs, out, TITLE, NAME,
+        **{name: _table(found, members) for name, members in groups.items()},
+        spoken=_table(found, spoken), differences=compared, parameters=_parameters(runs),
+    )]  # fmt: skip
 
 
-def outcomes_of(runs: Sequence[Run]) -> list[WordOutcomes]:
-    """Returns what is right of the words of each run."""
-    arrays = [run.arrays(word_outcomes.FILE)[word_outcomes.ARRAY] for run in runs]
-    return [WordOutcomes(counts.astype(np.float64)) for counts in arrays]
-
-
-def _table(found: Found, members: Sequence[str]) -> str:
+def _table(found: Mapping[str, Cells], members: Sequence[str]) -> str:
     """Makes a row for each system, and for each published figure, with a column a language."""
     if not members:
         return ""
@@ -234,26 +189,7 @@ def _cell(condition: Condition, runs: Sequence[Run] | None) -> str:
     if not runs:
         return tables.NOTHING
     name = "wer" if condition.is_spoken else "exact_match"
-    return tables.spread([run.scores().get(name) for run in runs])
-
-
-def _differences(found: Found) -> str:
-    """Compares each system with soft attention without input feeding, condition by condition."""
-    rows, learnt = [], conditions()
-    for name, systems in found.items():
-        if BASE not in systems or name not in learnt:
-            continue
-        base = outcomes_of(systems[BASE])
-        for system, runs in systems.items():
-            if system == BASE:
-                continue
-            test = seeds.compare(base, outcomes_of(runs))
-            rows.append([
-                name.replace("_", " "), SYSTEMS[system].label, f"{test.difference:+.2f}",
-                tables.interval(test), tables.probability(test.p_value, seeds.RESAMPLES),
-            ])  # fmt: skip
-    headings = ["condition", "system", "exact match, against soft", "95 % interval", "p"]
-    return tables.table(headings, rows) if rows else ""
+    return score_means.means(runs, (name,))[0]
 
 
 def _parameters(runs: Sequence[Run]) -> str:

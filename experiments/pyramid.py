@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_jax.runs.files import write_text
-from experiments.kit import program, tables, templates
-from experiments.kit.grid import SMOKE, Grid, Run
-from experiments.kit.templates import section
+from experiments.kit import page, program, tables
+from experiments.kit.grid import Grid, Run
+from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "pyramid"
 TITLE = "A pyramid against none: strings of spoken digits"
@@ -21,16 +20,17 @@ find the relevant ones in, and learns far more slowly.
 
 usage: python -m experiments.pyramid [--OPTION=VALUE ...]
 """
-SEEDS = (0, 1, 2)
 LAYERS = 4  # without a pyramid, as many as the highest one has
 _ENCODER = "model.sources.source.encoder"
 LABELS = {
     "none": "no pyramid", "levels_1": "1 level", "levels_2": "2 levels", "levels_3": "3 levels",
 }  # fmt: skip
 ATTENTION = {
-    "content": {"model.attention.name": "luong_general"},
-    "location": {"model.attention.name": "location_aware", "model.attention.attention_dim": 128},
-}
+    "content": Variant("content", {"model.attention.name": "luong_general"}),
+    "location": Variant("location", {
+        "model.attention.name": "location_aware", "model.attention.attention_dim": 128,
+    }),
+}  # fmt: skip
 # Of each direction of a layer, such that all encoders have as many parameters to 2 %.
 _DEPTHS = {"none": 121, "levels_1": 155, "levels_2": 115, "levels_3": 96}
 
@@ -49,57 +49,30 @@ def encoder(name: str, smoke: bool = False) -> Mapping[str, Any]:
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config=f"configs/chan2016.py:{'smoke' if smoke else 'digits'}",
-        overrides=SMOKE if smoke else {},
-        cells={
-            f"{name}.{how}": {**encoder(name, smoke), **attention}
-            for name in LABELS
-            for how, attention in ATTENTION.items()
-        },
-        seeds=(0,) if smoke else SEEDS,
+    encoders = {name: Variant(label, encoder(name, smoke)) for name, label in LABELS.items()}
+    return grid_of(
+        NAME, crossed(encoders, ATTENTION), "chan2016:digits", smoke,
         curves=("steps_per_second", "wer"),
-    )
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page.
-
-    Args:
-      grid: The experiment.
-      runs: Its finished runs.
-      out: Where to write.
-
-    Returns:
-      The paths written.
-    """
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        found.setdefault(run.cell, []).append(run)
-    text = templates.fill(
-        NAME, opening=section(tables.opening(TITLE, NAME, grid, runs)),
-        systems=_table(grid, found), reading=section(tables.reading(out / grid.name)),
-        provenance=tables.provenance(runs),
-    )  # fmt: skip
-    page = out / f"{grid.name}.md"
-    write_text(page, text + "\n")
-    return [page]
+    """Writes the page; returns its path."""
+    return [page.write(grid, runs, out, TITLE, NAME, systems=_table(by_condition(runs)))]
 
 
-def _table(grid: Grid, found: Mapping[str, Sequence[Run]]) -> str:
+def _table(found: Mapping[str, Cells]) -> str:
     """Makes a row for each system."""
-    rows = []
-    for cell in (cell for cell in grid.cells if cell in found):
-        name, _, how = cell.partition(".")
-        runs = found[cell]
-        rows.append([
-            LABELS[name], how,
-            _spread(runs, "test", "wer"), _spread(runs, "new_speaker", "wer"),
+    rows = [
+        [
+            LABELS[name], how, _spread(runs, "test", "wer"), _spread(runs, "new_speaker", "wer"),
             _spread(runs, "test", "word_start_error"),
             tables.spread([steps_per_second(run) for run in runs]),
             f"{runs[0].facts().get('num_parameters', 0):,}",
-        ])  # fmt: skip
+        ]
+        for name, of_encoder in found.items()
+        for how, runs in of_encoder.items()
+    ]  # fmt: skip
     headings = ["encoder", "attention", "WER (%)", "WER of a new speaker (%)",
                 "error of word starts (ms)", "steps a second", "parameters"]  # fmt: skip
     return tables.table(headings, rows)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.kit import program, score_means
-from experiments.kit.grid import SMOKE, Grid, Run
+from experiments.kit.grid import Grid, Run
+from experiments.kit.variants import Variant, grid_of
 
 NAME = "rationales"
 TITLE = "Rationales of movie reviews"
@@ -44,29 +45,28 @@ COLUMNS = {
 }  # fmt: skip
 
 
+def systems(smoke: bool = False) -> dict[str, Variant]:
+    """Returns attention, and each generator at each price."""
+    found = {ATTENTION: Variant(ATTENTION, config="yang2016")}
+    for price in PRICES[1:2] if smoke else PRICES:
+        for name, fields in GENERATORS.items():
+            label = f"{name.replace('_', ' ')} {price:g}"
+            overrides = {**fields, "objectives.rationale.sparsity": price}
+            found[f"{name}_{price:g}"] = Variant(label, overrides)
+    return found
+
+
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or tiny ones on made-up data."""
-    argument = "smoke" if smoke else "eraser_movies"
-    prices = PRICES[1:2] if smoke else PRICES
-    cells: dict[str, dict[str, Any]] = {ATTENTION: {}}
-    for price in prices:
-        for name, fields in GENERATORS.items():
-            cells[f"{name}_{price:g}"] = {**fields, "objectives.rationale.sparsity": price}
-    config = dict.fromkeys(cells, f"configs/lei2016.py:{argument}")
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config={**config, ATTENTION: f"configs/yang2016.py:{argument}"},
-        overrides=SMOKE if smoke else {},
-        cells=cells,
-        seeds=(0,) if smoke else (0, 1, 2),
+    return grid_of(
+        NAME, systems(smoke), "lei2016:eraser_movies", smoke,
         curves=("nll", "accuracy", "rationale/share"),
-    )
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
-    labels = {cell: cell.replace("_", " ") for cell in grid.cells}
-    return [score_means.write_page(grid, runs, out, TITLE, NAME, labels, COLUMNS)]
+    return [score_means.write_page(grid, runs, out, TITLE, NAME, systems(), COLUMNS)]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from experiments.kit import seeds, tables, templates
+from experiments.kit.differences import tested
 from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
 
 # For each variant the measures of each seed.
@@ -49,11 +50,7 @@ def differences(
         if name == base or not _all_have(measure, runs, found[base]):
             continue
         result = seeds.compare(_of(found[base], measure), _of(runs, measure))
-        p = tables.probability(result.p_value, seeds.RESAMPLES)
-        rows.append([
-            labels[name], f"{result.difference:+.2f}", tables.interval(result), p,
-            f"{result.wins} of {result.pairs}",
-        ])  # fmt: skip
+        rows.append([labels[name], *tested(result), f"{result.wins} of {result.pairs}"])
     headings = [f"{MEASURES[measure].label} against {labels[base]}", "difference",
                 "95 % interval", "p", "pairs of seeds higher"]  # fmt: skip
     return tables.table(headings, rows)
@@ -83,9 +80,7 @@ def contrasts(
             if not _all_have(measure, first, second):
                 cells += [tables.NOTHING] * 3
                 continue
-            result = seeds.compare(_of(first, measure), _of(second, measure))
-            p = tables.probability(result.p_value, seeds.RESAMPLES)
-            cells += [f"{result.difference:+.2f}", tables.interval(result), p]
+            cells += tested(seeds.compare(_of(first, measure), _of(second, measure)))
         rows.append([name, *cells])
     headings = [text for measure in measures
                 for text in (MEASURES[measure].label, "95 % interval", "p")]  # fmt: skip

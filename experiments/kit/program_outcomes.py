@@ -5,29 +5,26 @@ has left, and decodes nothing. A word is rare if the training text's most freque
 it, as many as an experiment's vocabulary of words has: so it is the same for every system.
 """
 
-import csv
 import dataclasses
 from collections.abc import Collection
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float
 
-from attention_jax.commands import cli
 from attention_jax.data.text.code import code_words
 from attention_jax.data.text.vocabulary import SymbolVocabulary
-from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.code import match_counts, recall_counts
-from attention_jax.runs.load import TrainedRun, load_run, task_of
-from attention_jax.runs.run_directory import writing
+from attention_jax.runs.load import TrainedRun, task_of
 from attention_jax.training.loop import count_parameters
+from experiments.kit import kept_counts
+from experiments.kit.grid import Run
 
 USAGE = """
 Counts what is right of every test program of a run, from its predictions.test.tsv.
 
 usage: python -m experiments.kit.program_outcomes --workdir=RUN
 """
-FILE, ARRAY = "program_outcomes.npz", "counts"
+FILE = "program_outcomes.npz"
 # How many of the most frequent words of the training programs are not rare.
 FREQUENT = {"django": 2000, "hearthstone": 1000}
 _OTHERS = 14  # of made-up code, whose names are all rare
@@ -64,14 +61,7 @@ def outcomes(run: TrainedRun, known: Collection[str]) -> ProgramOutcomes:
     Raises:
       RunDirectoryError: If there is no such file, or no prediction in it.
     """
-    path = run.directory.prediction_table("test")
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    if not rows:
-        raise RunDirectoryError(f"{path}: expected predictions, found none")
+    rows = kept_counts.predictions(run.directory.prediction_table("test"))
     outputs = [code_words(row["output"]) for row in rows]
     references = [code_words(row["reference"]) for row in rows]
     is_right = match_counts(outputs, [[reference] for reference in references])
@@ -87,25 +77,16 @@ def frequent_words(run: TrainedRun) -> set[str]:
     return set(vocabulary.tokens(range(vocabulary.size)))
 
 
-def main() -> None:
-    """Counts and writes."""
-    record(load_run(cli.require("workdir")))
-
-
 def record(run: TrainedRun) -> None:
     """Writes the outcomes of the test split into the run directory, and how many parameters."""
-    found = outcomes(run, frequent_words(run))
-    path = run.directory.path / FILE
-    with writing(path):
-        np.savez_compressed(path, **{ARRAY: found.counts.astype(np.float32)})
+    kept_counts.write(run, FILE, outcomes(run, frequent_words(run)).counts)
     run.directory.add_to_run(num_parameters=count_parameters(run.params))
 
 
-def define_flags(argv: list[str]) -> list[str]:
-    """Defines where the run is."""
-    flags.DEFINE_string("workdir", None, "Directory of a finished run.")
-    return argv
+def of_run(run: Run) -> ProgramOutcomes:
+    """Returns what is right of the programs of a finished run, from its record."""
+    return ProgramOutcomes(kept_counts.of_run(run, FILE))
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE, define_flags)
+    kept_counts.run_program(record, USAGE)

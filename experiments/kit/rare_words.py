@@ -4,28 +4,24 @@ A program that a grid runs where training ends; it reads the predictions and ref
 has left, and decodes nothing.
 """
 
-import csv
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float
 
-from attention_jax.commands import cli
 from attention_jax.data.text.words import words_of_text
-from attention_jax.errors import RunDirectoryError
-from attention_jax.runs.load import TrainedRun, load_run, task_of
-from attention_jax.runs.run_directory import writing
+from attention_jax.runs.load import TrainedRun, task_of
+from experiments.kit import kept_counts
+from experiments.kit.grid import Run
 
 USAGE = """
 Counts the rare words of every test sentence that a run has found, from its predictions.test.tsv.
 
 usage: python -m experiments.kit.rare_words --workdir=RUN
 """
-FILE, ARRAY = "rare_words.npz", "counts"
+FILE = "rare_words.npz"
 MOST_OCCURRENCES = 5  # of a rare word, in the training text of the run
 
 
@@ -64,11 +60,6 @@ def rare_word_counts(
     return RareWords(np.array(rows, float).reshape(-1, 2))
 
 
-def main() -> None:
-    """Counts and writes."""
-    record(load_run(cli.require("workdir")))
-
-
 def record(run: TrainedRun) -> None:
     """Writes the counts of the test split into the run directory.
 
@@ -77,30 +68,15 @@ def record(run: TrainedRun) -> None:
     """
     targets = task_of(run).split("train").targets
     known = Counter(word for text in targets for word in words_of_text(text))
-    rows = _rows(run.directory.prediction_table("test"))
+    rows = kept_counts.predictions(run.directory.prediction_table("test"))
     outputs, references = ([row[name] for row in rows] for name in ("output", "reference"))
-    path = run.directory.path / FILE
-    with writing(path):
-        counts = rare_word_counts(outputs, references, known).counts
-        np.savez_compressed(path, **{ARRAY: counts.astype(np.float32)})
+    kept_counts.write(run, FILE, rare_word_counts(outputs, references, known).counts)
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    if not rows:
-        raise RunDirectoryError(f"{path}: expected predictions, found none")
-    return rows
-
-
-def define_flags(argv: list[str]) -> list[str]:
-    """Defines where the run is."""
-    flags.DEFINE_string("workdir", None, "Directory of a finished run.")
-    return argv
+def of_run(run: Run) -> RareWords:
+    """Returns the rare words that a finished run has found, from its record."""
+    return RareWords(kept_counts.of_run(run, FILE))
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE, define_flags)
+    kept_counts.run_program(record, USAGE)

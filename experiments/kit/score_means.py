@@ -1,12 +1,11 @@
 """A page of scores: the mean and deviation over seeds of what each cell of a grid reaches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from attention_jax.runs.files import write_text
-from experiments.kit import tables
+from experiments.kit import page, tables
 from experiments.kit.grid import Grid, Run
-from experiments.kit.templates import section
+from experiments.kit.variants import Variant, by_cell, label_of
 
 
 def write_page(
@@ -15,7 +14,7 @@ def write_page(
     out: Path,
     title: str,
     experiment: str,
-    labels: Mapping[str, str],
+    systems: Mapping[str, Variant],
     columns: Mapping[str, str],
 ) -> Path:
     """Writes the page of an experiment.
@@ -26,32 +25,26 @@ def write_page(
       out: Where to write.
       title: The page's title.
       experiment: The module in `experiments`.
-      labels: Names of the cells.
+      systems: The cells, for their labels.
       columns: Headings of the table by the names of scores of the test split. Runs that lack a
         score are left out of its mean.
     """
-    page = out / f"{grid.name}.md"
-    text = [
-        section(tables.opening(title, experiment, grid, runs)),
-        overview(runs, labels, columns),
-        "Means over seeds, with the standard deviation between them; of the test split, in per "
-        "cent.",
-        section(tables.reading(out / grid.name)),
-        "## How it was made",
-        tables.provenance(runs),
-    ]
-    write_text(page, "\n\n".join(filter(None, text)) + "\n")
-    return page
+    table = overview(runs, systems, columns)
+    return page.write(grid, runs, out, title, experiment, template="score_means", overview=table)
 
 
 def overview(
-    runs: Sequence[Run], labels: Mapping[str, str], columns: Mapping[str, str]
+    runs: Sequence[Run], systems: Mapping[str, Variant], columns: Mapping[str, str]
 ) -> str:
     """Makes a table with a row for each cell that has runs, and a column for each score."""
-    rows = []
-    for cell, label in labels.items():
-        of_cell = [run.scores() for run in runs if run.cell == cell]
-        if of_cell:
-            means = [tables.spread([scores.get(name) for scores in of_cell]) for name in columns]
-            rows.append([label, str(len(of_cell)), *means])
+    rows = [
+        [label_of(systems, cell), str(len(of_cell)), *means(of_cell, columns)]
+        for cell, of_cell in by_cell(runs).items()
+    ]
     return tables.table(["system", "seeds", *columns.values()], rows)
+
+
+def means(runs: Sequence[Run], scores: Iterable[str]) -> list[str]:
+    """Formats the mean and deviation of each score of the test split, over runs that have it."""
+    results = [run.scores() for run in runs]
+    return [tables.spread([one.get(score) for one in results]) for score in scores]

@@ -8,20 +8,19 @@ from collections import Counter
 
 import jax
 import numpy as np
-from absl import flags
 from jaxtyping import Float
 
-from attention_jax.commands import cli
 from attention_jax.data.pipeline import make_eval_batches
-from attention_jax.runs.load import TrainedRun, load_run, task_of
-from attention_jax.runs.run_directory import writing
+from attention_jax.runs.load import TrainedRun, task_of
+from experiments.kit import kept_counts
+from experiments.kit.grid import Run
 
 USAGE = """
 Sums up the log-likelihoods of the words of every test text of a run, by their frequency.
 
 usage: python -m experiments.kit.word_likelihoods --workdir=RUN
 """
-FILE, ARRAY = "word_likelihoods.npz", "counts"
+FILE = "word_likelihoods.npz"
 # A word belongs to the first of these that is at least its number of occurrences in the training
 # text; to a last group if there is none.
 EDGES = (10, 100, 1000)
@@ -43,16 +42,15 @@ class Likelihoods:
         return np.exp(sums[..., 0] / np.maximum(sums[..., 1], 1))
 
 
-def main() -> None:
-    """Measures and writes."""
-    record(load_run(cli.require("workdir")))
-
-
 def record(run: TrainedRun) -> None:
     """Writes the sums of the test split into the run directory."""
-    path = run.directory.path / FILE
-    with writing(path):
-        np.savez_compressed(path, **{ARRAY: likelihoods(run).astype(np.float32)})
+    kept_counts.write(run, FILE, likelihoods(run))
+
+
+def of_run(run: Run, group: int | None = None) -> Likelihoods:
+    """Returns what a finished run makes of all words, or of those of a group, from its record."""
+    counts = kept_counts.of_run(run, FILE)  # N G 2
+    return Likelihoods(counts.sum(axis=1) if group is None else counts[:, group])
 
 
 def likelihoods(run: TrainedRun, split: str = "test") -> Float[np.ndarray, "N G 2"]:
@@ -77,11 +75,5 @@ def likelihoods(run: TrainedRun, split: str = "test") -> Float[np.ndarray, "N G 
     return sums
 
 
-def define_flags(argv: list[str]) -> list[str]:
-    """Defines where the run is."""
-    flags.DEFINE_string("workdir", None, "Directory of a finished run.")
-    return argv
-
-
 if __name__ == "__main__":
-    cli.run(main, USAGE, define_flags)
+    kept_counts.run_program(record, USAGE)

@@ -4,28 +4,25 @@ A program that a grid runs where training ends; it reads the predictions and ref
 has left, and decodes nothing.
 """
 
-import csv
 import dataclasses
 from pathlib import Path
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float
 
-from attention_jax.commands import cli
-from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.error_rates import error_counts
-from attention_jax.runs.load import TrainedRun, load_run
-from attention_jax.runs.run_directory import writing
+from attention_jax.runs.load import TrainedRun
 from attention_jax.spaced_words import spaced_words
 from attention_jax.training.loop import count_parameters
+from experiments.kit import kept_counts
+from experiments.kit.grid import Run
 
 USAGE = """
 Counts what is right of every test word of a run, from its predictions.test.tsv.
 
 usage: python -m experiments.kit.word_outcomes --workdir=RUN
 """
-FILE, ARRAY = "word_outcomes.npz", "counts"
+FILE = "word_outcomes.npz"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,13 +51,7 @@ def outcomes(path: Path, *, spaced: bool) -> WordOutcomes:
     Raises:
       RunDirectoryError: If there is no such file, or no prediction in it.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    if not rows:
-        raise RunDirectoryError(f"{path}: expected predictions, found none")
+    rows = kept_counts.predictions(path)
     symbols = spaced_words if spaced else list
     edits, length, is_wrong, one = error_counts(
         [symbols(row["output"]) for row in rows], [[symbols(row["reference"])] for row in rows]
@@ -68,27 +59,19 @@ def outcomes(path: Path, *, spaced: bool) -> WordOutcomes:
     return WordOutcomes(np.stack([1 - is_wrong, edits, length, one], axis=-1))
 
 
-def main() -> None:
-    """Counts and writes."""
-    record(load_run(cli.require("workdir")))
-
-
 def record(run: TrainedRun) -> None:
     """Writes the outcomes of the test split into the run directory, and how many parameters."""
     directory = run.directory
     spaced = not run.target_vocabulary.kind.startswith("character")
     found = outcomes(directory.prediction_table("test"), spaced=spaced)
-    path = directory.path / FILE
-    with writing(path):
-        np.savez_compressed(path, **{ARRAY: found.counts.astype(np.float32)})
+    kept_counts.write(run, FILE, found.counts)
     directory.add_to_run(num_parameters=count_parameters(run.params))
 
 
-def define_flags(argv: list[str]) -> list[str]:
-    """Defines where the run is."""
-    flags.DEFINE_string("workdir", None, "Directory of a finished run.")
-    return argv
+def of_run(run: Run) -> WordOutcomes:
+    """Returns what is right of the words of a finished run, from its record."""
+    return WordOutcomes(kept_counts.of_run(run, FILE))
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE, define_flags)
+    kept_counts.run_program(record, USAGE)

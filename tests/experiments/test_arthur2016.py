@@ -7,7 +7,7 @@ import pytest
 
 from attention_jax.runs.config import from_config_dict
 from experiments import arthur2016 as experiment
-from experiments.kit import archive, rare_words, seeds
+from experiments.kit import archive, kept_counts, rare_words, seeds
 from tests.experiments.measured import made_record
 
 
@@ -42,7 +42,7 @@ def test_the_page_compares_with_no_lexicon(tmp_path, numpy_rng, monkeypatch):
         share = 0.2 if run.cell.endswith(".none") else 0.6
         words = np.full(200, 3)
         counts = np.stack([numpy_rng.binomial(words, share), words], axis=-1)
-        arrays = {rare_words.FILE: {rare_words.ARRAY: np.float32(counts)}}
+        arrays = {rare_words.FILE: {kept_counts.ARRAY: np.float32(counts)}}
         records.append(made_record(run, config=run.resolved(), bleu=30.0, arrays=arrays))
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)

@@ -6,7 +6,7 @@ import pytest
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
 from experiments import copying as experiment
-from experiments.kit import archive, program_outcomes, seeds
+from experiments.kit import archive, kept_counts, program_outcomes, seeds, variants
 from experiments.kit.program_outcomes import ProgramOutcomes
 from tests.experiments.measured import made_record
 
@@ -18,7 +18,7 @@ def in_repository(repository, monkeypatch):
 
 def test_every_cell_is_a_config_and_a_model(tmp_path):
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
-    assert len(runs) == 2 * len(experiment.SYSTEMS) * len(experiment.SEEDS)
+    assert len(runs) == 2 * len(experiment.SYSTEMS) * len(variants.SEEDS)
     for run in runs[: 2 * len(experiment.SYSTEMS)]:
         config = from_config_dict(run.resolved())
         model = build_model(config.model, 50, 40)
@@ -47,7 +47,7 @@ def test_the_page_compares_with_replacement(tmp_path, numpy_rng, monkeypatch):
         counts = np.stack([is_right, is_right | True, is_right, is_right | True], axis=-1)
         records.append(made_record(
             run, config=run.resolved(), exact_match=100 * is_right.mean(), bleu=12.5,
-            arrays={program_outcomes.FILE: {program_outcomes.ARRAY: np.float32(counts)}},
+            arrays={program_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)}},
         ))  # fmt: skip
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)

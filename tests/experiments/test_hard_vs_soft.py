@@ -12,7 +12,7 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import load_run
 from attention_jax.runs.run_directory import read_json
 from experiments import hard_vs_soft as experiment
-from experiments.kit import archive, seeds, word_outcomes
+from experiments.kit import archive, kept_counts, seeds, word_outcomes
 from experiments.kit.arrays import read_arrays
 from tests.experiments.measured import made_record
 
@@ -70,7 +70,7 @@ def test_a_run_leaves_its_outcomes(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
     run = load_run(tmp_path / "run")
     word_outcomes.record(run)
-    counts = read_arrays(tmp_path / "run" / word_outcomes.FILE, "counts")[word_outcomes.ARRAY]
+    counts = read_arrays(tmp_path / "run" / word_outcomes.FILE, "counts")[kept_counts.ARRAY]
     assert counts.shape == (128, 4) and counts[:, 0].mean() > 0.9
     assert counts[:, 2].sum() > 2 * len(counts)  # words, not letters
     assert read_json(run.directory.run)["num_parameters"] > 10_000
@@ -87,7 +87,7 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
         counts = np.stack([is_right, 1 - is_right, 0 * is_right + 5, 0 * is_right + 1], axis=-1)
         records.append(made_record(
             run, config=run.resolved(), exact_match=100 * is_right.mean(), wer=12.5,
-            arrays={word_outcomes.FILE: {word_outcomes.ARRAY: np.float32(counts)}},
+            arrays={word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)}},
         ))  # fmt: skip
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)

@@ -10,7 +10,7 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import load_run
 from configs import merity2016
 from experiments import merity2016 as experiment
-from experiments.kit import archive, seeds, word_likelihoods
+from experiments.kit import archive, kept_counts, seeds, word_likelihoods
 from tests.experiments.measured import made_record
 
 
@@ -38,7 +38,7 @@ def test_likelihoods_of_all_words_are_the_perplexity_of_the_run(tmp_path):
     np.testing.assert_allclose(found.score(found.counts.sum(0)), perplexity, rtol=1e-4)
     word_likelihoods.record(run)
     with np.load(run.directory.path / word_likelihoods.FILE) as arrays:
-        np.testing.assert_allclose(arrays[word_likelihoods.ARRAY], sums, rtol=1e-5)
+        np.testing.assert_allclose(arrays[kept_counts.ARRAY], sums, rtol=1e-5)
 
 
 def test_the_page_compares_with_no_pointer(tmp_path, numpy_rng, monkeypatch):
@@ -49,7 +49,7 @@ def test_the_page_compares_with_no_pointer(tmp_path, numpy_rng, monkeypatch):
         words = np.full((100, len(word_likelihoods.GROUPS)), 5.0)
         each = (4.6 if run.cell == "none" else 4.4) + 0.01 * numpy_rng.normal(size=words.shape)
         counts = np.stack([words * each, words], axis=-1)
-        arrays = {word_likelihoods.FILE: {word_likelihoods.ARRAY: np.float32(counts)}}
+        arrays = {word_likelihoods.FILE: {kept_counts.ARRAY: np.float32(counts)}}
         records.append(made_record(run, config=run.resolved(), arrays=arrays))
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)
