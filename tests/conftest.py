@@ -12,8 +12,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-import tests.type_checks  # noqa: F401  by its name, in pyproject.toml
+from tests import type_checks
 
+type_checks.install()  # before the package is imported
 ROOT = Path(__file__).resolve().parents[1]
 
 # Before jax is imported, and inherited by the programs that tests start.
