@@ -22,22 +22,23 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
-from attention_jax.analysis.self_attention import self_attention
-from attention_jax.data.text.extended_vocabulary import extended
+from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
+from attention_jax.analysis.given_texts import GivenTexts
+from attention_jax.analysis.matrices import Attention, attention_matrices
+from attention_jax.analysis.result_places import placed
 from attention_jax.data.text.vocabulary import tokens_in_text
-from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
 from attention_jax.decoding.translate import Translation, Translator, check_aligning
 from attention_jax.errors import UserError
 from attention_jax.experiment import run_experiment
+from attention_jax.ops.ensemble_predictions import COMBINATIONS
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
 from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.ensemble import ensemble_of
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import RunDirectory, read_json
-
-CROSS_ATTENTION = "attention"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,24 +63,6 @@ class Output:
     source_tokens: Sequence[str]
     tokens: Sequence[str]
     attention: Float[np.ndarray, "T S"]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Attention:
-    """Attention of forced decoding: what a model attends to while it predicts a given target.
-
-    Attributes:
-      source_tokens: The S tokens of the source, EOS last.
-      tokens: The T tokens of the target, EOS last.
-      weights: Cross-attention, `T S`, the mean over heads where there are several.
-      heads: Weights of every layer and head by the path of the layer: `attention`, `H T S`, where
-        cross-attention has heads (of several layers side by side); self-attention, `H N N`.
-    """
-
-    source_tokens: Sequence[str]
-    tokens: Sequence[str]
-    weights: Float[np.ndarray, "T S"]
-    heads: Mapping[str, Float[np.ndarray, "H N M"]]
 
 
 class Run:
@@ -180,6 +163,30 @@ class Run:
         _check_texts("targets", targets)
         return self._scorer(given_pairs(self.trained, sources, targets))
 
+    def evaluate(
+        self, sources: Sequence[str], targets: Sequence[str], *, name: str = "given"
+    ) -> dict[str, Any]:
+        """Evaluation on given texts: returns their metrics, and writes all files of a split.
+
+        These are in `evaluations/NAME/` of the run directory; see `launch.evaluate`.
+
+        Args:
+          sources: Source texts; a language model reads none of them.
+          targets: The reference of each.
+          name: What to call them.
+
+        Raises:
+          UserError: If their numbers differ, one cannot be read, or another text of this name was
+            evaluated before.
+        """
+        _check_texts("sources", sources)
+        _check_texts("targets", targets)
+        request = EvaluationRequest(texts=GivenTexts(name, sources, targets))
+        data = request.data_of(self.trained)
+        evaluate_as_asked(self.trained, data, request)
+        run = placed(self.trained, [data.split(name)], name)
+        return read_json(run.directory.results)[name]
+
     def attend(self, source: str, target: str) -> Attention:
         """Forced decoding: the attention of every layer and head while a target is predicted.
 
@@ -191,16 +198,8 @@ class Run:
             raise UserError(
                 f"{run.directory.path}: expected a model that attends to its source, found none"
             )
-        pair = given_pairs(run, [source], [target])
-        [forced] = forced_attention(run, pair)
-        heads = {layer: found[0].weights for layer, found in self_attention(run, pair).items()}
-        if forced.heads is not None:
-            heads[CROSS_ATTENTION] = forced.heads
-        return Attention(
-            tokens_in_text(run.source_vocabulary, pair.source_ids[0], pair.sources[0]),
-            extended(run.target_vocabulary, pair.own_words[0]).tokens(pair.target_ids[0]),
-            forced.weights, heads,
-        )  # fmt: skip
+        [found] = attention_matrices(run, given_pairs(run, [source], [target]))
+        return found
 
     def plot(self, *shown: Output | Attention, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
@@ -220,26 +219,34 @@ class Run:
 
 
 def load(
-    path: str | pathlib.Path,
-    *,
+    *paths: str | pathlib.Path,
     search: Mapping[str, Any] | None = None,
     step: int | None = None,
+    ensemble: str = "log_linear",
 ) -> Run:
-    """Loads a trained run with its best parameters.
+    """Loads a trained run with its best parameters, or several as an ensemble.
 
     Args:
-      path: The run directory.
-      search: Fields of the search in place of those of the run's config: `{"beam_size": 10}`.
+      *paths: The run directory, or those of runs that predict together.
+      search: Fields of the search in place of those of the (first) run's: `{"beam_size": 10}`.
       step: The checkpoint to take, instead of the best one or an average.
+      ensemble: How several predict together: by the mean of their log-probabilities
+        (`log_linear`), or of their probabilities (`mean`).
 
     Raises:
-      UserError: If it is not the directory of a trained run, or a field does not fit.
+      UserError: If one is not the directory of a trained run, a field does not fit, or the runs do
+        not fit each other.
     """
+    if not paths or ensemble not in COMBINATIONS:
+        raise UserError(
+            f"load: expected directories, and an ensemble among {', '.join(COMBINATIONS)}, found "
+            f"{len(paths)} and {ensemble!r}"
+        )
     if search is not None:
-        directory = RunDirectory(path)
+        directory = RunDirectory(paths[0])
         directory.require()
         search = {**directory.read_config()["search"], **search}
-    return Run(load_run(path, search, step))
+    return Run(ensemble_of([load_run(path, search, step) for path in paths], ensemble))
 
 
 def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -> Run:

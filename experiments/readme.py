@@ -67,7 +67,8 @@ def printed(record: Path) -> str:
     """Returns what the run printed at its end, with the path that a clone would show."""
     # The last line names the record's own folder; a reader's run is elsewhere.
     *lines, _ = format_results(RunDirectory(record, writes=False), TASK.shown).splitlines()
-    return "\n".join([*lines, "Everything is in .../runs/quickstart"])
+    place = ".../runs/quickstart"
+    return "\n".join([*lines, f"Everything is in {place}; open {place}/viewer.test.html"])
 
 
 def quickstart_section(record: dict[str, Any], ending: str) -> str:

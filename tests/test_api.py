@@ -1,5 +1,6 @@
 """The Python API: what a notebook asks of a trained run, beside what the programs print."""
 
+import json
 import re
 import shutil
 
@@ -46,6 +47,23 @@ def test_score_is_the_probability_that_the_search_found(run):
         assert len(pair.log_probs) == len(output.tokens)
     [worse] = run.score(["123"], ["nine nine nine"])
     assert worse.log_prob < found[0].log_prob
+
+
+def test_several_runs_predict_together(run):
+    both = api.load(run.directory, run.directory, ensemble="mean")
+    outputs, [expected] = both.translate(["123"]), run.translate(["123"])
+    assert outputs[0].text == expected.text
+    np.testing.assert_allclose(outputs[0].log_prob, expected.log_prob, atol=1e-5)
+    np.testing.assert_allclose(outputs[0].attention, expected.attention, atol=1e-5)
+
+
+def test_evaluate_gives_what_the_program_writes(run, tmp_path):
+    copy = shutil.copytree(run.directory, tmp_path / "run")
+    metrics = api.load(copy).evaluate(["123", "45"], ["one two three", "nine"], name="mine")
+    place = copy / "evaluations" / "mine"
+    assert json.loads((place / "results.json").read_text())["mine"] == metrics
+    assert 50 < metrics["chrf"] < 100 and (place / "viewer.mine.html").exists()
+    assert api.load(copy).results == run.results
 
 
 def test_attend_is_the_attention_of_the_search_when_its_output_is_forced(run):
@@ -97,6 +115,8 @@ def test_train_goes_on_with_what_is_there(run, capsys):
         (lambda run: run.score(["1" * 20_000], ["one"]), "pair 1: expected at most"),
         (lambda run: api.load(run.directory, search={"beam": 3}), "search.beam: no such field"),
         (lambda run: api.load(run.directory / "none"), "expected the directory of a run"),
+        (lambda run: api.load(), "load: expected directories, and an ensemble among log_linear"),
+        (lambda run: run.evaluate(["1"], ["one"], name="a b"), "--name: expected letters"),
         (lambda run: api.train(ConfigDict({"modle": {}}), "x"), "modle"),
     ],
 )  # fmt: skip

@@ -94,11 +94,12 @@ class Evaluation:
 
     def measure(self, name: str) -> dict[str, float]:
         """Teacher forcing: measures loss and perplexity of a split's targets, and writes them."""
-        batches = batches_of_process(self._data.split(name), self._run.config, self._run.strategy)
+        split = self._data.split(name)
+        batches = batches_of_process(split, self._run.config, self._run.strategy)
         with said_of(f"{self._run.place}: {name}"):
             metrics = self._measure(self._run.params, batches)
         self._run.directory.add_results(name, {"step": self._run.step, **metrics})
-        self._record(name, {}, is_searched=False)
+        self._record(split, {}, is_searched=False)
         return metrics
 
     def decode(self, name: str) -> Outputs:
@@ -141,7 +142,7 @@ class Evaluation:
         metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
         metrics |= more or {}
         run.directory.add_results(split.name, {"step": run.step, **metrics})
-        self._record(split.name, signatures)
+        self._record(split, signatures)
         if gathered and run.task.page:
             PAGES.find(run.task.page).write_page(run, split, outputs.readable, gathered)
         if self.is_shown:
@@ -199,13 +200,13 @@ class Evaluation:
         ]
         directory.write_lines(directory.alignments(split.name), lines)
 
-    def _record(self, name: str, signatures: Scores, is_searched: bool = True) -> None:
+    def _record(self, split: Split, signatures: Scores, is_searched: bool = True) -> None:
         """Records how a split's results were made: time, command, search, metric signatures."""
-        directory = self._run.directory
         how = {
             "at": provenance.now(),
             "command": provenance.command_line(),
             **({"search": plain(self._run.config.search)} if is_searched else {}),
+            "text": split.fingerprint,
             **signatures,
         }
-        directory.add_to_group("evaluations", **{name: how})
+        self._run.directory.record_evaluation(split.name, how)

@@ -10,6 +10,7 @@ from attention_jax.analysis.comparison import (
     other_search,
 )
 from attention_jax.analysis.evaluate import Evaluation, Outputs
+from attention_jax.analysis.given_texts import GivenTexts
 from attention_jax.analysis.gold_links import (
     GoldComparison,
     GoldFiles,
@@ -24,12 +25,13 @@ from attention_jax.analysis.heads import (
     write_heads,
 )
 from attention_jax.analysis.other_runs import OtherRun
+from attention_jax.analysis.result_places import placed
 from attention_jax.analysis.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
 from attention_jax.runs.config import from_config_dict
-from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.load import TrainedRun, task_of
 from attention_jax.runs.named_files import Moved
 from attention_jax.runs.results import format_results
 from attention_jax.types import BidirectionalModel
@@ -41,6 +43,7 @@ class EvaluationRequest:
 
     Attributes:
       split: Names of splits; None for those of the run's config.
+      texts: What is evaluated in place of the run's own data, if given.
       gold: Files of gold links.
       alignment_threshold: If given, all links of at least this weight are scored too.
       alignment_shift: The step whose attention links a word, counted from the one that writes it:
@@ -53,6 +56,7 @@ class EvaluationRequest:
     """
 
     split: Sequence[str] | None = None
+    texts: GivenTexts | None = None
     gold: GoldFiles = GoldFiles()
     alignment_threshold: float | None = None
     alignment_shift: int | None = None
@@ -72,6 +76,9 @@ class EvaluationRequest:
           UserError: If a split is unknown, a flag needs another one beside it or is out of range,
             or the task has no dropped words.
         """
+        if self.texts and self.split is not None:
+            raise UserError("--split: expected none beside --source and --target, found one")
+        default = list(task.splits) if self.texts else default
         names = list(dict.fromkeys(default if self.split is None else self.split))
         unknown = [name for name in names if name not in task.splits]
         if unknown or not names:
@@ -88,10 +95,29 @@ class EvaluationRequest:
         if self.dropped_words and not task.task.finds_dropped_words:
             label = task.task.label
             raise UserError(f"--dropped_words: expected translations, found a task of {label}")
+        if self.dropped_words and "train" not in task.splits:
+            found = ", ".join(task.splits)
+            raise UserError(f"--dropped_words: expected the training text too, found {found} alone")
         return [task.split(name) for name in names]
 
 
-FLAGS = tuple(field.name for field in dataclasses.fields(EvaluationRequest) if field.name != "gold")
+    def data_of(self, run: TrainedRun) -> TaskData:
+        """Returns the data of a run on which it is evaluated."""
+        if self.texts:
+            return self.texts.data(run)
+        wanted = run.config.evaluation.splits if self.split is None else self.split
+        return task_of(run, [*wanted, *(["train"] if self.dropped_words else [])])
+
+    def opposite_data_of(self, run: TrainedRun) -> TaskData:
+        """Returns the data of a run of the opposite direction."""
+        return self.texts.swapped().data(run) if self.texts else self.data_of(run)
+
+
+FLAGS = tuple(
+    field.name
+    for field in dataclasses.fields(EvaluationRequest)
+    if field.name not in ("gold", "texts")
+)
 
 
 def evaluate_as_asked(
@@ -118,10 +144,14 @@ def evaluate_as_asked(
       UserError: If something requested does not fit the run.
     """
     splits = request.check(task, run.config.evaluation.splits)
+    run = placed(run, splits, request.texts.name if request.texts else "")
     if run.task.continues:
         return _measured(run, task, splits, request)
     links = request.gold.read(splits, note)
-    opponents = [OtherRun.load("--against", place, _moved(run)) for place in request.against]
+    opponents = [
+        OtherRun.load("--against", place, _moved(run), request.data_of)
+        for place in request.against
+    ]
     for split in splits:
         for opponent in opponents:
             opponent.same_split(split)
@@ -184,7 +214,8 @@ def _measured(
 def _reverse(run: TrainedRun, task: TaskData, request: EvaluationRequest) -> OtherRun | None:
     """Returns the run of the opposite direction: the one requested, or half of a bidirectional."""
     if request.reverse:
-        return OtherRun.load("--reverse", request.reverse, _moved(run))
+        load = OtherRun.load
+        return load("--reverse", request.reverse, _moved(run), request.opposite_data_of)
     if not isinstance(run.model, BidirectionalModel):
         return None
     opposite = reverse_task(task)

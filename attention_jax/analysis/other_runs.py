@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
@@ -28,13 +28,20 @@ class OtherRun:
     task: TaskData
 
     @classmethod
-    def load(cls, flag: str, place: str, moved: Moved = Moved()) -> "OtherRun":
+    def load(
+        cls,
+        flag: str,
+        place: str,
+        moved: Moved = Moved(),
+        data_of: Callable[[TrainedRun], TaskData] = task_of,
+    ) -> "OtherRun":
         """Loads a run from `DIRECTORY`, or one of its checkpoints from `DIRECTORY@STEP`.
 
         Args:
           flag: The command line's flag for the run.
           place: The directory, or the directory and the step.
           moved: Data files that have moved since the first run; they may have for this one too.
+          data_of: Function that returns a run's data, by default those that it was trained on.
 
         Raises:
           UserError: As `load_run` and `task_of`, with the flag's name before it; or if the model
@@ -48,7 +55,7 @@ class OtherRun:
             run = load_run(path if is_step else place, step=step, moved=moved)
             if run.task.continues:
                 raise UserError(f"{place}: expected a model that reads a source, found none")
-            return cls(flag, place, run, task_of(run))
+            return cls(flag, place, run, data_of(run))
         except UserError as error:
             raise UserError(f"{flag}: {error}") from None
 

@@ -20,6 +20,7 @@ from attention_jax.analysis.views import (
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.word_units import SplitWords, forced_words, split_words
 from attention_jax.evaluation.attention_statistics import normalized_entropy
+from attention_jax.models.ensemble import Ensemble
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
@@ -114,8 +115,10 @@ def distinct_names(*runs: TrainedRun) -> list[str]:
 
 
 def _parts(run: TrainedRun) -> tuple[str, ...]:
-    """Splits a run's path; the reverse model of a run is told from the forward one."""
+    """Splits a run's path; reverse models and ensembles are told from the run alone."""
     *folders, name = run.directory.path.parts
+    if isinstance(run.model, Ensemble):
+        name = f"{name} and {len(run.model.members) - 1} more"
     return (*folders, f"{name}, reverse" if run.is_reverse else name)
 
 

@@ -89,7 +89,7 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
 
 
 def prepare_search(argv: Sequence[str]) -> list[str]:
-    """Search overrides: defines `--search.FIELD`, with the search of the run as defaults.
+    """Search overrides: defines `--search.FIELD`, with the search of the first run as defaults.
 
     Raises:
       UserError: If there is no such run, or an override does not fit.
@@ -101,7 +101,7 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
     from attention_jax.runs.run_directory import RunDirectory
     from attention_jax.search.config import SearchConfig
 
-    directory = RunDirectory(workdir)
+    directory = RunDirectory(directories(workdir)[0])
     directory.require()
     values = directory.read_config().get("search", {})
     return define_overrides(argv, "search", complete(SearchConfig, values, "search"))
@@ -134,8 +134,13 @@ def _texts(workdir: str) -> dict[str, str]:
     from attention_jax.runs.named_files import texts
     from attention_jax.runs.run_directory import RunDirectory
 
-    config = from_config_dict(RunDirectory(workdir).read_config())
+    config = from_config_dict(RunDirectory(directories(workdir)[0]).read_config())
     return {field.removeprefix("data."): path for field, path in texts(config).items()}
+
+
+def directories(text: str) -> list[str]:
+    """Divides a flag's value at commas; a directory whose own name has some is one."""
+    return [text] if pathlib.Path(text).is_dir() else text.split(",")
 
 
 def overridden(name: str) -> Any:

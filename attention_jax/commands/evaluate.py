@@ -1,10 +1,13 @@
 """Evaluates a trained run: perplexity, outputs, scores, alignments, pictures.
 
 usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.FIELD=VALUE]
+       python -m launch.evaluate --workdir=DIRECTORY --source=FILE --target=FILE [options]
 
-  --workdir        the directory of a run that launch.train made
-  --split          train, validation, test or another that the data has; several with commas
-                   (default: as in the config)
+  --workdir        the directory of a run that launch.train made; of several, with commas between,
+                   --ensemble=log_linear or mean predicts with all
+  --split          train, validation, test or another; several with commas (default: the config's)
+  --source --target  any text and its references, a line each, in place of a split; --source=fr=F
+                   is the further source fr. Results are called as the file is, or --name=NAME
   --search.FIELD   another way to search, such as --search.beam_size=10 --search.method=greedy
   --data.FIELD     where a text of the run is now, such as --data.train_source=/new/train.en
   --against        other runs, with commas between (DIRECTORY@STEP for a checkpoint), each searched
@@ -19,26 +22,26 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
   --alignment_shift: links from the step after (1) or before (-1) a word's; default: as taught
   --reverse        a run of the opposite direction to symmetrise with; one of both has its own
-
-for example:
-  python -m launch.evaluate --workdir=runs/quickstart --split=test
-  python -m launch.evaluate --workdir=runs/mine --split=test --against=runs/other
+for example: python -m launch.evaluate --workdir=runs/mine --split=test --against=runs/other
 
 Writes results.json, predictions.SPLIT.txt and .tsv, alignments.SPLIT.txt, viewer.SPLIT.html,
-comparison.SPLIT.json, heads.SPLIT.tsv and plots/, in place of what they held for these splits.
+comparison.SPLIT.json, heads.SPLIT.tsv and plots/, in place of what they held for these splits: in
+DIRECTORY, but for another search or text in a folder of DIRECTORY/evaluations named by them.
 """
 
 from absl import flags
 
-from attention_jax.commands import cli
+from attention_jax.commands import cli, trained_runs
 
+GIVEN = ("source", "target", "name")
 GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
 
 
 def define_flags() -> None:
     """Flags of the command line."""
-    for name in ("workdir", "reverse", "alignment", *GOLD[2:]):
-        flags.DEFINE_string(name, None, "See above.")
+    names = "target", "name", "reverse", "alignment", *GOLD[2:]
+    trained_runs.define_flags(*names, directions=False)
+    flags.DEFINE_multi_string("source", [], "See above.")
     flags.DEFINE_list("split", None, "The splits.")
     flags.DEFINE_list("against", [], "Other runs.")
     flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
@@ -51,15 +54,14 @@ def define_flags() -> None:
 def main() -> None:
     """Evaluates the splits that were asked for."""
     from attention_jax.analysis import evaluation_request as requests
-    from attention_jax.runs.load import load_run, task_of
 
-    cli.use_compilation_cache()
-    gold = requests.GoldFiles(*map(cli.value, GOLD))
     asked = {name: cli.value(name) for name in requests.FLAGS}
-    run = load_run(cli.require("workdir"), cli.overridden("search"), moved=cli.moved_texts())
-    task = task_of(run)
-    request = requests.EvaluationRequest(gold=gold, **asked)
-    print(*requests.evaluate_as_asked(run, task, request, cli.note), sep="\n")
+    asked["gold"] = requests.GoldFiles(*map(cli.value, GOLD))
+    run = trained_runs.loaded(moved=cli.moved_texts())
+    if any(map(cli.value, GIVEN)):
+        asked["texts"] = requests.GivenTexts.read(run, *map(cli.value, GIVEN))
+    request = requests.EvaluationRequest(**asked)
+    print(*requests.evaluate_as_asked(run, request.data_of(run), request, cli.note), sep="\n")
 
 
 def run() -> None:

@@ -3,7 +3,8 @@ r"""Scores given outputs with a trained run: log-probabilities, by token too; ra
 usage: python -m launch.score --workdir=DIRECTORY --source=FILE --target=FILE [options]
        python -m launch.score --workdir=DIRECTORY --source=FILE --nbest=FILE [options]
 
-  --workdir        the directory of a run that launch.train made
+  --workdir        the directory of a run that launch.train made; of several, with commas between,
+                   --ensemble=log_linear (mean of log-probabilities) or mean (of probabilities)
   --source         the source texts, one a line; for a language model, which reads none, left out
                    (models of several sources are scored from Python only, by given_pairs)
   --target         the outputs to be scored, one for each source
@@ -27,31 +28,24 @@ EOS included. Of n-best lists, `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`, as l
 
 from absl import flags
 
-from attention_jax.commands import cli, streams
+from attention_jax.commands import cli, streams, trained_runs
 from attention_jax.errors import UserError
 
 
 def define_flags() -> None:
     """Flags of the command line."""
-    for name in ("workdir", "source", "target", "nbest"):
-        flags.DEFINE_string(name, None, "See above.")
+    trained_runs.define_flags("source", "target", "nbest")
     for name in ("tokens", "alignments"):
         flags.DEFINE_boolean(name, False, "See above.")
-    flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which side to which.")
 
 
 def main() -> None:
     """Scores pairs of lines, or ranks n-best lists."""
-    from attention_jax.analysis.reverse import reverse_run
     from attention_jax.decoding.rescoring import ranked_lists, scored_lines
     from attention_jax.decoding.translate import check_aligning
-    from attention_jax.runs.load import load_run
 
-    cli.use_compilation_cache()
-    run = load_run(cli.require("workdir"), cli.overridden("search"))
+    run = trained_runs.loaded()
     check_aligning(run, *filter(cli.value, ("alignments",)))
-    if flags.FLAGS["direction"].value == "reverse":
-        run = reverse_run(run)
     if (cli.value("target") is None) == (cli.value("nbest") is None):
         raise UserError("--target: expected either this or --nbest")
     lines, given = (ranked_lists, "nbest") if cli.value("nbest") else (scored_lines, "target")

@@ -2,12 +2,14 @@
 
 usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
 
-  --workdir        the directory of a run that launch.train made
+  --workdir        the directory of a run; of several, with commas between, --ensemble=log_linear
+                   averages the log-probabilities, mean the probabilities
   --source=fr=FILE the lines of the further source fr, of a model that reads several
   --nbest=N        the N best of each line, from 0: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`
   --alignments     adds ` ||| 0-0 1-2 ...`: source-target positions, from 0, of words between
                    spaces, or of characters where Chinese, Thai or the like was trained without
   --explain        adds ` ||| g:0.98 c2:0.91 ...`: each token generated, or copied from position 2
+  --weights=FILE   writes all attention, by layer and head, to FILE.npz (NumPy) or FILE.jsonl
   --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
   --online         writes while a line is being read (docs/own_text.md), and adds ` ||| 1 2 2 ...`:
                    how many of its tokens had been read when each token of the output was written
@@ -22,39 +24,35 @@ order mark and Windows line ends are tolerated, anything else is refused before 
 
 from absl import flags
 
-from attention_jax.commands import cli, streams
+from attention_jax.commands import cli, streams, trained_runs
 
 
 def define_flags() -> None:
     """Flags of the command line."""
-    for name in ("workdir", "plot"):
-        flags.DEFINE_string(name, None, "See above.")
+    trained_runs.define_flags("plot", "weights")
+    flags.DEFINE_multi_string("source", [], "See above.")
     for name in ("alignments", "explain", "online"):
         flags.DEFINE_boolean(name, False, "See above.")
-    flags.DEFINE_multi_string("source", [], "See above.")
     flags.DEFINE_integer("nbest", 0, "Number of outputs of each line.", 0, 10_000)
-    flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From which side to which.")
 
 
 def main() -> None:
     """Translates the standard input."""
     plot = cli.output_path("plot", ".png", ".svg")
-    from attention_jax.analysis.reverse import reverse_run
+    weights = cli.output_path("weights", ".npz", ".jsonl")
+    from attention_jax.analysis.matrices import write_matrices
     from attention_jax.data.lines import read_standard_input
     from attention_jax.decoding.online import translate_standard_input
     from attention_jax.decoding.translate import Translator, check_aligning
-    from attention_jax.runs.load import load_run
 
-    cli.use_compilation_cache()
-    run = load_run(cli.require("workdir"), cli.overridden("search"))
-    check_aligning(run, *filter(cli.value, ("alignments", "plot")))
-    if flags.FLAGS["direction"].value == "reverse":
-        run = reverse_run(run)
+    run = trained_runs.loaded()
+    check_aligning(run, *filter(cli.value, ("alignments", "plot", "weights")))
     if cli.value("online"):
-        offline = filter(cli.value, ("nbest", "alignments", "explain", "plot"))
+        offline = filter(cli.value, ("nbest", "alignments", "explain", "plot", "weights"))
         return streams.write(translate_standard_input(run, *offline))
     translator = Translator(run, nbest=cli.value("nbest"))
-    translations = translator.translate(read_standard_input(), cli.named_texts("source"))  # all
+    texts = read_standard_input(), cli.named_texts("source")  # all, before the first output
+    translations = translator.translate(*texts)
     further = {name: cli.value(name) for name in ("alignments", "explain")}
     for line in translator.format(translations, **further):
         print(line)
@@ -62,6 +60,8 @@ def main() -> None:
         from attention_jax.analysis.pictures import draw_translations
 
         cli.note(draw_translations(run, translations, plot))
+    if weights:
+        write_matrices(weights, run, translator.shown(translations), *texts)
 
 
 def run() -> None:

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, SupportsIndex
 
@@ -207,6 +208,11 @@ class Split(Texts, Examples):
             if field.fingerprint is not None
         ]
         return b"\0".join([super().content(), *further])
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Data hash: SHA-256 of the texts, in order."""
+        return hashlib.sha256(self.content()).hexdigest()
 
     def with_field(self, field: Field, values: Sequence[Any] | None = None) -> "Split":
         """Returns a copy with one more field; the split itself if it has a field of this name.

@@ -83,9 +83,7 @@ class TaskData:
     @functools.cached_property
     def fingerprints(self) -> dict[str, str]:
         """Data hash of each split: SHA-256 of its texts, in order."""
-        return {
-            name: hashlib.sha256(split.content()).hexdigest() for name, split in self.splits.items()
-        }
+        return {name: split.fingerprint for name, split in self.splits.items()}
 
 
 def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:

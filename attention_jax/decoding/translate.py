@@ -212,6 +212,10 @@ class Translator:
                     fields.append(str(next(explained)))
                 yield SEPARATOR.join(fields)
 
+    def shown(self, translations: Sequence[Translation]) -> list[tuple[int, Hypothesis]]:
+        """Returns what `format` prints: the number of a line, from 0, and an output of it."""
+        return [(n, best) for n, each in enumerate(translations) for best in self._shown(each)]
+
     def _shown(self, translation: Translation) -> Sequence[Hypothesis]:
         return translation.hypotheses[: max(self._nbest, 1)]
 

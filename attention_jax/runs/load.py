@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import pathlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from attention_jax.devices import (
 )
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.devices.placement import placed_shapes
-from attention_jax.errors import CheckpointError, RunDirectoryError
+from attention_jax.errors import CheckpointError, DataError, RunDirectoryError
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
@@ -32,6 +32,7 @@ from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs
 from attention_jax.runs.config import ExperimentConfig, from_config_dict
 from attention_jax.runs.divergence import check_parameters, said_of
+from attention_jax.runs.held_out_texts import held_out_data
 from attention_jax.runs.length_limits import recorded_limits, with_limits
 from attention_jax.runs.named_files import Moved, check_texts_are_there, located
 from attention_jax.runs.run_directory import RunDirectory
@@ -82,7 +83,7 @@ class TrainedRun:
 
     @property
     def place(self) -> str:
-        """The checkpoint of its parameters, in words for messages."""
+        """The checkpoint of its parameters, in words for messages; the first one of an ensemble."""
         return f"checkpoint step {self.step} of {self.directory.path}"
 
     @property
@@ -118,14 +119,25 @@ class TrainedRun:
         return Objective(self.config.objectives).alignment_shift
 
 
-def task_of(run: TrainedRun) -> TaskData:
+def task_of(run: TrainedRun, wanted: Collection[str] = ()) -> TaskData:
     """Builds the data of a run, with the vocabularies of its training.
+
+    Args:
+      run: The run.
+      wanted: The splits that are used. Where the user's files are gone, those that were held out of
+        training are read from the run itself, if it is these alone.
 
     Raises:
       DataError: If the data is not there, or is not what the run was trained on.
     """
-    check_texts_are_there(run.config, "--")
-    task = build_task(run.config.data, run.directory.vocabularies)
+    try:
+        check_texts_are_there(run.config, "--")
+    except DataError:
+        task = held_out_data(run.directory, run.config) if wanted else None
+        if task is None or not {*wanted} <= {*task.splits}:
+            raise
+    else:
+        task = build_task(run.config.data, run.directory.vocabularies)
     task = task.with_fields(Objective(run.config.objectives).fields.union(run.model.fields))
     for known in (recorded_inputs(run.directory)[TEXTS], run.texts):
         check_texts(known, run.directory, task, run.config.data)

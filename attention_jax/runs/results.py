@@ -18,7 +18,7 @@ def format_results(
     splits: Collection[str] | None = None,
     table: Callable[[Mapping[str, Any]], Sequence[str]] | None = None,
 ) -> str:
-    """Formats the results of a run as a few lines.
+    """Formats the results of a run as a few lines, the last of which names the page to open.
 
     Args:
       directory: The run's directory.
@@ -34,4 +34,7 @@ def format_results(
         values = [f"{name} {metrics[name]:.2f}" for name in found]
         lines.append(f"{split:<11} {'  '.join(values)}")
         lines += [] if table is None else table(metrics)
-    return "\n".join([*lines, f"Everything is in {directory.path}"])
+    # The page of the split that was evaluated last.
+    pages = [page for split in splits or () for page in directory.pages(split) if page.exists()]
+    opened = f"; open {pages[-1]}" if pages else ""
+    return "\n".join([*lines, f"Everything is in {directory.outputs}{opened}"])

@@ -6,13 +6,16 @@
 `alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word alignments that
 supervise attention, if any; `viewer.SPLIT.html`, attention to look at; `documents.SPLIT.html`,
 documents coloured by it; `comparison.SPLIT.json`, differences from another run; `checkpoints/`,
-`vocab/`, `plots/`; `logs/`, the output of each of several processes; and, where asked for,
-`profile/`.
+`vocab/`, `plots/`; `texts/`, the user's own text that was held out of training; `logs/`, the
+output of each of several processes; and, where asked for, `profile/`. What another search or text
+gives is in a folder of `evaluations/`, with files of the same names.
 """
 
 import contextlib
+import hashlib
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +29,8 @@ from attention_jax.paths import expanded
 from attention_jax.runs.files import write_json, write_text
 
 _LOCK, _UPDATE_LOCK = ".lock", ".update.lock"
+_EVALUATIONS, _RECORD = "evaluations", "evaluation.json"
+_LONGEST_NAME = 100
 # Another process may remove the directory that we are about to lock, if it ends with a mistake.
 _ATTEMPTS = 100
 # Shapes of the parts of JSON files that programs read again; the rest is for people.
@@ -41,59 +46,79 @@ _SHAPES = {
         "evaluations": Maybe({str: {}}),
     },
     "results.json": {str: {str: (float, None)}},
+    _RECORD: {str: {}},
 }
 
 
 class RunDirectory:
     """The paths of a run's files, and atomic writes of the small ones."""
 
-    def __init__(self, path: str | pathlib.Path, *, writes: bool = True):
+    def __init__(self, path: str | pathlib.Path, *, writes: bool = True, evaluated: str = ""):
         """Names the directory; nothing is touched.
 
         Args:
           path: The directory.
           writes: Whether this process writes; of several processes, only the first does.
+          evaluated: Name of the folder of `evaluations/` that outputs and results are in, the
+            directory itself if empty.
         """
         self.writes = writes
         self.path = expanded(path).absolute()
+        self.evaluated = evaluated
+        folder = self.path / _EVALUATIONS / _as_file_name(evaluated)
+        self.outputs = folder if evaluated else self.path
         self.config = self.path / "config.json"
         self.run = self.path / "run.json"
         self.metrics = self.path / "metrics.jsonl"
-        self.results = self.path / "results.json"
+        self.results = self.outputs / "results.json"
         self.checkpoints = self.path / "checkpoints"
         self.vocabularies = self.path / "vocab"
+        self.texts = self.path / "texts"
         self.links = self.path / "links.train.txt"
-        self.plots = self.path / "plots"
+        self.plots = self.outputs / "plots"
         self.logs = self.path / "logs"
         self.profile = self.path / "profile"
 
     def predictions(self, split: str) -> pathlib.Path:
         """Returns the path of the best outputs for a split, one a line."""
-        return self.path / f"predictions.{split}.txt"
+        return self.outputs / f"predictions.{split}.txt"
 
     def prediction_table(self, split: str) -> pathlib.Path:
         """Returns the path of the table of a split's sources, outputs and references."""
-        return self.path / f"predictions.{split}.tsv"
+        return self.outputs / f"predictions.{split}.tsv"
 
     def alignments(self, split: str) -> pathlib.Path:
         """Returns the path of the alignments of a split's outputs, in Pharaoh format."""
-        return self.path / f"alignments.{split}.txt"
+        return self.outputs / f"alignments.{split}.txt"
 
     def viewer(self, split: str, side: str = "") -> pathlib.Path:
         """Returns the path of the page of cross-attention, or of one side's self-attention."""
-        return self.path / ".".join(["viewer", split, *filter(None, [side]), "html"])
+        return self.outputs / ".".join(["viewer", split, *filter(None, [side]), "html"])
 
     def page(self, split: str) -> pathlib.Path:
         """Returns the path of the page of a split's documents, coloured by weights."""
-        return self.path / f"documents.{split}.html"
+        return self.outputs / f"documents.{split}.html"
+
+    def pages(self, split: str) -> tuple[pathlib.Path, ...]:
+        """Returns the paths of the pages of a split that are made to be looked at first."""
+        return self.page(split), self.viewer(split)
 
     def heads(self, split: str) -> pathlib.Path:
         """Returns the path of the table of measurements of every attention head."""
-        return self.path / f"heads.{split}.tsv"
+        return self.outputs / f"heads.{split}.tsv"
 
     def comparison(self, split: str) -> pathlib.Path:
         """Returns the path of the comparison of a split's outputs with those of another run."""
-        return self.path / f"comparison.{split}.json"
+        return self.outputs / f"comparison.{split}.json"
+
+    def evaluation(self, name: str) -> "RunDirectory":
+        """Returns the same run with outputs and results in a folder of `evaluations/`.
+
+        Args:
+          name: What was evaluated, in words; added to what this directory is of already.
+        """
+        name = ",".join(filter(None, [self.evaluated, name]))
+        return RunDirectory(self.path, writes=self.writes, evaluated=name)
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
@@ -173,7 +198,8 @@ class RunDirectory:
     def forget(self) -> None:
         """Removes what is left of a training that never began, for example for want of a file."""
         if self.writes:
-            shutil.rmtree(self.vocabularies, ignore_errors=True)
+            for folder in (self.vocabularies, self.texts):
+                shutil.rmtree(folder, ignore_errors=True)
             self.links.unlink(missing_ok=True)
             self.run.unlink(missing_ok=True)
             self.metrics.unlink(missing_ok=True)
@@ -207,6 +233,19 @@ class RunDirectory:
     def add_to_group(self, group: str, **facts: Any) -> None:
         """Adds facts to one of the groups of `run.json`, such as `evaluations`."""
         self._update(self.run, lambda known: {**known, group: {**known.get(group, {}), **facts}})
+
+    def record_evaluation(self, split: str, how: Mapping[str, Any]) -> None:
+        """Records how the outputs and results of a split were made, replacing an older record."""
+        if self.outputs == self.path:
+            self.add_to_group(_EVALUATIONS, **{split: how})
+        else:
+            self._update(self.outputs / _RECORD, lambda known: {**known, split: how})
+
+    def recorded_evaluation(self, split: str) -> Mapping[str, Any]:
+        """Returns what `record_evaluation` wrote for a split; nothing if it was not evaluated."""
+        if self.outputs == self.path:
+            return (read_json(self.run) or {}).get(_EVALUATIONS, {}).get(split, {})
+        return (read_json(self.outputs / _RECORD) or {}).get(split, {})
 
     def add_results(self, split: str, metrics: Mapping[str, Any]) -> None:
         """Puts the metrics of a split into `results.json`, replacing its older ones.
@@ -295,6 +334,14 @@ def writing(path: pathlib.Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _as_file_name(name: str) -> str:
+    """Returns a name without what file systems do not like, told from others by a hash then."""
+    allowed = re.sub(r"[^\w=,.+-]", "_", name)
+    if allowed == name and len(name) <= _LONGEST_NAME:
+        return name
+    return f"{allowed[:_LONGEST_NAME]}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def _unwritable(path: pathlib.Path, error: OSError) -> RunDirectoryError:

@@ -92,7 +92,9 @@ def check_texts(known: Any, directory: RunDirectory, task: TaskData, config: Dat
     if not any(getattr(config, "files", lambda split: ())("test")):
         lasting.append("test")
     changed = [
-        name for name in lasting if known.get(name) not in (None, task.fingerprints.get(name))
+        # A split that is not there at all is not evaluated either.
+        name for name in lasting
+        if name in task.splits and known.get(name) not in (None, task.fingerprints[name])
     ]
     if changed:
         raise DataError(

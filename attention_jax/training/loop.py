@@ -22,6 +22,7 @@ from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs, origin
 from attention_jax.runs.config import ExperimentConfig, TrainingConfig, to_plain
 from attention_jax.runs.divergence import said_of
+from attention_jax.runs.held_out_texts import keep_held_out
 from attention_jax.runs.length_limits import record_limits
 from attention_jax.runs.named_files import located, record_files
 from attention_jax.runs.run_directory import RunDirectory
@@ -164,6 +165,7 @@ def _record(
     directory.write_config(to_plain(config))
     directory.add_to_run(finished=None, sharding=held)
     record_inputs(directory, parts.task)
+    keep_held_out(directory, config, parts.task)
     record_limits(directory, parts.limits)
     record_files(directory, located(config, directory))
     return origin(config, directory, hashes_of_inputs(directory, parts.task))

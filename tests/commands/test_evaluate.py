@@ -24,18 +24,83 @@ def copy(trained, tmp_path):
 
 def test_evaluate_adds_a_split_and_keeps_the_others(launch, copy):
     before = json.loads((copy / "results.json").read_text())
-    result = launch("evaluate", f"--workdir={copy}", "--split=validation",
-                    "--search.method=greedy")  # fmt: skip
+    result = launch("evaluate", f"--workdir={copy}", "--split=validation")
     assert result.code == 0, result.err
     results = json.loads((copy / "results.json").read_text())
     assert results["test"] == before["test"]
     assert results["validation"]["bleu"] > 95.0
-    searches = json.loads((copy / "run.json").read_text())["evaluations"]
-    assert searches["validation"]["search"]["method"] == "greedy"
-    assert searches["test"]["search"]["method"] == "beam"
+    assert result.out.splitlines()[-1].endswith(f"{copy}; open {copy / 'viewer.validation.html'}")
     assert len((copy / "predictions.validation.txt").read_text().splitlines()) == len(
         (copy / "alignments.validation.txt").read_text().splitlines()
     )
+
+
+def test_evaluate_keeps_the_results_of_another_search_apart(launch, copy):
+    before = {path: path.read_bytes() for path in copy.iterdir() if path.is_file()}
+    arguments = "evaluate", f"--workdir={copy}", "--split=test"
+    result = launch(*arguments, "--search.method=greedy")
+    assert result.code == 0, result.err
+    place = copy / "evaluations" / "method=greedy"
+    assert result.out.splitlines()[-1].endswith(f"{place}; open {place / 'viewer.test.html'}")
+    results = json.loads((place / "results.json").read_text())
+    assert {*results} == {"test"} and results["test"]["bleu"] > 95.0
+    how = json.loads((place / "evaluation.json").read_text())["test"]
+    assert how["search"]["method"] == "greedy"
+    assert {path.name for path in place.iterdir()} >= {"predictions.test.tsv", "plots"}
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_evaluate_scores_any_text(launch, copy, trained, tmp_path):
+    before = (copy / "results.json").read_text()
+    source, target = tmp_path / "digits.src", tmp_path / "digits.tgt"
+    source.write_text("12\n345\n6\n")
+    target.write_text("one two\nthree four five\nnine\n")
+    gold = tmp_path / "gold"
+    gold.write_text("0-0 1-1\n0-0 1-1 2-2\n0-0\n")
+    words = tmp_path / "words"
+    words.write_text("1 2\n3 4 5\n6\n")
+    arguments = ["evaluate", f"--workdir={copy}", f"--target={target}"]
+    result = launch(*arguments, f"--source={source}", f"--alignment={gold}",
+                    f"--alignment_source={words}", f"--against={trained}")  # fmt: skip
+    assert result.code == 0, result.err
+    place = copy / "evaluations" / "digits"
+    assert (place / "predictions.digits.txt").read_text() == "one two\nthree four five\nsix\n"
+    scores = json.loads((place / "results.json").read_text())["digits"]
+    assert scores["aer"] == 0 and 50 < scores["chrf"] < 100
+    assert scores["nll"] > 0.5  # of a reference that is wrong
+    (comparison,) = json.loads((place / "comparison.digits.json").read_text())
+    assert comparison["sentences"] == 3 and comparison["metrics"]["bleu"]["difference"] == 0
+    page = _page(place / "viewer.digits.html")
+    assert len(page["sentences"]) == 3 and page["sentences"][0]["sure"]
+    assert (copy / "results.json").read_text() == before
+    source.write_text("1\n2\n3\n")
+    error = launch(*arguments, f"--source={source}").error
+    assert error == (f"--name: expected another than 'digits', for {place} holds results of "
+                     "another text")  # fmt: skip
+    assert launch(*arguments, f"--source={source}", "--name=more").code == 0
+    assert (copy / "evaluations" / "more" / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source=TEXT"], "--target: expected the references of --source, found none"),
+        (["--target=TEXT"], "--source: expected one file, found none"),
+        (["--source=TEXT", "--source=TEXT", "--target=TEXT"], "--source: expected one file, found"),
+        (["--source=nowhere", "--target=TEXT"], "nowhere: expected a text file, found none"),
+        (["--source=TEXT", "--target=TEXT", "--split=test"], "--split: expected none beside"),
+        (["--source=TEXT", "--target=TEXT", "--name=a/b"], "--name: expected letters, digits"),
+        (["--source=TEXT", "--target=TEXT", "--dropped_words"], "--dropped_words: expected the tr"),
+        (["--source=EMPTY", "--target=EMPTY"], "empty: expected one sentence a line, found an"),
+    ],
+)
+def test_evaluate_refuses_texts_that_do_not_serve(launch, trained, tmp_path, arguments, message):
+    (tmp_path / "text").write_text("1\n")
+    (tmp_path / "empty").write_text("")
+    places = {"TEXT": str(tmp_path / "text"), "EMPTY": str(tmp_path / "empty")}
+    for name, path in places.items():
+        arguments = [argument.replace(name, path) for argument in arguments]
+    assert message in launch("evaluate", f"--workdir={trained}", *arguments).error
 
 
 def test_evaluate_repeats_the_results_of_training(launch, copy):
@@ -81,16 +146,17 @@ def test_evaluate_compares_with_another_run(launch, copy, trained):
     assert result.code == 0, result.err
     assert f"test against {trained}, difference with 95 % interval:" in result.out
     assert "  searched otherwise: method greedy - beam\n" in result.out
-    (comparison,) = json.loads((copy / "comparison.test.json").read_text())
+    place = copy / "evaluations" / "method=greedy"
+    (comparison,) = json.loads((place / "comparison.test.json").read_text())
     assert comparison["search"]["method"] == "greedy"
     assert comparison["against_search"]["method"] == "beam"
     assert not (trained / "comparison.test.json").exists()
-    results = json.loads((copy / "results.json").read_text())["test"]
+    results = json.loads((place / "results.json").read_text())["test"]
     found = comparison["metrics"]["bleu"]
     assert found["score"] == pytest.approx(results["bleu"])
     assert found["difference"] == pytest.approx(found["score"] - found["against"])
     assert found["low"] <= found["difference"] <= found["high"] and 0 < found["p_value"] <= 1
-    views = _page(copy / "viewer.test.html")["views"]
+    views = _page(place / "viewer.test.html")["views"]
     names = (f"{copy.parent.name}/run", f"{trained.parent.name}/run")
     assert views == [*names, *(f"{name}, references" for name in names)]
 
@@ -260,11 +326,12 @@ def test_evaluate_writes_what_replaces_unknown_words(launch, copy, tmp_path):
         f"--search.unknown_dictionary={dictionary}",
     )  # fmt: skip
     assert result.code == 0, result.err
-    for line in (copy / "predictions.test.txt").read_text().splitlines():
+    (place,) = (copy / "evaluations").iterdir()
+    for line in (place / "predictions.test.txt").read_text().splitlines():
         assert len(line.split()) == 11 and "N" in line.split() and "<unk>" not in line
-    search = json.loads((copy / "run.json").read_text())["evaluations"]["test"]["search"]
+    search = json.loads((place / "evaluation.json").read_text())["test"]["search"]
     assert search["replace_unknown"] and search["unknown_dictionary"] == str(dictionary)
-    assert '"N' in (copy / "viewer.test.html").read_text()
+    assert '"N' in (place / "viewer.test.html").read_text()
 
 
 def test_evaluate_is_told_where_a_text_is_now(launch, tmp_path):
@@ -276,8 +343,11 @@ def test_evaluate_is_told_where_a_text_is_now(launch, tmp_path):
     run_experiment(config, tmp_path / "run")
     old.rename(new := tmp_path / "new")
     command = ("evaluate", f"--workdir={tmp_path / 'run'}", "--split=test")
+    # What was held out of the training is in the run.
+    assert launch(*command).code == 0
     message = "expected the text of data.train_source, found no file; if it has moved, --data."
-    assert message in launch(*command).error
+    assert message in launch(*command, "--dropped_words").error
+    assert message in launch(*command[:2], "--split=train").error
     options = [f"--data.train_{side}={new / name}"
                for side, name in (("source", "text.en"), ("target", "text.de"))]  # fmt: skip
     assert launch(*command, *options).code == 0

@@ -14,3 +14,13 @@ def test_what_the_task_shows_comes_first_and_the_rest_is_in_the_file(tmp_path):
     first, *others = format_results(directory, ["bleu"], ["test"]).splitlines()
     assert first.split() == ["test", "bleu", "1.00", "perplexity", "3.00"]
     assert others == [f"Everything is in {tmp_path}"]
+
+
+def test_the_last_line_names_the_page_of_the_split_that_was_evaluated_last(tmp_path):
+    directory = RunDirectory(tmp_path).evaluation("beam_size=10")
+    for split in ("validation", "test", "train"):
+        directory.add_results(split, {"bleu": 1.0})
+        directory.viewer(split).write_text("")
+    last = format_results(directory, ["bleu"], ["validation", "test"]).splitlines()[-1]
+    place = tmp_path / "evaluations" / "beam_size=10"
+    assert last == f"Everything is in {place}; open {place / 'viewer.test.html'}"

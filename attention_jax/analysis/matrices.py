@@ -1,0 +1,142 @@
+"""Attention matrices: the weights of every layer and head, in memory and as files for others."""
+
+import dataclasses
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attention_jax.analysis.self_attention import self_attention
+from attention_jax.data.examples import Split
+from attention_jax.data.text.extended_vocabulary import extended
+from attention_jax.data.text.vocabulary import tokens_in_text
+from attention_jax.decoding.forced_decoding import forced_attention
+from attention_jax.decoding.scoring import given_pairs
+from attention_jax.decoding.searcher import Hypothesis
+from attention_jax.files import replacing
+from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.run_directory import writing
+
+CROSS_ATTENTION = "attention"
+_DIGITS = 6  # after the point, in text
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Attention:
+    """Attention of forced decoding: what a model attends to while it predicts a given target.
+
+    Attributes:
+      source_tokens: The S tokens of the source, EOS last.
+      tokens: The T tokens of the target, EOS last.
+      weights: Cross-attention, `T S`, the mean over heads where there are several.
+      heads: Weights of every layer and head by the path of the layer: `attention`, `H T S`, where
+        cross-attention has heads (of several layers side by side); self-attention, `H N N`.
+    """
+
+    source_tokens: Sequence[str]
+    tokens: Sequence[str]
+    weights: Float[np.ndarray, "T S"]
+    heads: Mapping[str, Float[np.ndarray, "H N M"]]
+
+
+def attention_matrices(run: TrainedRun, split: Split) -> list[Attention]:
+    """Forced decoding: computes the attention of every layer and head to the pairs of a split.
+
+    The run's model must attend to tokens. Of an ensemble, the mean cross-attention is all there is.
+    """
+    of_layers = self_attention(run, split)
+    found = []
+    for index, forced in enumerate(forced_attention(run, split)):
+        heads = {layer: pairs[index].weights for layer, pairs in of_layers.items()}
+        if forced.heads is not None:
+            heads[CROSS_ATTENTION] = forced.heads
+        source = split.source_ids[index], split.sources[index]
+        target = extended(split.target_vocabulary, split.own_words[index])
+        found.append(
+            Attention(
+                tokens_in_text(split.source_vocabulary, *source),
+                target.tokens(split.target_ids[index]), forced.weights, heads,
+            )
+        )  # fmt: skip
+    return found
+
+
+def write_matrices(
+    path: Path,
+    run: TrainedRun,
+    outputs: Sequence[tuple[int, Hypothesis]],
+    lines: Sequence[str],
+    further: Mapping[str, Sequence[str]],
+) -> None:
+    """Writes the attention of outputs, forced again, as NumPy arrays or as JSON lines.
+
+    Of output n, from 0, `.npz` holds the arrays `n/line` (the number of its line, from 0),
+    `n/source_tokens`, `n/tokens`, `n/weights` and `n/heads/LAYER`; `.jsonl` has a line for each
+    output, an object of the same names beside `source` and `output`, the texts.
+
+    Args:
+      path: The file.
+      run: The run that has written the outputs; it attends to tokens.
+      outputs: The number of a line and an output of it.
+      lines: All lines that were read.
+      further: Those of each further source, by its name.
+
+    Raises:
+      RunDirectoryError: If the file cannot be written.
+    """
+    numbers = [number for number, _ in outputs]
+    sources = [lines[number] for number in numbers]
+    others = {name: [texts[number] for number in numbers] for name, texts in further.items()}
+    # Their ids are kept: to encode their texts again may give others.
+    split = given_pairs(run, sources, [""] * len(outputs), others)
+    split = split.with_target_ids([output.tokens for _, output in outputs])
+    found = attention_matrices(run, split) if outputs else []
+    rows = list(zip(numbers, split.sources, split.targets, found, strict=True))
+    content = _as_arrays(rows) if path.suffix == ".npz" else _as_lines(rows)
+    with writing(path), replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+_Rows = Sequence[tuple[int, str, str, Attention]]
+
+
+def _as_arrays(rows: _Rows) -> bytes:
+    arrays: dict[str, Any] = {}
+    for n, (number, _, _, one) in enumerate(rows):
+        arrays |= {
+            f"{n}/line": np.int64(number),
+            f"{n}/source_tokens": np.array(one.source_tokens, np.str_),
+            f"{n}/tokens": np.array(one.tokens, np.str_),
+            f"{n}/weights": one.weights,
+            **{f"{n}/heads/{layer}": weights for layer, weights in one.heads.items()},
+        }
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **arrays)
+    return content.getvalue()
+
+
+def _as_lines(rows: _Rows) -> bytes:
+    return "".join(f"{line}\n" for line in _lines(rows)).encode()
+
+
+def _lines(rows: _Rows) -> Iterator[str]:
+    for number, source, output, one in rows:
+        value = {
+            "line": number,
+            "source": source,
+            "output": output,
+            "source_tokens": [*one.source_tokens],
+            "tokens": [*one.tokens],
+            "weights": _rounded(one.weights),
+            "heads": {layer: _rounded(weights) for layer, weights in one.heads.items()},
+        }
+        yield json.dumps(value, ensure_ascii=False)
+
+
+def _rounded(weights: np.ndarray) -> list[Any]:
+    # By way of float64: float32 would be written with digits that it does not have.
+    return np.round(weights.astype(np.float64), _DIGITS).tolist()

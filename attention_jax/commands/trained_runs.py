@@ -1,0 +1,54 @@
+"""Trained runs on the command line: the flags that name them, and loading what these name.
+
+Several directories are an ensemble, which predicts with all of their models. `--direction=reverse`
+asks those of both directions from target to source.
+"""
+
+from typing import Any
+
+from absl import flags
+
+from attention_jax.commands import cli
+from attention_jax.errors import UserError
+
+# As in `ops.ensemble_predictions`, which is not imported here, so that `--help` is quick.
+COMBINATIONS = ("log_linear", "mean")
+
+
+def define_flags(*texts: str, directions: bool = True) -> None:
+    """Defines `--workdir` and `--ensemble`, and what else a program is told.
+
+    Args:
+      *texts: Names of flags that are texts.
+      directions: Whether there is `--direction`.
+    """
+    for name in ("workdir", *texts):
+        flags.DEFINE_string(name, None, "See above.")
+    flags.DEFINE_enum("ensemble", None, COMBINATIONS, "How several runs predict together.")
+    if directions:
+        flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From where to where.")
+
+
+def loaded(**how: Any) -> Any:
+    """Loads the run that flags name, or the ensemble of several, searched as flags say.
+
+    Args:
+      **how: Further arguments of `runs.load.load_run`.
+
+    Raises:
+      UserError: If one is no trained run, or they do not fit each other.
+    """
+    from attention_jax.runs.ensemble import ensemble_of
+    from attention_jax.runs.load import load_run
+
+    cli.use_compilation_cache()
+    places = cli.directories(cli.require("workdir"))
+    if len(places) == 1 and cli.value("ensemble"):
+        raise UserError("--ensemble: expected several runs, --workdir=RUN,RUN, found one")
+    search = cli.overridden("search")
+    runs = [load_run(place, search, **how) for place in places]
+    if "direction" in flags.FLAGS and cli.value("direction") == "reverse":
+        from attention_jax.analysis.reverse import reverse_run
+
+        runs = [reverse_run(run) for run in runs]
+    return ensemble_of(runs, cli.value("ensemble") or COMBINATIONS[0])

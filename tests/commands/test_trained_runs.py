@@ -1,0 +1,56 @@
+"""Runs that flags name: one, or several that predict together."""
+
+import json
+
+import numpy as np
+import pytest
+
+from attention_jax import api
+
+
+@pytest.mark.parametrize("combination", ["log_linear", "mean"])
+def test_translate_with_a_run_twice_is_the_run(launch, trained, combination):
+    found = launch("translate", f"--workdir={trained},{trained}", f"--ensemble={combination}",
+                   "--alignments", stdin=b"123\n45")  # fmt: skip
+    assert found.code == 0, found.err
+    assert found.out == "one two three ||| 0-0 1-1 2-2\nfour five ||| 0-0 1-1\n"
+
+
+def test_score_with_a_run_twice_is_the_run(launch, trained, tmp_path):
+    (tmp_path / "a").write_text("123\n")
+    (tmp_path / "b").write_text("one two three\n")
+    files = f"--source={tmp_path / 'a'}", f"--target={tmp_path / 'b'}"
+    one, two = (launch("score", f"--workdir={runs}", *files).out.split()
+                for runs in (trained, f"{trained},{trained}"))  # fmt: skip
+    np.testing.assert_allclose([*map(float, two)], [*map(float, one)], atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("workdir", "arguments", "message"),
+    [
+        ("RUN", ["--ensemble=mean"], "--ensemble: expected several runs, --workdir=RUN,RUN, found"),
+        ("RUN,nowhere", [], "nowhere: expected the directory of a run, found none"),
+        ("RUN,RUN", ["--ensemble=median"], "--ensemble: expected one of log_linear, mean, found"),
+        ("RUN", ["--weights=x.txt"], "--weights: expected a name that ends in .npz or .jsonl, fou"),
+    ],
+)
+def test_mistakes_are_one_line(launch, trained, workdir, arguments, message):
+    workdir = workdir.replace("RUN", str(trained))
+    assert message in launch("translate", f"--workdir={workdir}", *arguments, stdin=b"1\n").error
+
+
+def test_translate_writes_weights_as_arrays_and_as_lines(launch, trained, tmp_path):
+    paths = tmp_path / "weights.npz", tmp_path / "weights.jsonl"
+    for path in paths:
+        result = launch("translate", f"--workdir={trained}", f"--weights={path}",
+                        stdin=b"123\n\n45\n")  # fmt: skip
+        assert result.code == 0 and result.out == "one two three\n\nfour five\n", result.err
+    arrays = np.load(paths[0])
+    rows = [json.loads(line) for line in paths[1].read_text().splitlines()]
+    assert [row["line"] for row in rows] == [0, 2] == [arrays[f"{n}/line"] for n in range(2)]
+    assert [row["output"] for row in rows] == ["one two three", "four five"]
+    forced = api.load(trained).attend("123", "one two three")
+    for name in ("tokens", "source_tokens"):
+        assert rows[0][name] == [*arrays[f"0/{name}"]] == [*getattr(forced, name)]
+    np.testing.assert_allclose(arrays["0/weights"], forced.weights, atol=1e-6)
+    np.testing.assert_allclose(rows[0]["weights"], forced.weights, atol=1e-6)
