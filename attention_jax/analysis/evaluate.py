@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Mapping, Sequence
 
 from attention_jax.configuration import plain
@@ -11,6 +12,7 @@ from attention_jax.data.loading import TaskData
 from attention_jax.data.sound.recording import FRAMES
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.gathering import gather_outputs
+from attention_jax.decoding.output_statistics import output_statistics
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
@@ -20,6 +22,7 @@ from attention_jax.evaluation.latency import latency_scores
 from attention_jax.evaluation.unknown import UNKNOWN, readable
 from attention_jax.objectives import Objective
 from attention_jax.runs import provenance
+from attention_jax.runs.diagnoses import diagnosed
 from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.progress import Counter
@@ -72,6 +75,8 @@ class Evaluation:
             return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
+        if processes.is_first():
+            self._diagnose(outputs)
         if self.is_shown and processes.is_first():
             # Imported here because Matplotlib takes a second, for which no start should wait.
             from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
@@ -81,6 +86,13 @@ class Evaluation:
                 DecodedRun(name, self._run, outputs.split, outputs.found, outputs.readable)
             )
         return metrics
+
+    def _diagnose(self, outputs: Outputs) -> None:
+        """Says on the standard error what is wrong with outputs, if anything is."""
+        search = self._run.config.search
+        told = output_statistics(outputs.split, outputs.found, outputs.texts, search)
+        for _, line in diagnosed(told):
+            print(f"{outputs.split.name}: {line}", file=sys.stderr, flush=True)
 
     @property
     def is_aligning(self) -> bool:

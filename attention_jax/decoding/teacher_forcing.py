@@ -1,7 +1,7 @@
 """Teacher forcing of a whole split: measures a model's losses on examples with known targets."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import jax
 
@@ -15,7 +15,7 @@ from attention_jax.runs.config import ExperimentConfig
 from attention_jax.runs.divergence import check_losses
 from attention_jax.types import Batch, Call, Leaf, Model, Params
 from attention_jax.updates.state import TrainState
-from attention_jax.updates.step import EvalStep, make_eval_step
+from attention_jax.updates.step import EvalStep, Measure, make_eval_step
 
 _BATCHES_IN_FLIGHT = 8
 
@@ -24,7 +24,12 @@ class TeacherForcing:
     """Teacher forcing over a split: the loss, and what else the objective measures."""
 
     def __init__(
-        self, model: Model, objective: Objective, strategy: Strategy, shardings: TrainState
+        self,
+        model: Model,
+        objective: Objective,
+        strategy: Strategy,
+        shardings: TrainState,
+        measures: Sequence[Measure] = (),
     ):
         """Prepares the step, which is compiled for every shape of batch when it first occurs.
 
@@ -33,14 +38,17 @@ class TeacherForcing:
           objective: The training objective, whose terms are measured.
           strategy: How the step is compiled for the devices.
           shardings: Placement of the training state on them.
+          measures: What else is measured of a batch's outputs.
         """
         self._model = model
+        self._measures = measures
         self._objective = objective
         self._strategy = strategy
         exchange = strategy.exchange(shardings)
 
         def eval_step(given: Params, batch: Batch) -> Pairs:
-            step = make_eval_step(model, objective, exchange, Call(masks=given["masks"]))
+            call = Call(masks=given["masks"])
+            step = make_eval_step(model, objective, exchange, call, measures)
             return step(given["params"], batch)
 
         # Masks go where parameters do, as arguments: constants would be compiled again for each.
@@ -76,7 +84,7 @@ class TeacherForcing:
 
     def names(self, params: Params, batches: Iterable[NumpyBatch]) -> list[str]:
         """Returns the names of the metrics by tracing, without computing them."""
-        eval_step = make_eval_step(self._model, self._objective)
+        eval_step = make_eval_step(self._model, self._objective, measures=self._measures)
         pairs = jax.eval_shape(eval_step, params, next(iter(batches)))
         # With the names that means are added under, such as the perplexity.
         return ["loss", *means({name: (1.0, 1.0) for name in pairs})]

@@ -4,12 +4,14 @@ import itertools
 from collections.abc import Sequence
 
 from attention_jax.data.loading import TaskData
+from attention_jax.decoding.output_statistics import output_statistics
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.decoding.teacher_forcing import TeacherForcing, batches_of_process
 from attention_jax.devices import Strategy
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import Objective
+from attention_jax.objectives.attention_shape import attention_shape
 from attention_jax.runs.config import ExperimentConfig
 from attention_jax.runs.divergence import said_of
 from attention_jax.types import Model, Params
@@ -48,9 +50,11 @@ class Validation:
         self._task = config.task
         self._data_config = config.data
         self._batches = batches_of_process(split, config, strategy)
-        self._measure = TeacherForcing(model, objective, strategy, shardings)
+        measures = [attention_shape] if "alignment" in model.provides else []
+        self._measure = TeacherForcing(model, objective, strategy, shardings, measures)
         # 0 decodes nothing, -1 the whole split; otherwise a sample that is the same every time.
         self._sample = split.sample(size) if size > 0 else split if size < 0 else None
+        self._search = config.search
         self._decode = Searcher(model, config.search, seed=config.seed)
         self._text_of = OutputWriter(
             config.search, task.source_vocabulary, task.target_vocabulary,
@@ -67,8 +71,10 @@ class Validation:
             metrics = self._measure(params, self._batches)
             if self._sample is None:
                 return metrics
-            hypotheses = self._decode(params, self._sample, self._data_config)
-        return {**metrics, **self._scores(self._text_of.best(hypotheses, self._sample.sources))}
+            found = self._decode(params, self._sample, self._data_config)
+        texts = self._text_of.best(found, self._sample.sources)
+        told = output_statistics(self._sample, found, texts, self._search)
+        return {**metrics, **self._scores(texts), **told}
 
     def check(self, params: Params) -> None:
         """Measures the first batch only: a sanity check before parameters are saved as good.

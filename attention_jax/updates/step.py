@@ -1,7 +1,7 @@
 """Train step with gradient accumulation, and evaluation step: pure functions, to be jitted."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Array, Bool, Float
 
 from attention_jax.objectives import Objective, Pairs
-from attention_jax.types import Batch, Call, Model, Params
+from attention_jax.types import Batch, Call, Model, ModelOutput, Params
 from attention_jax.updates.averaging import Averaging, update_average
 from attention_jax.updates.freezing import Freezing
 from attention_jax.updates.gradient_exchange import GradientExchange
@@ -20,6 +20,7 @@ from attention_jax.updates.state import TrainState
 
 TrainStep = Callable[[TrainState, Batch, Array], tuple[TrainState, Pairs]]
 EvalStep = Callable[[Params, Batch], Pairs]
+Measure = Callable[[ModelOutput, Batch], Pairs]
 # The fields of the state that a skipped update leaves untouched.
 _UPDATED = ("params", "optimizer", "average", "norms", "carried")
 
@@ -118,6 +119,7 @@ def make_eval_step(
     objective: Objective,
     exchange: GradientExchange = GradientExchange(),
     call: Call = Call(),
+    measures: Sequence[Measure] = (),
 ) -> EvalStep:
     """Makes the evaluation step: the metrics of a batch under teacher forcing.
 
@@ -126,14 +128,16 @@ def make_eval_step(
       objective: The loss.
       exchange: As for `make_train_step`.
       call: How the model is called, for example with some heads masked.
+      measures: What else is measured.
 
     Returns:
-      `eval_step(params, batch) -> metrics`, the objective's (sum, count) pairs.
+      `eval_step(params, batch) -> metrics`, (sum, count) pairs: the objective's and the measures'.
     """
 
     def eval_step(params: Params, batch: Batch) -> Pairs:
         output = model.apply(exchange.gather(params), batch, call)
-        return exchange.add_up(objective(output, batch)[1])
+        found = [objective(output, batch)[1], *(measure(output, batch) for measure in measures)]
+        return exchange.add_up({name: pair for pairs in found for name, pair in pairs.items()})
 
     return eval_step
 

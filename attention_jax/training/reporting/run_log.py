@@ -8,6 +8,7 @@ import jax
 
 from attention_jax.objectives.metrics import Totals
 from attention_jax.runs.config import TrainingConfig
+from attention_jax.runs.diagnoses import diagnosed
 from attention_jax.runs.progress import Progress, format_seconds
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.runs.writers import FAILED, FINISHED, INTERRUPTED
@@ -53,6 +54,7 @@ class RunLog:
         self._parts = parts
         self._config = config
         self._step = step
+        self._diagnosed: set[str] = set()
         self._time_use = TimeUse(time_use)
         self._progress = Progress(parts.total_steps, step=step, silent=not first)
         self._profile = Profile(
@@ -105,6 +107,10 @@ class RunLog:
         names = dict.fromkeys((self._config.metric, *_PRINTED, *self._parts.task.task.printed))
         words = "  ".join(f"{name} {values[name]:.4g}" for name in names if name in values)
         self.say(f"step {step}/{self._parts.total_steps}  validation  {words}{'  (best)' * best}")
+        for name, line in diagnosed(values, step / self._parts.total_steps):
+            if name not in self._diagnosed:  # once is enough
+                self.say(line)
+            self._diagnosed.add(name)
 
     def timed(self, part: str, function: Callable, *arguments: Any, **keywords: Any) -> Any:
         """Calls a function and counts its time under `data`, `save` or `evaluation`."""

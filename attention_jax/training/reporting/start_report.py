@@ -8,6 +8,7 @@ from attention_jax.data.buckets import Bucket
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.devices.memory_per_device import held_line
 from attention_jax.runs.config import TrainingConfig
+from attention_jax.runs.diagnoses import diagnosed
 from attention_jax.runs.length_limits import FORWARD
 from attention_jax.runs.progress import format_seconds
 from attention_jax.search.training_lengths import DEFAULT, Longest, forbidden, is_unusual
@@ -47,6 +48,7 @@ def opening_lines(
     if step >= total:
         return
     yield from _left_out(parts)
+    yield from _small_validation(parts)
     yield from _forbidden(parts)
     yield from _shorter_length(parts, settings)
     yield from _never_begun(parts, settings)
@@ -71,6 +73,14 @@ def _left_out(parts: Assembly) -> Iterator[str]:
             f"notice: left out {too_long:,} of {pairs:,} training pairs with more tokens than "
             "config.data.max_source_length or max_target_length"
         )
+
+
+def _small_validation(parts: Assembly) -> Iterator[str]:
+    """Yields what is wrong before anything has been measured: a validation of few examples."""
+    rows = max(bucket.rows for bucket in parts.batches.buckets)
+    sizes = {"validation/examples": len(parts.task.split("validation")), "training/batch": rows}
+    for _, line in diagnosed(sizes, 0.0):
+        yield line
 
 
 def _forbidden(parts: Assembly) -> Iterator[str]:

@@ -63,6 +63,13 @@ def test_the_first_process_tells_every_writer(make, told, tmp_path):
     )
 
 
+def test_what_is_wrong_is_said_once(make, parts, told, capsys):
+    with make() as log:
+        for step in (0, parts.total_steps, parts.total_steps):
+            log.validation(step, {"loss": 1.0, "nll": 1.0, "attention/entropy": 0.99}, best=False)
+    assert capsys.readouterr().err.count("attention is flat") == 1
+
+
 def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(jax, "process_index", lambda: 1)
     with make(profiled=ProfileSteps(1, 1)) as log:
