@@ -50,6 +50,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax.sharding import PartitionSpec
 from jaxtyping import Float
@@ -192,9 +193,11 @@ def declare(
         node = _without_empty(node)
         arrays[name] = {}
         if node:
+            # Flax traces how a parameter starts whenever it is read, too, and looks at the shapes.
+            start = _undrawn if module.has_variable("params", name) else draw
             # One Linen parameter for a whole group, whose path Flax folds into its key.
             arrays[name] = module.param(
-                name, lambda rng, node=node: draw(node, rng, initialization)
+                name, lambda rng, start=start, node=node: start(node, rng, initialization)
             )
     return arrays
 
@@ -218,6 +221,11 @@ def _without_empty(node: Any) -> Any:
         return None if 0 in node.shape else node
     kept = {name: _without_empty(child) for name, child in node.items()}
     return {name: child for name, child in kept.items() if child}
+
+
+def _undrawn(tree: Any, rng: Array, initialization: Initialization) -> Any:
+    """Returns arrays of the shapes that `draw` gives, which cost nothing to trace."""
+    return jax.tree.map(lambda leaf: np.broadcast_to(np.float32(0), leaf.shape), tree)
 
 
 def _zeros(rng: Array, shape: tuple[int, ...]) -> Array:

@@ -6,8 +6,10 @@ import jax
 import numpy as np
 import pytest
 from flax import linen as nn
+from flax.errors import ScopeParamShapeError
 from jax.sharding import PartitionSpec
 
+from attention_jax.layers import parameters
 from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.mechanism import MECHANISMS
@@ -181,6 +183,16 @@ def test_declare_leaves_out_what_has_no_elements():
     params = variables["params"]
     assert set(params) == {"cell", "scalar"} and set(params["cell"]) == {"bias"}
     assert arrays["attention"] == {} and "input" not in arrays["cell"]
+
+
+def test_what_is_read_is_not_drawn_and_has_its_shape(monkeypatch):
+    variables = Holder().init(jax.random.key(0))
+    monkeypatch.setattr(parameters, "draw", None)
+    arrays = jax.eval_shape(Holder().apply, variables)
+    assert arrays["cell"]["bias"].shape == (4,) and arrays["scalar"].shape == (2,)
+    variables["params"]["scalar"] = np.zeros(3)
+    with pytest.raises(ScopeParamShapeError, match=r"scalar.*\(2,\)|\(2,\).*scalar"):
+        Holder().apply(variables)
 
 
 def test_project_without_a_kernel_is_zero():
