@@ -6,7 +6,7 @@ INFLECTIONS = ("conll2017", "inflections")
 CODE = ("django", "hearthstone")
 PRONUNCIATIONS = ("cmudict", "sigmorphon2021", "pronunciations")
 RECORDINGS = ("digits", "recordings", "tones")  # sound, for configs that read it
-PICTURES = ("emoji", "formulas", "pictures")
+PICTURES = ("emoji", "features", "formulas", "pictures")
 DATA_SETS = ("multi30k", "tatoeba", "parallel", *INFLECTIONS, *PRONUNCIATIONS, "smoke")
 
 
@@ -42,9 +42,11 @@ def data_section(name: str) -> ConfigDict:
         return ConfigDict({"name": name, **sizes})
     if name in PICTURES:
         sizes = {"batch_size": 64, "eval_batch_size": 128, "num_buckets": 4}
+        sizes["max_source_length"] = 256
+        if name == "features":
+            return ConfigDict({"name": name, **sizes, "rows": 14, "depth": 512})
         sizes |= {"height": 48 if name == "formulas" else 32, "cell": 8}
-        sizes |= {"colours": "rgb" if name == "emoji" else "grey", "max_source_length": 256}
-        return ConfigDict({"name": name, **sizes})
+        return ConfigDict({"name": name, **sizes, "colours": "rgb" if name == "emoji" else "grey"})
     data = {"name": name, "batch_size": 80, "max_source_length": 51, "max_target_length": 51}
     if name != "parallel":
         # More batch shapes than by default: less padding, and so many steps repay compiling them.

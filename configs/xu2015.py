@@ -7,7 +7,8 @@ REINFORCE with a moving average as baseline and a bonus for entropy, half of the
 expectation; a gate that scales what is read; an LSTM that attends before it updates and starts from
 the mean annotation; a readout of state, last symbol and context; the expectation in search.
 Otherwise: pictures are read by a small convolutional network that learns with everything else, in
-place of VGG and its 14 x 14 annotations, or letters by a bidirectional LSTM; and smaller layers.
+place of VGG, or letters by a bidirectional LSTM; and smaller layers. `features` reads the 14 x 14
+annotations that VGG, or another network, has made of one's own pictures.
 Soft attention, which the paper compares with, other gradients, and the penalty of doubly stochastic
 attention are overrides:
 
@@ -16,7 +17,7 @@ attention are overrides:
     --config.objectives.coverage_penalty.weight=1
 
 Command:  python -m launch.train --config=configs/xu2015.py --workdir=runs/xu2015
-          after the colon: cmudict, emoji, formulas, pictures (one's own) or smoke
+          after the colon: cmudict, emoji, features or pictures (one's own), formulas, smoke
 Expected: not measured; smoke learns its task, 100 % of tokens right
 Time:     not measured
 """
@@ -92,12 +93,17 @@ def get_config(argument: str | None = None) -> ConfigDict:
 
 
 def _read_pictures(config: ConfigDict) -> None:
-    """Reads pictures by their pixels, of the sizes that `common.data_section` has."""
-    rows = config.data.height // config.data.cell
-    channels = 3 if config.data.colours == "rgb" else 1
-    sizes = {"rows": rows, "cell": config.data.cell, "channels": channels}
+    """Reads pictures by pixels or by features, of the sizes that `common.data_section` has."""
+    data = config.data
+    if data.name == "features":
+        rows, read = data.rows, {"name": "frames", "frame_dim": data.depth}
+    else:
+        rows = data.height // data.cell
+        channels = 3 if data.colours == "rgb" else 1
+        sizes = {"rows": rows, "cell": data.cell, "channels": channels}
+        read = {"name": "pixels", **sizes, "filters": 16}
     config.model.sources.source = {
-        "input": {"name": "pixels", **sizes, "filters": 16, "embedding_dim": 128},
+        "input": {**read, "embedding_dim": 128},
         "encoder": {"name": "grid", "rows": rows, "num_layers": 2},
     }
     config.training.num_epochs = 30.0

@@ -28,10 +28,10 @@ def read_captions(table: str | Path, folder: str | Path) -> list[Example]:
 
     Args:
       table: Its path; one that ends in `.json` is a COCO export.
-      folder: Where the images are.
+      folder: Where the files are.
 
     Returns:
-      An example for each image that has captions: its path in the folder, and its captions.
+      An example for each file that has captions: its path in the folder, and its captions.
 
     Raises:
       DataError: Naming table and line, if a line is none, names a file that is not there, or has an
@@ -41,7 +41,7 @@ def read_captions(table: str | Path, folder: str | Path) -> list[Example]:
     found = []
     for file, caption, where in rows:
         if not (path := Path(folder) / file).is_file():
-            raise DataError(f"{where}: expected an image file, found none at {path}")
+            raise DataError(f"{where}: expected a file, found none at {path}")
         found.append((file, checked_caption(caption, where)))
     return grouped(found)
 

@@ -2,16 +2,25 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool
 
 from attention_jax.configuration import setting
 from attention_jax.data.config import DataConfig
-from attention_jax.data.examples import Examples, Split
+from attention_jax.data.examples import Split
 from attention_jax.data.field import SOURCE_AXIS, Field
-from attention_jax.data.pictures import CHANNELS, Canvas, Cells, canvas_of, cell_boxes
+from attention_jax.data.pictures import (
+    CHANNELS,
+    Canvas,
+    Cells,
+    cell_boxes,
+    from_cells,
+    read_picture,
+    to_cells,
+)
 from attention_jax.errors import DataError
 
 # Extras of examples, by which the data tells where in a picture each symbol of a caption is: left,
@@ -22,23 +31,63 @@ UNITS = ("words", "characters", "symbols")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CaptionConfig(DataConfig):
-    """What every data set of pictures has.
+    """What every data set of captions has.
 
     Attributes:
-      height: Pixels that pictures are high; those of files are scaled to it.
-      cell: Pixels of a side of the square cells that attention is to.
-      colours: `grey`, or `rgb` for red, green and blue.
       caption_units: What captions are written in: `words`, `characters`, or `symbols` that spaces
         separate.
       bleu_tokenizer: How BLEU splits captions into words; see `TranslationConfig`.
     """
 
     task: ClassVar[str] = "caption"
+    caption_units: str = setting("words", choices=UNITS)
+    bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char", "none"))
+
+    @property
+    def units(self) -> tuple[str, str]:  # type: ignore[override]
+        """Kinds of the symbols: a picture's text is its name, which is not read."""
+        return "names", self.caption_units
+
+    def further_scores(self, split: Split, outputs: Sequence[str]) -> Mapping[str, float]:
+        """Returns scores of outputs that only this data set has."""
+        return {}
+
+    def read_files(self, paths: Sequence[str | Path]) -> list[Cells]:
+        """Reads what is described from files, each file once.
+
+        Raises:
+          DataError: Naming the file that is not as this data set has them.
+        """
+        known: dict[str, Cells] = {}
+        for path in map(str, paths):
+            if path not in known:
+                known[path] = self.read_file(path)
+        return [known[str(path)] for path in paths]
+
+    def read_file(self, path: str) -> Cells:
+        """Reads the cells of one file; see `read_files`."""
+        raise NotImplementedError
+
+    def canvas(self, cells: Cells) -> Canvas:
+        """Returns what attention to cells is drawn on."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PictureConfig(CaptionConfig):
+    """What every data set of pictures, given by their pixels, has.
+
+    Further fields are those of `CaptionConfig`.
+
+    Attributes:
+      height: Pixels that pictures are high; those of files are scaled to it.
+      cell: Pixels of a side of the square cells that attention is to.
+      colours: `grey`, or `rgb` for red, green and blue.
+    """
+
     height: int = setting(32, at_least=4)
     cell: int = setting(8, choices=(4, 8, 16))
     colours: str = setting("grey", choices=tuple(CHANNELS))
-    caption_units: str = setting("words", choices=UNITS)
-    bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char", "none"))
 
     def __post_init__(self) -> None:
         """Rejects pictures that are no whole number of cells high."""
@@ -48,18 +97,23 @@ class CaptionConfig(DataConfig):
             )
 
     @property
-    def units(self) -> tuple[str, str]:  # type: ignore[override]
-        """Kinds of the symbols: a picture's text is its name, which is not read."""
-        return "names", self.caption_units
-
-    @property
     def rows(self) -> int:
         """Cells of a column of a picture."""
         return self.height // self.cell
 
-    def further_scores(self, split: Split, outputs: Sequence[str]) -> Mapping[str, float]:
-        """Returns scores of outputs that only this data set has."""
-        return {}
+    @property
+    def source_sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+        """What an input of pixels and an encoder of grids have to agree with."""
+        return {"rows": self.rows, "cell": self.cell, "channels": CHANNELS[self.colours]}
+
+    def read_file(self, path: str) -> Cells:
+        """Reads an image, in the height and colours of the data."""
+        return to_cells(read_picture(path, self.colours, self.height), self.cell)
+
+    def canvas(self, cells: Cells) -> Canvas:
+        """Returns the picture."""
+        pixels = from_cells(cells, self.rows, self.cell)
+        return Canvas.of(pixels, cell_boxes(len(cells), self.rows, self.cell))
 
     def gold_links(self, split: Split) -> list[np.ndarray] | None:
         """Links each symbol that has a rectangle to the cells that this touches."""
@@ -67,31 +121,21 @@ class CaptionConfig(DataConfig):
             return None
         return [*map(np.argwhere, gold_cells(split, range(len(split)), self))]
 
-    @property
-    def source_sizes(self) -> Mapping[str, int]:  # type: ignore[override]
-        """What an input of pixels and an encoder of grids have to agree with."""
-        return {"rows": self.rows, "cell": self.cell, "channels": CHANNELS[self.colours]}
+
+def _write(array: np.ndarray, row: int, cells: np.ndarray) -> None:
+    most = np.float32(255 if cells.dtype == np.uint8 else 1)
+    array[row, : len(cells), : cells.shape[1]] = cells / most
 
 
-def _write(array: np.ndarray, row: int, cells: Cells) -> None:
-    array[row, : len(cells), : cells.shape[1]] = cells / np.float32(255)
-
-
-# Cells of a picture, `N P` from 0 to 1.
+# What is described, `N P`: pixels of cells as numbers from 0 to 1, or vectors as they are.
 PICTURE = Field(
     name="source", axes=(SOURCE_AXIS, "pixels"), dtype=np.float32, mask="source_mask",
     write=_write, fingerprint=np.ndarray.tobytes, is_input=True,
 )  # fmt: skip
 
 
-def picture_canvas(examples: Examples, index: int, data_config: Any) -> Canvas:
-    """Returns what attention to a picture is drawn on."""
-    cells = examples.columns[PICTURE.name][index]
-    return canvas_of(cells, data_config.rows, data_config.cell)
-
-
 def gold_cells(
-    split: Split, indices: Iterable[int], data_config: CaptionConfig
+    split: Split, indices: Iterable[int], data_config: PictureConfig
 ) -> Iterator[Bool[np.ndarray, "T N"]]:
     """Yields, for examples of a split, which cells the rectangle of each symbol touches.
 

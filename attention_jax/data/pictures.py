@@ -6,17 +6,16 @@ column, with the channels of a pixel together.
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Num, UInt8
 
 from attention_jax.errors import DataError
 
 Picture = UInt8[np.ndarray, "H W C"]
-Cells = UInt8[np.ndarray, "N P"]
+Cells = Num[np.ndarray, "N P"]  # bytes of pixels, or features of another network
 
 CHANNELS = {"grey": 1, "rgb": 3}
 _MODES = {"grey": "L", "rgb": "RGB"}
@@ -37,6 +36,12 @@ class Canvas:
 
     pixels: Picture
     boxes: Int[np.ndarray, "N 4"]
+
+    @classmethod
+    def of(cls, picture: Picture, boxes: Int[np.ndarray, "N 4"]) -> "Canvas":
+        """Returns a canvas of a picture in grey or in colours."""
+        colours = np.broadcast_to(picture, (*picture.shape[:2], 3))
+        return cls(np.ascontiguousarray(colours), boxes)
 
 
 def read_picture(path: str | Path, colours: str, height: int = 0) -> Picture:
@@ -119,25 +124,3 @@ def cell_boxes(number: int, rows: int, cell: int) -> Int[np.ndarray, "N 4"]:
     column, row = np.divmod(np.arange(number), rows)
     corner = cell * np.stack([column, row], axis=-1)
     return np.concatenate([corner, corner + cell], axis=-1)
-
-
-def canvas_of(cells: Cells, rows: int, cell: int) -> Canvas:
-    """Returns what attention to the cells of a picture is drawn on."""
-    pixels = from_cells(cells, rows, cell)
-    colours = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
-    return Canvas(np.ascontiguousarray(colours), cell_boxes(len(cells), rows, cell))
-
-
-def read_cells(
-    paths: Sequence[str | Path], colours: str, height: int, cell: int
-) -> list[Cells]:
-    """Reads image files as cells, each file once.
-
-    Raises:
-      DataError: As `read_picture`.
-    """
-    known: dict[str, Cells] = {}
-    for path in map(str, paths):
-        if path not in known:
-            known[path] = to_cells(read_picture(path, colours, height), cell)
-    return [known[str(path)] for path in paths]

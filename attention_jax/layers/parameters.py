@@ -110,6 +110,11 @@ def affine(**sizes: int) -> dict[str, Parameter]:
     return {"kernel": kernel, "bias": Parameter(kernel.shape[1:], kernel.axes[1:], "bias")}
 
 
+def layer_norm_parameters(depth: int) -> dict[str, Parameter]:
+    """Layer normalization: returns the gain and the bias of vectors of a depth."""
+    return {name: Parameter.of(name, embed=depth) for name in ("scale", "bias")}
+
+
 @dataclasses.dataclass(frozen=True)
 class Initialization:
     """Initialization: how parameters start.

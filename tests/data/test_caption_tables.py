@@ -50,7 +50,7 @@ def test_a_coco_export_has_images_and_annotations(folder):
     [
         ("a.jpg\ta dog\nb.jpg two cats\n", r"t.tsv:2: expected FILE<TAB>CAPTION, found 'b.jpg two"),
         ("a.jpg\t \n", r"t.tsv:1: expected a caption, found an empty one"),
-        ("c.jpg\ta dog\n", r"t.tsv:1: expected an image file, found none at .*c.jpg"),
+        ("c.jpg\ta dog\n", r"t.tsv:1: expected a file, found none at .*c.jpg"),
         ("", r"t.tsv: expected one sentence a line, found an empty file"),
     ],
 )

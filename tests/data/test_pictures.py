@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attention_jax.data.pictures import (
-    canvas_of,
-    cell_boxes,
-    from_cells,
-    read_cells,
-    read_picture,
-    to_cells,
-)
+from attention_jax.data.builders.pictures import Config
+from attention_jax.data.pictures import cell_boxes, from_cells, read_picture, to_cells
 from attention_jax.errors import DataError
 
 
@@ -24,10 +18,9 @@ def test_cells_are_cut_column_by_column_and_put_together_again(numpy_rng):
     np.testing.assert_array_equal(cells[3], expected)
     np.testing.assert_array_equal(from_cells(cells, 2, 4), picture)
     assert cell_boxes(6, 2, 4)[3].tolist() == [4, 4, 8, 8]
-    left, top, right, bottom = canvas_of(cells, 2, 4).boxes[3]
-    np.testing.assert_array_equal(
-        canvas_of(cells, 2, 4).pixels[top:bottom, left:right], picture[4:8, 4:8]
-    )
+    canvas = Config(train_table="any", height=8, cell=4).canvas(cells)
+    left, top, right, bottom = canvas.boxes[3]
+    np.testing.assert_array_equal(canvas.pixels[top:bottom, left:right], picture[4:8, 4:8])
 
 
 def test_parts_of_cells_are_filled_with_white():
@@ -58,7 +51,7 @@ def test_what_is_transparent_is_white(tmp_path, mode):
 def test_a_file_is_read_once(tmp_path):
     path = tmp_path / "one.png"
     Image.new("L", (4, 4)).save(path)
-    one, other = read_cells([path, path], "grey", 4, 4)
+    one, other = Config(train_table="any", height=4, cell=4).read_files([path, str(path)])
     assert one is other
 
 

@@ -1,30 +1,38 @@
-"""Soft attention learns to describe pictures, and images and tables of users are read."""
+"""Soft and hard attention learn to describe pictures; images and tables of users are read."""
 
 import json
 import shutil
 
+import numpy as np
 import pytest
 
+from attention_jax.data.pictures import read_picture
 from tests.pictures import draw_squares
 from tests.plotting.viewer_data import page_data
 
-SIZES = (
+SMALL = (
+    "--config.data.num_buckets=1", "--config.data.batch_size=24",
+    "--config.model.sources.source.input.embedding_dim=32",
+    "--config.model.sources.source.encoder.rows=2",
+    "--config.model.sources.source.encoder.num_layers=1",
+    "--config.model.target_embedding_dim=16", "--config.model.decoder.hidden_dim=32",
+    "--config.model.decoder.readout_dim=32", "--config.optimizer.learning_rate=1e-2",
+    "--config.schedule.warmup_steps=10", "--config.training.num_epochs=None",
+    "--config.training.num_steps=120", "--config.training.averaging.decay=0.9",
+    "--config.training.evaluate_every_steps=120", "--config.training.checkpoint_every_steps=120",
+    "--config.search.method=greedy", "--config.evaluation.num_heat_maps=2",
+)  # fmt: skip
+PIXELS = (
     "--config.data.height=8", "--config.data.cell=4", "--config.data.colours=rgb",
     "--config.model.sources.source.input.rows=2", "--config.model.sources.source.input.cell=4",
     "--config.model.sources.source.input.channels=3",
-    "--config.model.sources.source.input.embedding_dim=32",
-    "--config.model.sources.source.input.filters=8",
-    "--config.model.sources.source.encoder.rows=2",
-    "--config.model.sources.source.encoder.num_layers=1",
-    "--config.model.target_embedding_dim=16", "--config.model.attention.score.attention_dim=32",
-    "--config.model.decoder.hidden_dim=32", "--config.model.decoder.readout_dim=32",
     "--config.model.attention.score.name=bahdanau", "--config.objectives.reinforce=false",
-    "--config.data.batch_size=24", "--config.data.num_buckets=1",
-    "--config.optimizer.learning_rate=1e-2", "--config.schedule.warmup_steps=10",
-    "--config.seed=3", "--config.training.num_epochs=None", "--config.training.num_steps=120",
-    "--config.training.averaging.decay=0.9", "--config.training.evaluate_every_steps=120",
-    "--config.training.checkpoint_every_steps=120",
-    "--config.search.method=greedy", "--config.evaluation.num_heat_maps=2",
+    "--config.model.attention.score.attention_dim=32",
+)  # fmt: skip
+FEATURES = (
+    "--config.data.rows=2", "--config.data.depth=8",
+    "--config.model.sources.source.input.frame_dim=8",
+    "--config.model.attention.score.score.attention_dim=32",
 )  # fmt: skip
 
 
@@ -33,10 +41,11 @@ def squares(tmp_path_factory):
     return draw_squares(tmp_path_factory.mktemp("captions") / "squares")
 
 
-def train(launch, workdir, table, *more):
+def train(launch, workdir, table, *more, source="pictures"):
     return launch(
-        "train", "--config=configs/xu2015.py:pictures", f"--workdir={workdir}",
-        f"--config.data.train_table={table}", f"--config.data.test_table={table}", *SIZES, *more,
+        "train", f"--config=configs/xu2015.py:{source}", f"--workdir={workdir}",
+        f"--config.data.train_table={table}", f"--config.data.test_table={table}",
+        *SMALL, *(PIXELS if source == "pictures" else FEATURES), *more,
     )  # fmt: skip
 
 
@@ -93,6 +102,32 @@ def test_sizes_that_are_not_the_pictures_are_one_line(squares, launch, tmp_path)
         "error: config.model.sources.source.encoder.rows: expected 2, as the data of config.data "
         "have it, found 4"
     )
+
+
+def test_hard_attention_describes_features_of_pictures(squares, launch, tmp_path):
+    """Of each cell its mean colour, as if another network had made it, in a file of NumPy's."""
+    rows = squares.read_text().splitlines()
+    for row in rows:
+        picture = read_picture(squares.parent / row.partition("\t")[0], "rgb") / 127.5 - 1.0
+        means = picture.reshape(2, 4, 4, 4, 3).mean((1, 3))  # H y W x C -> H W C
+        name = row.partition(".")[0]
+        np.save(tmp_path / f"{name}.npy", np.pad(means, ((0, 0), (0, 0), (0, 5))))
+    table = tmp_path / "captions.tsv"
+    table.write_text("".join(f"{row.replace('.png', '.npy')}\n" for row in rows))
+    workdir = tmp_path / "run"
+    result = train(launch, workdir, table, source="features")
+    assert result.code == 0, result.err
+    scores = json.loads((workdir / "results.json").read_text())["test"]
+    assert scores["exact_match"] > 80.0
+    first = (workdir / "metrics.jsonl").read_text().splitlines()[0]
+    assert "reinforce/squared_advantage" in first
+    assert (workdir / "plots" / "attention.test.png").exists()  # on white ground
+    path = tmp_path / "red_left_1.npy"
+    found = launch("translate", f"--workdir={workdir}", stdin=f"{path}\n".encode())
+    assert found.out.splitlines()[0] == "red square, left"
+    np.save(path, np.zeros((2, 4, 16)))
+    error = launch("translate", f"--workdir={workdir}", stdin=f"{path}\n".encode()).error
+    assert error.startswith(f"{path}: expected an array of 2 x W x 8 numbers")
 
 
 def test_a_changed_picture_is_noticed(run, squares, launch, tmp_path):

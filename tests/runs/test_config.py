@@ -13,6 +13,8 @@ import configs
 from attention_jax.config_choices import Choices
 from attention_jax.configuration import plain
 from attention_jax.data.builders.smoke import Config as SmokeConfig
+from attention_jax.data.config import data_config_class
+from attention_jax.data.own_tables import OwnTables
 from attention_jax.data.tasks import translate
 from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
@@ -241,8 +243,7 @@ def test_every_form_of_every_config_file_is_a_config(name):
             for files in values.data.get("further", {}).values():
                 files.train = "text"
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
-        tables = "inflections", "pronunciations", "recordings", "texts", "documents", "pictures"
-        if values.data.name in tables:
+        if issubclass(data_config_class(values.data.name), OwnTables):
             values.data.train_table = "table"
         assert from_config_dict(template(values)) == from_config_dict(values), argument
 

@@ -1,16 +1,16 @@
 """Captioning: describes pictures in words, judged by BLEU of orders 1 to 4, chrF and exact match.
 
-A user's text is the path of an image file.
+A user's text is the path of an image file, or of a file of its features.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attention_jax.data.captions import GOLD_BOXES, PICTURE, gold_cells, picture_canvas
+from attention_jax.data.captions import GOLD_BOXES, PICTURE, CaptionConfig, gold_cells
 from attention_jax.data.decoded import Decoded, Scores
-from attention_jax.data.examples import Split
+from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import TARGET
-from attention_jax.data.pictures import Cells, read_cells
+from attention_jax.data.pictures import Canvas, Cells
 from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.evaluation.attention_statistics import attention_statistics, share_inside
 from attention_jax.evaluation.bleu import bleu_from_statistics
@@ -25,13 +25,17 @@ def prepare_path(text: str, data_config: Any, *, is_source: bool = True) -> str:
 
 
 def read(texts: Sequence[str], data_config: Any) -> Mapping[str, Sequence[Cells]]:
-    """Reads the pictures of a user's paths, in the size of the data's.
+    """Reads the files of a user's paths, as the data's are.
 
     Raises:
-      DataError: Naming the file that is no picture.
+      DataError: Naming the file that is not as they are.
     """
-    sizes = data_config.colours, data_config.height, data_config.cell
-    return {PICTURE.name: read_cells(texts, *sizes)}
+    return {PICTURE.name: data_config.read_files(texts)}
+
+
+def canvas(examples: Examples, index: int, data_config: CaptionConfig) -> Canvas:
+    """Returns what attention to a picture is drawn on."""
+    return data_config.canvas(examples.columns[PICTURE.name][index])
 
 
 def scores(split: Split, outputs: Sequence[str], data_config: Any) -> Scores:
@@ -89,7 +93,7 @@ TASK = Task(
     fields=(PICTURE, TARGET),
     prepare=prepare_path,
     read=read,
-    canvas=picture_canvas,
+    canvas=canvas,
     scores=scores,
     details=(scores_of_data, attention_scores),
     statistics=statistics,

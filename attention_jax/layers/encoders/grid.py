@@ -1,7 +1,7 @@
 """Convolutions over a grid of cells, as those of a picture, which keep it: a slot for each cell.
 
   x_0[c, r] = e_j + P[c, r],   position j = c R + r
-  x_l = x_{l-1} + relu(convolution(x_{l-1}))
+  x_l = x_{l-1} + relu(convolution(x_{l-1}));   annotations layer_norm(x_L)
 
 Attention then is to places of the picture, and what stands around them.
 """
@@ -13,9 +13,10 @@ import jax
 
 from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded, SequenceEncoder
-from attention_jax.layers.parameters import affine
+from attention_jax.layers.parameters import affine, layer_norm_parameters
 from attention_jax.ops.grids import as_grid, as_sequence, convolve_grid, grid_positions
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.normalization import layer_norm
 from attention_jax.types import Array, Call, Params
 
 PAPER = "He, Zhang, Ren and Sun (2016), Deep residual learning, eq. 1, with one convolution a block"
@@ -66,10 +67,11 @@ class GridEncoder(SequenceEncoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         depth, places = self.input_dim, self.config.kernel_width**2
-        return {
+        layers = {
             f"layer_{layer}": affine(kernel=places * depth, embed=depth)
             for layer in range(self.config.num_layers)
         }
+        return {**layers, "norm": layer_norm_parameters(depth)}
 
     def encode(
         self,
@@ -87,4 +89,5 @@ class GridEncoder(SequenceEncoder):
             weights = params[f"layer_{layer}"]
             seen = convolve_grid(grid, weights["kernel"], weights["bias"])
             grid = zero_padding(grid + jax.nn.relu(seen), real)
-        return Encoded(as_sequence(grid, embedded.shape[1]), mask)
+        annotations = layer_norm(as_sequence(grid, embedded.shape[1]), **params["norm"])
+        return Encoded(zero_padding(annotations, mask), mask)

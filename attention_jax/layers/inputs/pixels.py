@@ -1,10 +1,14 @@
 """Pixels: a small convolutional network makes one vector of each cell of a picture.
 
-  x_0 = 2 pixels - 1;   x_l = relu(convolution(x_{l-1})), every second place;   e = convolution(x_L)
+  x_0 = 2 pixels - 1;   x_l = relu(convolution(x_{l-1})), every second place
+  e = layer_norm(convolution(x_L))
 
 A picture is a sequence of square cells (`ops/grids.py`), `B N P`, and each layer halves it, until a
 cell is one place. What a vector is made of reaches a little beyond its cell. Patches, which do not,
 are what the input `frames` makes of the same cells (Dosovitskiy et al. 2021, section 3.1).
+
+Layers make numbers smaller, and training makes them much larger; normalised, they are neither lost
+beside the codes of positions nor so large that all that reads them saturates.
 """
 
 import dataclasses
@@ -17,10 +21,11 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers.input import Embedded, Input, InputSizes
-from attention_jax.layers.parameters import affine
+from attention_jax.layers.parameters import affine, layer_norm_parameters
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.grids import as_grid, as_pixels, as_sequence, convolve_grid
 from attention_jax.ops.masks import zero_padding
+from attention_jax.ops.normalization import layer_norm
 from attention_jax.types import Batch, Call, Params
 
 PAPER = "Xu et al. (2015), section 3.1.1: annotations of a convolutional network, here a small one"
@@ -33,7 +38,7 @@ class Config:
     """A convolutional network over the pixels of a picture.
 
     Differs from the paper's, which is the 16-layer VGG network trained on ImageNet: two to four
-    layers, which learn with everything else.
+    layers, which learn with everything else, and a layer normalization.
 
     Attributes:
       name: The input.
@@ -81,15 +86,20 @@ class PixelInput(Input):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """A convolution for each halving."""
+        """A convolution for each halving, and the normalisation of the last."""
         config = self.config
-        layers = config.cell.bit_length() - 1  # of a power of two
-        widths = [config.filters * 2**layer for layer in range(layers - 1)]
+        widths = [config.filters * 2**layer for layer in range(self.layers - 1)]
         depths = [config.channels, *widths, config.embedding_dim]
-        return {
+        convolutions = {
             f"convolution_{layer}": affine(kernel=_WIDTH**2 * depths[layer], embed=after)
             for layer, after in enumerate(depths[1:])
         }
+        return {**convolutions, "norm": layer_norm_parameters(config.embedding_dim)}
+
+    @property
+    def layers(self) -> int:
+        """Convolutions that it takes to halve a cell, a power of two, to one place."""
+        return self.config.cell.bit_length() - 1
 
     @property
     def cell_values(self) -> int:
@@ -118,13 +128,14 @@ class PixelInput(Input):
         cells = 2 * cells.astype(params["convolution_0"]["kernel"].dtype) - 1
         grid, real = as_grid(cells, mask, self.config.rows)  # B C R P
         picture = as_pixels(grid, self.config.cell)
-        for layer in range(len(params)):
+        for layer in range(self.layers):
             weights = params[f"convolution_{layer}"]
             picture = jax.nn.relu(picture) if layer else picture
             picture = convolve_grid(picture, weights["kernel"], weights["bias"], stride=2)
             # Beyond the picture are zeros, as they are around it.
             picture = zero_padding(picture, _enlarged(real, picture.shape[2]))
-        vectors = as_sequence(picture, cells.shape[1])
+        vectors = layer_norm(as_sequence(picture, cells.shape[1]), **params["norm"])
+        vectors = zero_padding(vectors, mask)
         kept = dropout_factors(call, self.sizes.dropout, vectors.shape, vectors.dtype)
         return Embedded(scale(vectors, kept), mask, mask, {})
 

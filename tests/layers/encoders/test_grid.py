@@ -16,10 +16,13 @@ def test_a_slot_is_its_cell_and_what_stands_around_it(numpy_rng):
     bias = numpy_rng.normal(size=DEPTH).astype(np.float32)
     weights = {"kernel": jnp.asarray(kernel.reshape(-1, DEPTH)), "bias": jnp.asarray(bias)}
     mask = jnp.ones(cells.shape[:2], bool)
-    found = encoder.encode({"layer_0": weights}, jnp.asarray(cells), mask).annotations
+    scale, shift = numpy_rng.normal(size=(2, DEPTH)).astype(np.float32)
+    params = {"layer_0": weights, "norm": {"scale": jnp.asarray(scale), "bias": jnp.asarray(shift)}}
+    found = encoder.encode(params, jnp.asarray(cells), mask).annotations
     grid = cells.reshape(COLUMNS, ROWS, DEPTH) + np.asarray(grid_positions(COLUMNS, ROWS, DEPTH))
     around = np.pad(grid.astype(np.float64), ((1, 1), (1, 1), (0, 0)))
     for c, r in np.ndindex(COLUMNS, ROWS):
         seen = np.einsum("uvd,uvdf->f", around[c : c + 3, r : r + 3], kernel) + bias
-        expected = grid[c, r] + np.maximum(seen, 0)
+        summed = grid[c, r] + np.maximum(seen, 0)
+        expected = (summed - summed.mean()) / summed.std() * scale + shift
         np.testing.assert_allclose(found[0, c * ROWS + r], expected, rtol=1e-4, atol=1e-5)

@@ -94,6 +94,7 @@ def test_pixels_of_a_cell_become_a_vector_and_padding_changes_nothing(numpy_rng)
     picture = 2 * cells[0, :4].reshape(2, 2, 4, 4).swapaxes(1, 2).reshape(8, 8, 1) - 1
     hidden = np.maximum(_halved(picture, first), 0)
     expected = _halved(hidden, last).reshape(4, 5)
+    expected = (expected - expected.mean(-1, keepdims=True)) / expected.std(-1, keepdims=True)
     np.testing.assert_allclose(alone.vectors[0], expected, rtol=1e-4, atol=1e-5)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from attention_jax.configuration import setting
 from attention_jax.data import storage
 from attention_jax.data.builders.splitting import split_of
-from attention_jax.data.captions import PICTURE, CaptionConfig
+from attention_jax.data.captions import PICTURE, PictureConfig
 from attention_jax.data.config import Corpus
 from attention_jax.data.pictures import CHANNELS, Picture, read_picture, to_cells
 from attention_jax.errors import DataError
@@ -31,10 +31,10 @@ _VARIATION = "\ufe0f"  # asks for a picture in place of a sign; names are kept w
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(CaptionConfig):
+class Config(PictureConfig):
     """Noto's pictures of 32 x 32 pixels, and the names that Unicode's CLDR has for them.
 
-    Further fields are those of `data.captions.CaptionConfig`.
+    Further fields are those of `data.captions.PictureConfig`.
 
     Attributes:
       language: Of the names.

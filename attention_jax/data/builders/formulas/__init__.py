@@ -12,7 +12,7 @@ from absl import logging
 
 from attention_jax.configuration import setting
 from attention_jax.data import storage
-from attention_jax.data.captions import GOLD_BOXES, PICTURE, UNITS, CaptionConfig
+from attention_jax.data.captions import GOLD_BOXES, PICTURE, UNITS, PictureConfig
 from attention_jax.data.config import Corpus
 from attention_jax.data.examples import Split
 from attention_jax.data.formula_grammar import draw_formulas
@@ -27,10 +27,10 @@ _VERSION = 1  # of what the rendering of a formula gives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(CaptionConfig):
+class Config(PictureConfig):
     """Formulas drawn by a fixed seed, rendered by Matplotlib's mathtext.
 
-    Further fields are those of `data.captions.CaptionConfig`. Each symbol that leaves ink has a
+    Further fields are those of `data.captions.PictureConfig`. Each symbol that leaves ink has a
     gold rectangle.
 
     Attributes:
