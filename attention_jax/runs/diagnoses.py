@@ -68,8 +68,8 @@ DIAGNOSES = (
     Diagnosis(
         "a small validation", ("validation/examples", "training/batch"),
         lambda found: found["validation/examples"] < found["training/batch"],
-        "validation has {validation/examples:,.0f} examples, fewer than a batch of training "
-        "({training/batch:,.0f}): its numbers, and the best step by them, are mostly chance",
+        "the examples of the validation ({validation/examples:,.0f}) are fewer than those of a "
+        "batch ({training/batch:,.0f}): its numbers, and the best step by them, are mostly chance",
         after=0.0,
     ),
 )  # fmt: skip

@@ -78,9 +78,10 @@ def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
     config = dataclasses.replace(tiny_config(), data=data)
     for name in ("first", "with prepared text"):
         parts = assemble(config, RunDirectory(tmp_path / name))
-        first, _, *notices, _ = opening_lines(
+        first, _, *notices, small, _ = opening_lines(
             parts, 99, _HELD, step=0, seconds=0.0, settings=config.training
         )
+        assert small.startswith("warning: the examples of the validation (1) are fewer than ")
         assert first.startswith("40 training examples, ")
         assert notices == [
             "notice: left out 3 pairs of the training text with an empty side or one of more than "
