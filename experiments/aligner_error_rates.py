@@ -1,4 +1,4 @@
-"""Alignment error rate of the aligners that supervise attention, on the test pairs."""
+"""Alignment error rate of aligners, of those that supervise attention too, on the test pairs."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,38 +15,49 @@ from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.files import write_json
-from attention_jax.runs.run_directory import writing
+from attention_jax.runs.run_directory import read_json, writing
 from experiments import coverage_vs_supervised as experiment
 from experiments.kit import attention_record, program
 from experiments.kit.grid import Run
 
 USAGE = """
-Measures the aligners that supervise attention on the test pairs that have gold links.
+Measures aligners on the test pairs that have gold links: those that supervise attention, and
+agreement beside them.
 
 usage: python -m experiments.aligner_error_rates [--full] [--out=docs/results]
 
 Writes coverage_vs_supervised/teachers.json below --out, which the experiment's page shows; with
---full that of the full size. Needs ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm
+--full that of the full size. What stands there is kept: eflomal samples, and a new measurement
+would differ. Needs ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm
 and 4,000 pairs, minutes for all.
 """
+OTHERS = ("agreement",)  # they supervise nothing, and are measured on the same pairs
 Words = Sequence[Sequence[str]]
 
 
 def main() -> None:
-    """Measures every teacher in every condition."""
+    """Measures every aligner in every condition."""
     grid = program.chosen_grid(
         experiment.make_grid, experiment.make_full_grid, full=cli.value("full")
     )
     out = Path(cli.value("out") or "docs/results")
     path = out / grid.name / experiment.TEACHERS
-    found = {}
-    for run in grid.runs(Path("runs"), out):
-        # One cell for each teacher: those that differ in the loss alone have the same links.
-        if run.seed == grid.seeds[0] and "_ce_" in run.cell:
-            found[run.cell.replace("_ce", "")] = _measured(run)
-            print(run.cell, found[run.cell.replace("_ce", "")], flush=True)
-    if not found:
+    # One cell for each teacher: those that differ in the loss alone have the same links.
+    runs = [
+        run
+        for run in grid.runs(Path("runs"), out)
+        if run.seed == grid.seeds[0] and "_ce_" in run.cell
+    ]
+    if not runs:
         raise UserError(f"{grid.name}: expected cells with a teacher, found none")
+    found = read_json(path, {str: {str: float}}) or {}
+    for run in runs:
+        condition, _, teacher = run.cell.partition("_ce_")
+        for method in (teacher, *OTHERS):
+            name = f"{condition}_{method}"
+            if name not in found:
+                found[name] = _measured(run, method)
+                print(name, found[name], flush=True)
     with writing(path):
         write_json(path, found)
 
@@ -86,7 +97,7 @@ def teacher_scores(
     }
 
 
-def _measured(run: Run) -> dict[str, float]:
+def _measured(run: Run, method: str) -> dict[str, float]:
     config = from_config_dict(run.resolved())
     with tempfile.TemporaryDirectory() as vocabularies:
         task = build_task(config.data, Path(vocabularies))
@@ -95,7 +106,7 @@ def _measured(run: Run) -> dict[str, float]:
     if gold is None:
         raise UserError("ATTENTION_JAX_DATA: expected a folder with multi30k/alignments, has none")
     words = (gold.source_words, gold.target_words)
-    return teacher_scores(config.data.alignment.method, _words(train), words, gold.links)
+    return teacher_scores(method, _words(train), words, gold.links)
 
 
 def _words(split: Split) -> tuple[Words, Words]:

@@ -224,7 +224,7 @@ def _teachers(path: Path, condition: str) -> list[str]:
         for name, scores in (read_json(path, {str: {str: float}}) or {}).items()
         if name.startswith(prefix)
     ]
-    headings = ["AER of the teacher", "forward", "reverse", SYMMETRIZATION]
+    headings = ["AER of the aligner", "forward", "reverse", SYMMETRIZATION]
     return [tables.table(headings, rows), ""] if rows else []
 
 

@@ -1,21 +1,21 @@
-"""Word alignment commands of `launch.align`: train an aligner, symmetrize links, score them."""
+"""Word alignment commands of `launch.align`: symmetrize links, score them, and the others."""
 
 import dataclasses
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from absl import flags
 
-from attention_jax.commands import cli
-from attention_jax.errors import DataError, UserError
-from attention_jax.evaluation import symmetrization
+from attention_jax.commands import align_training, cli
+from attention_jax.commands.align_links import (
+    DEFAULT,
+    output_path,
+    symmetrized,
+    write_links,
+)
+from attention_jax.errors import DataError
 from attention_jax.evaluation.symmetrization import METHODS, ORDERS
 from attention_jax.spaced_words import spaced_words
-
-_DIRECTIONS = ("forward", "reverse")
-_DEFAULT = "grow-diag-final-and"
 
 Links = frozenset[tuple[int, int]]
 
@@ -35,40 +35,11 @@ class LinkFile:
     is_numbered: bool
 
 
-def define_train_flags() -> None:
-    """Flags of `train`."""
-    from attention_jax.data.alignment.aligners import METHODS as ALIGNERS
-
-    flags.DEFINE_string("source", None, "Text file.")
-    flags.DEFINE_string("target", None, "Its translation, line by line.")
-    flags.DEFINE_enum("method", "hmm", list(ALIGNERS), "The aligner.")
-    flags.DEFINE_enum("symmetrization", _DEFAULT, METHODS + _DIRECTIONS, "What is written.")
-    flags.DEFINE_enum("order", ORDERS[0], ORDERS, "In which links are looked at.")
-    flags.DEFINE_string("output", None, "Where links are written.")
-
-
-def train() -> None:
-    """Word alignment: trains an aligner on a parallel corpus and writes its links."""
-    from attention_jax.data.alignment.aligners import align
-    from attention_jax.data.lines import read_pairs
-
-    output, method = _output(), _value("method")
-    pairs = read_pairs(cli.require("source"), cli.require("target"))
-    sources, targets = ([spaced_words(text) for text in side] for side in zip(*pairs, strict=True))
-    chosen = _value("symmetrization")
-    if chosen in _DIRECTIONS:
-        (links,) = align(sources, targets, method, [chosen], _say)
-    else:
-        directions = align(sources, targets, method, _DIRECTIONS, _say)
-        links = _symmetrized(zip(*directions, strict=True), chosen, order=_value("order"))
-    _write(output, links)
-
-
 def define_symmetrize_flags() -> None:
     """Flags of `symmetrize`."""
     flags.DEFINE_string("forward", None, "Links of one direction.")
     flags.DEFINE_string("reverse", None, "Links of the other.")
-    flags.DEFINE_enum("method", _DEFAULT, METHODS, "The heuristic.")
+    flags.DEFINE_enum("method", DEFAULT, METHODS, "The heuristic.")
     flags.DEFINE_enum("order", ORDERS[0], ORDERS, "In which links are looked at.")
     flags.DEFINE_bool("strict", False, "Whether both words of a neighbour must be free.")
     flags.DEFINE_bool("transposed", False, "Whether --reverse has its links as target-source.")
@@ -77,16 +48,17 @@ def define_symmetrize_flags() -> None:
 
 def symmetrize() -> None:
     """Symmetrization: combines the alignments of both directions and writes the result."""
-    output = _output()
+    output = output_path()
     forward = _read_links("forward")
-    reverse = _read_links("reverse", transpose=_value("transposed"))
+    reverse = _read_links("reverse", transpose=cli.value("transposed"))
     _check_same_pairs(forward, reverse)
     directions = {"forward": forward.links.values(), "reverse": reverse.links.values()}
     _note_other_bases(directions)
     pairs = ((forward.links[pair], reverse.links[pair]) for pair in forward.links)
-    joined = _symmetrized(pairs, _value("method"), strict=_value("strict"), order=_value("order"))
+    options = {name: cli.value(name) for name in ("method", "strict", "order")}
+    joined = symmetrized(pairs, **options)
     numbers = forward.links if forward.is_numbered else None
-    _write(output, joined, numbers)
+    write_links(output, joined, numbers)
 
 
 def define_score_flags() -> None:
@@ -114,17 +86,16 @@ def score() -> None:
     gold, lengths = cli.require("gold"), _lengths()
     lines = read_lines(gold)
     # The text, if it is given, is what links are checked against; scores do not depend on it.
-    golds = parse_gold(lines, gold, base=_value("gold_base"), lengths=lengths)
-    hypothesis = _read_links(
-        "hypothesis", _value("hypothesis_base"), transpose=_value("transposed"), lengths=lengths
-    )
+    golds = parse_gold(lines, gold, base=cli.value("gold_base"), lengths=lengths)
+    base, transpose = cli.value("hypothesis_base"), cli.value("transposed")
+    hypothesis = _read_links("hypothesis", base, transpose=transpose, lengths=lengths)
     if not any(links.possible for links in golds.values()):
         raise DataError(f"{gold}: expected links, found none in {len(lines)} lines")
     _check_scored_pairs(golds, is_numbered(lines), hypothesis)
     links = hypothesis.links
     marked = map(marked_links, links.values())
     for name, found in (("gold", golds.values()), ("hypothesis", marked)):
-        if _value(f"{name}_base") == 0 and may_count_from_one(found):
+        if cli.value(f"{name}_base") == 0 and may_count_from_one(found):
             cli.note(f"{cli.value(name)}: no link names word 0: counted from 1? --{name}_base=1")
     counts = count_links([links[pair] for pair in golds], list(golds.values()))
     if not counts.sure:
@@ -149,18 +120,11 @@ class Command:
 
 
 COMMANDS = {
-    "train": Command(define_train_flags, train),
+    "train": Command(align_training.define_train_flags, align_training.train),
+    "apply": Command(align_training.define_apply_flags, align_training.apply),
     "symmetrize": Command(define_symmetrize_flags, symmetrize),
     "score": Command(define_score_flags, score),
 }
-
-
-def _value(name: str) -> Any:
-    return flags.FLAGS[name].value
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _read_links(
@@ -242,37 +206,7 @@ def _lengths() -> list[tuple[int, int]] | None:
     """Returns how many words the sentences of each pair have, if their text is given."""
     from attention_jax.data.lines import read_pairs
 
-    if not (_value("source") or _value("target")):
+    if not (cli.value("source") or cli.value("target")):
         return None
     pairs = read_pairs(cli.require("source"), cli.require("target"))
     return [(len(spaced_words(source)), len(spaced_words(target))) for source, target in pairs]
-
-
-def _symmetrized(
-    pairs: Iterable[tuple[Collection, Collection]], method: str, **options: Any
-) -> list[Links]:
-    return [symmetrization.symmetrize(*directions, method, **options) for directions in pairs]
-
-
-def _output() -> Path:
-    """Returns the path of the output, after checking that it can be written."""
-    cli.require("output")
-    path = cli.output_path("output")
-    assert path is not None
-    return path
-
-
-def _write(
-    path: Path, alignments: Iterable[Collection], numbers: Iterable[int] | None = None
-) -> None:
-    """Writes a line of links for each pair, after its number if there are numbers."""
-    from attention_jax.evaluation.alignment import to_pharaoh
-    from attention_jax.runs.files import write_text
-
-    try:
-        lines = [to_pharaoh(sorted(links)) for links in alignments]
-        if numbers is not None:
-            lines = [f"{number}\t{line}" for number, line in zip(numbers, lines, strict=True)]
-        write_text(path, "".join(f"{line}\n" for line in lines))
-    except OSError as error:
-        raise UserError(f"--output: {path} cannot be written ({error.strerror})") from None

@@ -6,20 +6,25 @@ import numpy as np
 
 from attention_jax.data.text.words import word_pieces
 from attention_jax.decoding.searcher import Hypothesis
-from attention_jax.evaluation.alignment import to_pharaoh
+from attention_jax.evaluation.alignment import Links, to_pharaoh
 from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.word_weights import WordWeights
 
 
-def pharaoh_line(
+def pharaoh_line(*args: Any, **options: Any) -> str:
+    """Pharaoh format: the links of an output as `0-0 1-2`; for the arguments see `word_links`."""
+    return to_pharaoh(word_links(*args, **options))
+
+
+def word_links(
     hypothesis: Hypothesis,
     source_ids: np.ndarray,
     source: str,
     source_vocabulary: Any,
     target_vocabulary: Any,
     shift: int = 0,
-) -> str:
-    """Word alignment: links every output word with its most attended source word, as `0-0 1-2`.
+) -> Links:
+    """Word alignment: links every output word with its most attended source word, (source, target).
 
     Words are those of `words_of_pieces`: usually what spaces separate; in scripts without spaces
     between words, clusters of letters. Symbols such as characters or phonemes, which make no words,
@@ -35,7 +40,7 @@ def pharaoh_line(
     """
     weights = shifted(np.asarray(hypothesis.weights, np.float64), shift)
     if min(weights.shape) < 2:  # nothing but EOS on a side
-        return ""
+        return []
     source_words = word_pieces(source_vocabulary, source_ids, source)
     target_words = word_pieces(hypothesis.vocabulary(target_vocabulary), hypothesis.tokens)
-    return to_pharaoh(WordWeights.of_tokens(weights, source_words, target_words).links())
+    return WordWeights.of_tokens(weights, source_words, target_words).links()

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from attention_jax.data.examples import Split
 from attention_jax.data.lines import read_lines, read_pairs
-from attention_jax.decoding.alignments import pharaoh_line
+from attention_jax.decoding.attention_aligner import links_of_pair
 from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
-from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.decoding.translate import SEPARATOR
 from attention_jax.errors import DataError
+from attention_jax.evaluation.alignment import to_pharaoh
 from attention_jax.runs.load import TrainedRun
 
 
@@ -125,8 +125,4 @@ def _further(
     if tokens:
         yield " ".join(f"{value:.4f}" for value in pair.log_probs)
     if pair.weights is not None:
-        words = split.own_words[index]  # what ids beyond the vocabulary stand for
-        output = Hypothesis(pair.tokens, pair.log_prob, pair.score, pair.weights, words)
-        source = split.source_ids[index], split.sources[index]
-        vocabularies = run.source_vocabulary, run.target_vocabulary
-        yield pharaoh_line(output, *source, *vocabularies, run.alignment_shift)
+        yield to_pharaoh(links_of_pair(run, split, index, pair))

@@ -55,6 +55,65 @@ def test_train_writes_links_and_says_how_far_it_is(train, method):
     assert "1 of 4 pairs have no links" in result.err
 
 
+@pytest.mark.parametrize("method", ["ibm1", "agreement"])
+def test_a_kept_aligner_links_its_own_text_and_others(launch, files, train, tmp_path, method):
+    model, output, scores = (tmp_path / name for name in ("model", "new", "scores"))
+    result, lines = train(f"--method={method}", f"--model={model}")
+    assert (result.code, lines) == (0, train(f"--method={method}")[1]), result.err
+
+    def apply(source, target, *options):
+        paths = files(source=source, target=target)
+        return launch("align", "apply", *paths, f"--model={model}", *options)
+
+    result = apply(SOURCE, TARGET, f"--output={output}", f"--scores={scores}")
+    assert result.code == 0 and output.read_text().split("\n") == lines, result.err
+    assert "1 of 4 pairs have no links" in result.err and result.out == ""
+    rows = [[*map(float, row.split())] for row in scores.read_text().splitlines()]
+    assert [len(row) for row in rows] == [2] * 4
+    assert all(row < [0, 0] for row in rows) and rows[3] == [float("-inf")] * 2
+    apply(["das Fahrrad"], ["the bicycle"], f"--output={output}", "--symmetrization=reverse")
+    assert output.read_text() == "0-0 1-1\n"
+    apply(["das Haus"] * 2, ["the house", "a book"], f"--scores={scores}",
+          "--symmetrization=forward")  # fmt: skip
+    right, wrong = map(float, scores.read_text().split())
+    assert right > wrong
+
+
+def test_a_kept_aligner_may_have_one_direction(launch, files, tmp_path):
+    texts, model = files(source=SOURCE, target=TARGET), f"--model={tmp_path / 'model'}"
+    result = launch("align", "train", *texts, "--symmetrization=reverse", model)
+    assert result.code == 0 and "forward" not in result.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "source", "target"]
+    output = f"--output={tmp_path / 'links'}"
+    assert launch("align", "apply", *texts, model, output).code == 0
+    assert (tmp_path / "links").read_text() == "0-0 1-1\n0-0 1-1\n0-0 1-1\n\n"
+    assert "model: an aligner of the direction forward is needed for union, found reverse only" in (
+        launch("align", "apply", *texts, model, output, "--symmetrization=union").error
+    )
+    (tmp_path / "model").write_bytes((tmp_path / "model").read_bytes()[:-1])
+    assert "found a damaged file" in launch("align", "apply", *texts, model, output).error
+
+
+def test_a_trained_run_aligns(launch, files, trained, tmp_path):
+    texts = files(source=["123", "4"], target=["one two three", "four"])
+    output, scores = tmp_path / "links", tmp_path / "scores"
+    written = f"--output={output}", f"--scores={scores}"
+    result = launch("align", "apply", *texts, f"--run={trained}", *written)
+    assert result.code == 0 and output.read_text() == "0-0 1-1 2-2\n0-0\n", result.err
+    found = launch("score", f"--workdir={trained}", *texts).out.splitlines()
+    for row, line in zip(scores.read_text().splitlines(), found, strict=True):
+        log_prob, _, tokens = map(float, line.split())
+        assert float(row) == pytest.approx(log_prob / tokens, abs=1e-3)
+    # The same run for the opposite direction: its sources are the targets here.
+    texts = files(source=["four"], target=["4"])
+    both = f"--run={trained}", f"--reverse={trained}"
+    result = launch("align", "apply", *texts, *both, "--symmetrization=reverse", *written)
+    assert result.code == 0 and output.read_text() == "0-0\n", result.err
+    assert "a run of the direction reverse is needed for union, found forward only" in launch(
+        "align", "apply", *texts, f"--run={trained}", "--symmetrization=union", *written
+    ).error
+
+
 @pytest.mark.parametrize(("direction", "other"), [("forward", "reverse"), ("reverse", "forward")])
 def test_train_writes_one_direction_and_trains_no_other(train, direction, other):
     result, lines = train("--method=ibm1", f"--symmetrization={direction}")
@@ -205,12 +264,19 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "expected a command, train, symmetrize, score; found none"),
-        (["tarin"], "expected a command, train, symmetrize, score; found tarin"),
+        ([], "expected a command, train, apply, symmetrize, score; found none"),
+        (["tarin"], "expected a command, train, apply, symmetrize, score; found tarin"),
         (["score", "more"], "unexpected argument 'more'"),
         (["score", "--output=x"], "output"),
         (["score"], "--gold: expected a value, found none"),
         (["train"], "--output: expected a value, found none"),
+        (["train", "--model=m", "--method=eflomal"], "--model: expected --method among ibm1, hmm"),
+        (["apply"], "--output: expected a value, found none"),
+        (["apply", "--output=x"], "--model: expected either this or --run"),
+        (["apply", "--output=x", "--model=m", "--run=r"], "--model: expected either this or --run"),
+        (["apply", "--output=x", "--model=m", "--reverse=r"], "--reverse: expected only beside"),
+        (["apply", "--output=x", "--model=/none"], "/none: expected a trained aligner, found no"),
+        (["apply", "--scores=/proc/none/x"], "--scores: /proc/none/x cannot be written (there is"),
         (
             ["train", "--output=x", "--method=hhm"],
             "one of ibm1, hmm, agreement, eflomal, found 'hhm'",

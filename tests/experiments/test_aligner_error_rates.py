@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -30,6 +31,21 @@ def test_teacher_scores_are_of_the_test_pairs(pairs, method):
         value == pytest.approx(100.0)
         for value in teachers.teacher_scores(method, train, test, wrong).values()
     )
+
+
+def test_teachers_and_agreement_are_measured_unless_they_are_recorded(tmp_path, monkeypatch):
+    values, asked = {"full": False, "out": str(tmp_path)}, []
+    monkeypatch.setattr(teachers, "cli", SimpleNamespace(value=values.get))
+    scores = {"forward": 1.0, "reverse": 2.0, "symmetrized": 3.0}
+    monkeypatch.setattr(teachers, "_measured", lambda run, method: asked.append(method) or scores)
+    teachers.main()
+    path = tmp_path / "coverage_vs_supervised" / experiment.TEACHERS
+    found = json.loads(path.read_text())
+    assert {name.partition("_")[2] for name in found} == {"hmm", "eflomal", "agreement"}
+    assert len(asked) == len(found) == 6
+    path.write_text(json.dumps({**found, "29k_eflomal": {"forward": 9.0}}))
+    teachers.main()
+    assert len(asked) == 6 and json.loads(path.read_text())["29k_eflomal"] == {"forward": 9.0}
 
 
 def test_a_grid_without_teachers_is_refused(tmp_path, monkeypatch):

@@ -22,7 +22,9 @@ from attention_jax.data.alignment.ibm1 import Report
 
 ITERATIONS = 5
 
-Parameters = tuple[ibm1.Table, hmm.Jumps]
+# The two directions have different numbers of word pairs, and of widths of jumps.
+Table = Float[np.ndarray, " _word_pairs"]
+Jumps = Float[np.ndarray, " _widths"]
 
 
 def align(
@@ -67,11 +69,11 @@ def align(
 
 def train(
     bitexts: tuple[Bitext, Bitext],
-    tables: Sequence[ibm1.Table],
+    tables: Sequence[Table],
     iterations: int = ITERATIONS,
     *,
     reports: tuple[Report, Report],
-) -> list[Parameters]:
+) -> list[tuple[Table, Jumps]]:
     """Expectation maximisation (EM): estimates both directions from the counts they agree on.
 
     Args:
@@ -131,7 +133,7 @@ def agree(
 
 
 def likeliest_states(
-    bitext: Bitext, table: ibm1.Table, jumps: hmm.Jumps
+    bitext: Bitext, table: Table, jumps: Jumps
 ) -> Iterator[Int[np.ndarray, "_N _T"]]:
     """Posterior decoding: yields the most probable state of each target word, block by block.
 

@@ -1,6 +1,5 @@
 """Word aligners (IBM Model 1, HMM, agreement, eflomal) by name, in either direction."""
 
-import functools
 import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 
@@ -63,24 +62,49 @@ def align(
     Raises:
       UserError: If there is nothing to align, or the method is not installed, or fails.
     """
+    sources, targets, usable = usable_pairs(sources, targets)
+    if not any(usable):
+        raise UserError(f"expected pairs of 1 to {MAX_WORDS} words on both sides, found none")
+    found = METHODS[method](sources, targets, directions, report)
+    report_unusable(usable, report)
+    return found
+
+
+def usable_pairs(
+    sources: Sequence[Sentence], targets: Sequence[Sentence]
+) -> tuple[list[Sentence], list[Sentence], list[bool]]:
+    """Returns both sides, and which pairs have 1 to `MAX_WORDS` words on each.
+
+    Other pairs become empty ones, so that every pair keeps its number.
+    """
     usable = [
         min(len(source), len(target)) > 0 and max(len(source), len(target)) <= MAX_WORDS
         for source, target in zip(sources, targets, strict=True)
     ]
-    if not any(usable):
-        raise UserError(f"expected pairs of 1 to {MAX_WORDS} words on both sides, found none")
-    # Unusable pairs become empty ones, so that every pair keeps its number.
-    sources, targets = (
+    first, second = (
         [sentence if use else () for sentence, use in zip(side, usable, strict=True)]
         for side in (sources, targets)
     )
-    found = METHODS[method](sources, targets, directions, report)
+    return first, second, usable
+
+
+def report_unusable(usable: Sequence[bool], report: Report) -> None:
+    """Reports how many pairs are not usable, if there are any."""
     if not all(usable):
         report(
             f"{usable.count(False)} of {len(usable)} pairs have no links: a side is empty or has "
             f"more than {MAX_WORDS} words"
         )
-    return found
+
+
+def prefixed(report: Report, direction: str) -> Report:
+    """Returns a report that puts the direction before each line."""
+    return lambda line: report(f"{direction}  {line}")
+
+
+def turned(links: Sequence[Links]) -> list[Links]:
+    """Returns as (source, target) what is (target, source)."""
+    return [sorted((source, target) for target, source in each) for each in links]
 
 
 def _one_by_one(align_one: Callable) -> Callable:
@@ -90,8 +114,8 @@ def _one_by_one(align_one: Callable) -> Callable:
         found = []
         for direction in directions:
             sides = (sources, targets) if direction == "forward" else (targets, sources)
-            links = align_one(*sides, functools.partial(_prefixed, report, direction))
-            found.append(links if direction == "forward" else _turned(links))
+            links = align_one(*sides, prefixed(report, direction))
+            found.append(links if direction == "forward" else turned(links))
         return found
 
     return align_each
@@ -99,9 +123,10 @@ def _one_by_one(align_one: Callable) -> Callable:
 
 def _by_agreement(sources, targets, directions, report):
     """Trains both directions, of which each needs the other, and returns those asked for."""
-    reports = (functools.partial(_prefixed, report, direction) for direction in DIRECTIONS)
-    forward, reverse = agreement.align(sources, targets, tuple(reports))
-    found = {"forward": forward, "reverse": _turned(reverse)}
+    forward, reverse = agreement.align(
+        sources, targets, (prefixed(report, "forward"), prefixed(report, "reverse"))
+    )
+    found = {"forward": forward, "reverse": turned(reverse)}
     return [found[direction] for direction in directions]
 
 
@@ -111,13 +136,3 @@ METHODS: Mapping[str, Callable] = {
     "agreement": _by_agreement,
     "eflomal": _one_by_one(eflomal.align),
 }
-
-
-def _turned(links: Sequence[Links]) -> list[Links]:
-    """Returns as (source, target) what is (target, source)."""
-    return [sorted((source, target) for target, source in each) for each in links]
-
-
-def _prefixed(report: Report, direction: str, line: str) -> None:
-    """Reports a line with its direction before it."""
-    report(f"{direction}  {line}")

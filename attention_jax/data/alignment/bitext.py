@@ -124,6 +124,11 @@ def links_from_states(
     return links
 
 
+def vocabulary(sentences: Sequence[Sentence]) -> list[str]:
+    """Vocabulary: returns every word once, ignoring case, in the order of a bitext's numbers."""
+    return list(dict.fromkeys(word.lower() for sentence in sentences for word in sentence))
+
+
 def _numbered(sentences: Sequence[Sentence]) -> tuple[list[list[int]], int]:
     """Numbers words by first occurrence; returns the numbers and the size of the vocabulary."""
     numbers: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attention_jax.data.alignment import ibm1
 from attention_jax.data.alignment.bitext import (
@@ -52,8 +52,23 @@ def align(
     bitext = make_bitext(sources, targets)
     table = ibm1.train(bitext, report=report)
     table, jumps = train(bitext, table, report=report)
-    paths = (viterbi(*_probabilities(table, bitext, block, jumps)) for block in bitext.blocks)
-    return links_from_states(bitext, paths)
+    return links_from_states(bitext, best_states(bitext, table, jumps))
+
+
+def best_states(
+    bitext: Bitext, table: Table, jumps: Jumps
+) -> Iterator[Int[np.ndarray, "_N _T"]]:
+    """Viterbi alignment: yields the states of the most probable paths, block by block."""
+    for block in bitext.blocks:
+        yield viterbi(*_probabilities(table, bitext, block, jumps))
+
+
+def log_probs(
+    bitext: Bitext, table: Table, jumps: Jumps
+) -> Iterator[Float[np.ndarray, " _N"]]:
+    """Likelihood: yields log p(e|f) of each pair, without that of its length, block by block."""
+    for _, _, _, found in block_posteriors(bitext, table, jumps):
+        yield found
 
 
 def train(
@@ -81,6 +96,12 @@ def train(
         table, jumps = maximised(bitext, cells, jump_counts)
         report(ibm1.progress_line("hmm", iteration, iterations, log_likelihood, bitext))
     return table, jumps
+
+
+def widened(jumps: Jumps, longest: int) -> Float[np.ndarray, " more_widths"]:
+    """Returns weights of jumps for sources of up to `longest` words; new widths count as unseen."""
+    missing = max(longest - len(jumps) // 2, 0)
+    return np.pad(jumps, missing, constant_values=_JUMP_SMOOTHING)
 
 
 def uniform_jumps(bitext: Bitext) -> Jumps:

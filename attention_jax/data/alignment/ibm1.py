@@ -1,9 +1,9 @@
 """IBM Model 1 word aligner: a target word comes from a source word or NULL, whatever its place."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attention_jax.data.alignment.bitext import (
     Bitext,
@@ -44,8 +44,20 @@ def align(
     """
     bitext = make_bitext(sources, targets)
     table = train(bitext, report=report)
-    best = (table[block.view(bitext.cells)].argmax(axis=-1) for block in bitext.blocks)  # each N T
-    return links_from_states(bitext, best)
+    return links_from_states(bitext, best_states(bitext, table))
+
+
+def best_states(bitext: Bitext, table: Table) -> Iterator[Int[np.ndarray, "_N _T"]]:
+    """Viterbi alignment: yields the most probable state of each target word, block by block."""
+    for block in bitext.blocks:
+        yield table[block.view(bitext.cells)].argmax(axis=-1)
+
+
+def log_probs(bitext: Bitext, table: Table) -> Iterator[Float[np.ndarray, " _N"]]:
+    """Likelihood: yields log p(e|f) of each pair, without that of its length, block by block."""
+    for block in bitext.blocks:
+        totals = table[block.view(bitext.cells)].sum(axis=-1)  # N T
+        yield np.log(totals / block.num_states).sum(axis=-1)
 
 
 def train(

@@ -8,7 +8,12 @@ from jaxtyping import Float, Int
 
 from attention_jax.data.alignment import hmm, ibm1
 from attention_jax.data.alignment.aligners import MAX_WORDS
-from attention_jax.data.alignment.bitext import Bitext, Sentence, make_bitext
+from attention_jax.data.alignment.bitext import (
+    Bitext,
+    Sentence,
+    make_bitext,
+    vocabulary,
+)
 from attention_jax.data.alignment.ibm1 import Report, Table
 
 # So small that it changes no probability: it only keeps a word of which nothing is expected from
@@ -63,10 +68,7 @@ def translation_pairs(
     ]
     bitext = make_bitext(*sides)
     table = ibm1.translation_table(bitext, _counts(bitext, method, report), _SMOOTHING)
-    source_words, target_words = (
-        list(dict.fromkeys(word.lower() for sentence in side for word in sentence))
-        for side in sides
-    )
+    source_words, target_words = map(vocabulary, sides)
     is_word = bitext.source_of < len(source_words)  # not NULL, which is the last
     return TranslationPairs(
         bitext.source_of[is_word], bitext.target_of[is_word], table[is_word],

@@ -1,0 +1,80 @@
+"""Links and texts of `launch.align`: read, combined, and written in one piece."""
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attention_jax.commands import cli
+from attention_jax.errors import UserError
+from attention_jax.evaluation import symmetrization
+from attention_jax.spaced_words import spaced_words
+
+DIRECTIONS = ("forward", "reverse")
+DEFAULT = "grow-diag-final-and"
+
+Words = Sequence[Sequence[str]]
+
+
+def read_sides() -> tuple[Words, Words]:
+    """Reads --source and --target as words between spaces and tabs."""
+    from attention_jax.data.lines import read_pairs
+
+    pairs = read_pairs(cli.require("source"), cli.require("target"))
+    sources, targets = ([spaced_words(text) for text in side] for side in zip(*pairs, strict=True))
+    return sources, targets
+
+
+def directions_of(symmetrization_method: str) -> Sequence[str]:
+    """Returns the directions that have to be aligned for what is to be written."""
+    one = symmetrization_method in DIRECTIONS
+    return [symmetrization_method] if one else DIRECTIONS
+
+
+def combined(found: Sequence[Sequence[Collection]], method: str, order: str) -> list[Collection]:
+    """Returns the links of one direction, or of both symmetrised.
+
+    Args:
+      found: The links of every pair in each of `directions_of(method)`.
+      method: A direction or a way of symmetrising.
+      order: In which links are looked at when growing.
+    """
+    if method in DIRECTIONS:
+        return list(found[0])
+    return symmetrized(zip(*found, strict=True), method, order=order)
+
+
+def symmetrized(
+    pairs: Iterable[tuple[Collection, Collection]], method: str, **options: Any
+) -> list[Collection]:
+    """Symmetrization: combines both directions of every pair."""
+    return [symmetrization.symmetrize(*directions, method, **options) for directions in pairs]
+
+
+def output_path() -> Path:
+    """Returns the path of --output, after checking that it can be written."""
+    cli.require("output")
+    path = cli.output_path("output")
+    assert path is not None
+    return path
+
+
+def write_links(
+    path: Path, alignments: Iterable[Collection], numbers: Iterable[int] | None = None
+) -> None:
+    """Writes a line of links for each pair, after its number if there are numbers."""
+    from attention_jax.evaluation.alignment import to_pharaoh
+
+    lines = [to_pharaoh(sorted(links)) for links in alignments]
+    if numbers is not None:
+        lines = [f"{number}\t{line}" for number, line in zip(numbers, lines, strict=True)]
+    write_lines("output", path, lines)
+
+
+def write_lines(flag: str, path: Path, lines: Iterable[str]) -> None:
+    """Writes lines to the file that a flag names."""
+    from attention_jax.runs.files import write_text
+
+    try:
+        write_text(path, "".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        raise UserError(f"--{flag}: {path} cannot be written ({error.strerror})") from None

@@ -1,0 +1,171 @@
+"""Word alignment commands of `launch.align`: train an aligner, and apply one that is trained."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from attention_jax.commands import cli
+from attention_jax.commands.align_links import (
+    DEFAULT,
+    DIRECTIONS,
+    combined,
+    directions_of,
+    output_path,
+    read_sides,
+    write_lines,
+    write_links,
+)
+from attention_jax.errors import UserError
+from attention_jax.evaluation.symmetrization import METHODS, ORDERS
+
+
+class Aligned(NamedTuple):
+    """What an aligner finds in a text.
+
+    Attributes:
+      chosen: What is to be written: a direction, or how both are combined.
+      links: Of each direction that this needs, the links of every pair.
+      scores: Returns, for each of them, how probable every pair is: log p by word.
+    """
+
+    chosen: str
+    links: Sequence[Sequence[Any]]
+    scores: Callable[[], Sequence[Sequence[float]]]
+
+
+def define_train_flags() -> None:
+    """Flags of `train`."""
+    from attention_jax.data.alignment.aligners import METHODS as ALIGNERS
+
+    _define_texts()
+    flags.DEFINE_enum("method", "hmm", list(ALIGNERS), "The aligner.")
+    flags.DEFINE_enum("symmetrization", DEFAULT, METHODS + DIRECTIONS, "What is written.")
+    flags.DEFINE_string("model", None, "Where the trained aligner is kept.")
+
+
+def train() -> None:
+    """Word alignment: trains an aligner on a parallel corpus, writes its links, or keeps it."""
+    from attention_jax.data.alignment.aligners import align
+
+    model = cli.output_path("model")
+    output = output_path() if cli.value("output") or not model else None
+    method, chosen = cli.value("method"), cli.value("symmetrization")
+    directions = directions_of(chosen)
+    if model is None:
+        found = align(*read_sides(), method, directions, _say)
+    else:
+        found = _keep(model, method, directions, with_links=output is not None)
+    if output is not None:
+        write_links(output, combined(found, chosen, cli.value("order")))
+
+
+def define_apply_flags() -> None:
+    """Flags of `apply`."""
+    _define_texts()
+    for name in ("model", "run", "reverse"):
+        flags.DEFINE_string(name, None, "What aligns.")
+    flags.DEFINE_enum("symmetrization", None, METHODS + DIRECTIONS, "What is written.")
+    flags.DEFINE_string("scores", None, "Where log-probabilities are written.")
+
+
+def apply() -> None:
+    """Word alignment: links text with an aligner or a run that is trained, and scores its pairs."""
+    scores = cli.output_path("scores")
+    output = output_path() if cli.value("output") or not scores else None
+    if bool(cli.value("model")) == bool(cli.value("run")):
+        raise UserError("--model: expected either this or --run")
+    if cli.value("reverse") and not cli.value("run"):
+        raise UserError("--reverse: expected only beside --run")
+    aligned = _by_model() if cli.value("model") else _by_runs()
+    if output is not None:
+        write_links(output, combined(aligned.links, aligned.chosen, cli.value("order")))
+    if scores is not None:
+        rows = zip(*aligned.scores(), strict=True)
+        write_lines("scores", scores, (" ".join(f"{each:.4f}" for each in row) for row in rows))
+
+
+def _define_texts() -> None:
+    flags.DEFINE_string("source", None, "Text file.")
+    flags.DEFINE_string("target", None, "Its translation, line by line.")
+    flags.DEFINE_enum("order", ORDERS[0], ORDERS, "In which links are looked at.")
+    flags.DEFINE_string("output", None, "Where links are written.")
+
+
+def _keep(path: Path, method: str, directions: Sequence[str], *, with_links: bool) -> list:
+    """Trains an aligner, writes it, and returns its links of the text if they are wanted."""
+    from attention_jax.data.alignment.aligner_files import write_aligner
+    from attention_jax.data.alignment.trained_aligners import MODELS, apply, learn
+
+    if method not in MODELS:
+        raise UserError(f"--model: expected --method among {', '.join(MODELS)}, found {method}")
+    sides = read_sides()
+    aligner = learn(*sides, method, directions, _say)
+    found = apply(aligner, *sides, directions, _say) if with_links else []
+    try:
+        write_aligner(path, aligner)
+    except OSError as error:
+        raise UserError(f"--model: {path} cannot be written ({error.strerror})") from None
+    return found
+
+
+def _by_model() -> Aligned:
+    """Aligns by an aligner that was kept."""
+    from attention_jax.data.alignment.aligner_files import read_aligner
+    from attention_jax.data.alignment.trained_aligners import apply, mean_log_probs
+
+    aligner = read_aligner(Path(cli.require("model")))
+    chosen = _chosen([*aligner.directions], f"{cli.value('model')}: an aligner")
+    sides, directions = read_sides(), directions_of(chosen)
+    links = apply(aligner, *sides, directions, _say)
+    return Aligned(chosen, links, lambda: mean_log_probs(aligner, *sides, directions))
+
+
+def _by_runs() -> Aligned:
+    """Aligns by the attention of a run, and of one of the opposite direction if there is one."""
+    from attention_jax.analysis.reverse import reverse_run
+    from attention_jax.data.lines import read_pairs
+    from attention_jax.decoding.attention_aligner import linked_pairs
+    from attention_jax.decoding.translate import check_aligning
+    from attention_jax.runs.load import load_run
+    from attention_jax.types import BidirectionalModel
+
+    cli.use_compilation_cache()
+    runs = {"forward": load_run(cli.require("run"))}
+    if cli.value("reverse"):
+        runs["reverse"] = load_run(cli.value("reverse"))
+    elif isinstance(runs["forward"].model, BidirectionalModel):
+        runs["reverse"] = reverse_run(runs["forward"])
+    for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
+        check_aligning(run, flag)
+    chosen = _chosen([*runs], f"{cli.value('run')}: a run")
+    sides = list(zip(*read_pairs(cli.require("source"), cli.require("target")), strict=True))
+    links, scores = [], []
+    for direction in directions_of(chosen):
+        is_forward = direction == "forward"
+        found = list(linked_pairs(runs[direction], *(sides if is_forward else sides[::-1])))
+        links.append([
+            pair.links if is_forward else [(source, target) for target, source in pair.links]
+            for pair in found
+        ])  # fmt: skip
+        scores.append([pair.mean_log_prob for pair in found])
+    return Aligned(chosen, links, lambda: scores)
+
+
+def _chosen(directions: Sequence[str], what: str) -> str:
+    """Returns what is to be written: as asked, or both directions if there are both."""
+    asked = cli.value("symmetrization")
+    chosen = asked or (DEFAULT if len(directions) == 2 else directions[0])
+    missing = [each for each in directions_of(chosen) if each not in directions]
+    if missing:
+        raise UserError(
+            f"--symmetrization: {what} of the direction {missing[0]} is needed for {chosen}, found "
+            f"{directions[0]} only"
+        )
+    return chosen
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,60 @@
+"""Word alignment by a trained model: links and probabilities of pairs of texts, block by block."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from attention_jax.data.examples import Split
+from attention_jax.decoding.alignments import word_links
+from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
+from attention_jax.decoding.searcher import Hypothesis
+from attention_jax.evaluation.alignment import Links
+from attention_jax.runs.load import TrainedRun
+
+
+class LinkedPair(NamedTuple):
+    """A pair of texts as a model aligns it.
+
+    Attributes:
+      links: (source, target) of its words, each target word with the one it attends to most.
+      mean_log_prob: log p(target | source) by token, EOS included; natural logarithm.
+    """
+
+    links: Links
+    mean_log_prob: float
+
+
+def linked_pairs(
+    run: TrainedRun, sources: Sequence[str], targets: Sequence[str]
+) -> Iterator[LinkedPair]:
+    """Word alignment: yields the links of each pair, from attention to a target that is given.
+
+    Args:
+      run: A trained run, of a model that attends to tokens of its source.
+      sources: Source texts.
+      targets: Their translations.
+
+    Raises:
+      DataError: If a text cannot be one of the run's task.
+    """
+    for block, found in Scorer(run, with_attention=True).in_blocks(
+        given_pairs(run, sources, targets)
+    ):
+        for index, pair in enumerate(found):
+            links = links_of_pair(run, block, index, pair)
+            yield LinkedPair(links, pair.log_prob / len(pair.tokens))
+
+
+def links_of_pair(run: TrainedRun, split: Split, index: int, pair: ScoredPair) -> Links:
+    """Word alignment: the links (source, target) of a scored pair of a split.
+
+    Args:
+      run: The run that scored it.
+      split: The pairs that were scored.
+      index: The number of the pair among them.
+      pair: Its scores and attention.
+    """
+    words = split.own_words[index]  # what ids beyond the vocabulary stand for
+    output = Hypothesis(pair.tokens, pair.log_prob, pair.score, pair.weights, words)
+    source = split.source_ids[index], split.sources[index]
+    vocabularies = run.source_vocabulary, run.target_vocabulary
+    return word_links(output, *source, *vocabularies, run.alignment_shift)
