@@ -247,8 +247,9 @@ class TranslationConfig(DataConfig):
       lowercase: Whether sources, targets and references are put in lower case, before splits are
         made: sources that differ only in case are in one split.
       bleu_tokenizer: How BLEU splits outputs and references into words: sacrebleu's `13a`, as is
-        usual for European languages, `intl`, `zh` for Chinese, or `char` for other languages
-        without spaces.
+        usual for European languages, `intl`, `zh` for Chinese, `char` for other languages without
+        spaces, or `none` for texts that are tokenised: with `lowercase`, the lower-cased and
+        tokenised BLEU of many papers, which is another scale than that of `13a`.
       min_train_source_words: Fewest words, separated by spaces, of a training source.
       max_train_source_words: Most words of a training source; 0 for no limit. Neither changes the
         vocabulary or the evaluation splits.
@@ -258,7 +259,7 @@ class TranslationConfig(DataConfig):
     vocabularies: str = setting("", is_file=True)
     alignment: AlignmentConfig = setting(AlignmentConfig())
     lowercase: bool = setting(False)
-    bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char"))
+    bleu_tokenizer: str = setting("13a", choices=("13a", "intl", "zh", "char", "none"))
     min_train_source_words: int = setting(0, at_least=0)
     max_train_source_words: int = setting(0, at_least=0)
 

@@ -1,6 +1,7 @@
 """Machine translation: measured by BLEU and chrF, and by over- and under-translation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attention_jax.data.config import DataConfig
 from attention_jax.data.decoded import Decoded, Scores
@@ -20,6 +21,12 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     """BLEU and chrF: computes both with their signatures, and the ratio of lengths."""
     tokenize = data_config.bleu_tokenizer
     return dict(translation_scores(outputs, split.references, tokenize=tokenize))
+
+
+def signatures(metrics: Mapping[str, Any]) -> list[str]:
+    """Signatures: says, in a line for each score, exactly what was computed, as sacrebleu does."""
+    names = [name for name in ("bleu", "chrf") if metrics.get(f"{name}_signature")]
+    return [f"{name:>11} {metrics[f'{name}_signature']}" for name in names]
 
 
 def length_scores(decoded: Decoded) -> Scores:
@@ -98,6 +105,7 @@ TASK = Task(
         Metric("chrf", "chrF", _PANEL, "max"),
     ),
     printed=("bleu", "chrf"),
+    table=signatures,
     shown=("bleu", "chrf", "length_ratio", "dropped_words"),
     finds_dropped_words=True,
 )

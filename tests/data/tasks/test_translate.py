@@ -8,6 +8,7 @@ from attention_jax.data.decoded import Decoded
 from attention_jax.data.loading import build_task
 from attention_jax.data.task import find_task
 from attention_jax.data.tasks import translate
+from attention_jax.evaluation.translation import translation_scores
 from attention_jax.types import SpecialIds
 
 CONFIG = SmokeConfig()
@@ -43,6 +44,28 @@ def test_scores_of_the_references_are_perfect(task):
     assert sum(counts) == len(split) and translate.missing_words(decoded)["missing_words"] == 0
     assert {*translate.TASK.printed} <= {*scores}
     assert {metric.name for metric in translate.TASK.metrics} <= {*scores}
+
+
+def test_words_of_tokenised_texts_are_what_spaces_separate(task):
+    texts = {"sources": ["a dog ."], "targets": ["ein hund läuft ( schnell )"]}
+    split = dataclasses.replace(
+        task.split("test").select([0]), **texts, references=[[text] for text in texts["targets"]]
+    )
+    outputs = ["ein hund läuft (schnell)"]
+    usual, tokenised = Multi30kConfig(), Multi30kConfig(bleu_tokenizer="none")
+    scores = translate.scores(split, outputs, tokenised)
+    assert "tok:none" in scores["bleu_signature"]
+    assert scores["length_ratio"] == pytest.approx(4 / 6) and scores["bleu"] < 50
+    assert translate.scores(split, outputs, usual)["bleu"] == pytest.approx(100)
+
+
+def test_signatures_are_lines_below_the_scores():
+    found = translation_scores(["a b c d"], [["a b c d"]])
+    lines = translate.signatures(found)
+    assert [line.split()[0] for line in lines] == ["bleu", "chrf"]
+    assert "tok:13a" in lines[0] and "nc:6" in lines[1]
+    assert translate.TASK.table(found) == lines
+    assert translate.signatures({"bleu": 1.0}) == []
 
 
 def test_scores_of_a_split_count_words_as_its_tokenizer_does(task):
