@@ -87,3 +87,9 @@ def check_readout(config: Any, functions: SequenceDecoder) -> None:
             "readout.name: expected one that reads the source, such as 'marginal', beside the "
             f"decoder {config.decoder.name!r}, found {config.readout.name!r}"
         )
+    conditioning = getattr(config.attention, "conditioning", "every_step")
+    if conditioning != "every_step" and not functions.reads_contexts:
+        raise ValueError(
+            "attention.conditioning: expected 'every_step' beside the decoder "
+            f"{config.decoder.name!r}, which reads no contexts, found {conditioning!r}"
+        )

@@ -118,6 +118,9 @@ BAD = [
       "attention": NONE}, "readout.alignment.max_jump: expected at least 1, found 0"),
     ({"readout": {"name": "marginal", "alignment": {"name": "monotone"}}},
      r"readout.alignment.name: expected one of .* \(did you mean 'monotonic'\?\)"),
+    ({"attention": {**NONE, "conditioning": "initial_state"}, "alignment": "relative_jumps",
+      "decoder": {"name": "transducer", "hidden_dim": D, "bridge": "mean"}},
+     "attention.conditioning: expected 'every_step' .* reads no contexts, found 'initial_state'"),
     ({"sources": TAGS}, "attention.name: .* attends to several sources for source, tags, found"),
 ]  # fmt: skip
 
