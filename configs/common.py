@@ -40,6 +40,8 @@ def data_section(name: str) -> ConfigDict:
     if name in (*INFLECTIONS, *PRONUNCIATIONS):
         sizes = {"batch_size": 32, "eval_batch_size": 256, "num_buckets": 4}
         return ConfigDict({"name": name, **sizes})
+    if name in ("emoji_names", "seen_texts"):
+        return ConfigDict({"name": name, "batch_size": 64, "eval_batch_size": 128})
     if name in PICTURES:
         sizes = {"batch_size": 64, "eval_batch_size": 128, "num_buckets": 4}
         sizes["max_source_length"] = 256

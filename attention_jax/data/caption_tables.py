@@ -2,6 +2,7 @@
 
   file<TAB>caption       a line for each caption; an image may have several
   file#0<TAB>caption     the same with numbers, as the token files of Flickr8k and Flickr30k
+  file<TAB>text<TAB>text the same with a text that is read beside the image, and one that is written
   FILE.json              the export of COCO: `images` (`id`, `file_name`) and `annotations`
                          (`image_id`, `caption`)
 """
@@ -10,8 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from attention_jax.data.builders.blocks import Example, grouped
-from attention_jax.data.captions import checked_caption
+from attention_jax.data.builders.blocks import Example, ManySided, grouped
+from attention_jax.data.captions import BESIDE, checked_caption
 from attention_jax.data.lines import read_lines
 from attention_jax.errors import DataError
 from attention_jax.json_files import read_json
@@ -44,6 +45,33 @@ def read_captions(table: str | Path, folder: str | Path) -> list[Example]:
             raise DataError(f"{where}: expected a file, found none at {path}")
         found.append((file, checked_caption(caption, where)))
     return grouped(found)
+
+
+def read_seen_texts(table: str | Path, folder: str | Path) -> list[ManySided]:
+    """Reads a table of texts beside images, `FILE<TAB>SOURCE<TAB>TARGET` a line.
+
+    Args:
+      table: Its path.
+      folder: Where the images are.
+
+    Returns:
+      An example for each line, whose further source `picture` is the path of its image.
+
+    Raises:
+      DataError: Naming table and line, if a line is none, names a file that is not there, or has an
+        empty text.
+    """
+    found = []
+    for number, line in enumerate(read_lines(table), start=1):
+        where, columns = f"{table}:{number}", line.split("\t")
+        if len(columns) != 3:
+            raise DataError(f"{where}: expected FILE<TAB>SOURCE<TAB>TARGET, found {line!r:.80}")
+        path = Path(folder) / columns[0].strip()
+        if not path.is_file():
+            raise DataError(f"{where}: expected an image file, found none at {path}")
+        source, target = (checked_caption(text, where) for text in columns[1:])
+        found.append(ManySided(source, (target,), {BESIDE.name: str(path)}))
+    return found
 
 
 def _of_lines(table: Path) -> Iterator[tuple[str, str, str]]:

@@ -1,7 +1,7 @@
 """Captions: what all data sets of pictures and their texts share."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,6 +27,47 @@ from attention_jax.errors import DataError
 # top, right and bottom in pixels, `T 4`; zeros for symbols that are nowhere.
 GOLD_BOXES = "gold_boxes"
 UNITS = ("words", "characters", "symbols")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pixels:
+    """What data sets of pictures have that are given by their pixels.
+
+    Attributes:
+      height: Pixels that pictures are high; those of files are scaled to it.
+      cell: Pixels of a side of the square cells that attention is to.
+      colours: `grey`, or `rgb` for red, green and blue.
+    """
+
+    height: int = setting(32, at_least=4)
+    cell: int = setting(8, choices=(4, 8, 16))
+    colours: str = setting("grey", choices=tuple(CHANNELS))
+
+    def __post_init__(self) -> None:
+        """Rejects pictures that are no whole number of cells high."""
+        if self.height % self.cell:
+            raise ValueError(
+                f"height: expected a multiple of cell ({self.cell}), found {self.height}"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Cells of a column of a picture."""
+        return self.height // self.cell
+
+    @property
+    def picture_sizes(self) -> Mapping[str, int]:
+        """What an input of pixels and an encoder of grids have to agree with."""
+        return {"rows": self.rows, "cell": self.cell, "channels": CHANNELS[self.colours]}
+
+    def read_file(self, path: str) -> Cells:
+        """Reads an image, in the height and colours of the data."""
+        return to_cells(read_picture(path, self.colours, self.height), self.cell)
+
+    def canvas(self, cells: Cells) -> Canvas:
+        """Returns the picture."""
+        pixels = from_cells(cells, self.rows, self.cell)
+        return Canvas.of(pixels, cell_boxes(len(cells), self.rows, self.cell))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,11 +99,7 @@ class CaptionConfig(DataConfig):
         Raises:
           DataError: Naming the file that is not as this data set has them.
         """
-        known: dict[str, Cells] = {}
-        for path in map(str, paths):
-            if path not in known:
-                known[path] = self.read_file(path)
-        return [known[str(path)] for path in paths]
+        return read_once(paths, self.read_file)
 
     def read_file(self, path: str) -> Cells:
         """Reads the cells of one file; see `read_files`."""
@@ -74,46 +111,13 @@ class CaptionConfig(DataConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PictureConfig(CaptionConfig):
-    """What every data set of pictures, given by their pixels, has.
-
-    Further fields are those of `CaptionConfig`.
-
-    Attributes:
-      height: Pixels that pictures are high; those of files are scaled to it.
-      cell: Pixels of a side of the square cells that attention is to.
-      colours: `grey`, or `rgb` for red, green and blue.
-    """
-
-    height: int = setting(32, at_least=4)
-    cell: int = setting(8, choices=(4, 8, 16))
-    colours: str = setting("grey", choices=tuple(CHANNELS))
-
-    def __post_init__(self) -> None:
-        """Rejects pictures that are no whole number of cells high."""
-        if self.height % self.cell:
-            raise ValueError(
-                f"height: expected a multiple of cell ({self.cell}), found {self.height}"
-            )
+class PictureConfig(Pixels, CaptionConfig):
+    """What every data set of pictures and captions has; see `Pixels` and `CaptionConfig`."""
 
     @property
-    def rows(self) -> int:
-        """Cells of a column of a picture."""
-        return self.height // self.cell
-
-    @property
-    def source_sizes(self) -> Mapping[str, int]:  # type: ignore[override]
-        """What an input of pixels and an encoder of grids have to agree with."""
-        return {"rows": self.rows, "cell": self.cell, "channels": CHANNELS[self.colours]}
-
-    def read_file(self, path: str) -> Cells:
-        """Reads an image, in the height and colours of the data."""
-        return to_cells(read_picture(path, self.colours, self.height), self.cell)
-
-    def canvas(self, cells: Cells) -> Canvas:
-        """Returns the picture."""
-        pixels = from_cells(cells, self.rows, self.cell)
-        return Canvas.of(pixels, cell_boxes(len(cells), self.rows, self.cell))
+    def source_sizes(self) -> Mapping[str, Mapping[str, int]]:  # type: ignore[override]
+        """The picture is the source."""
+        return {PICTURE.name: self.picture_sizes}
 
     def gold_links(self, split: Split) -> list[np.ndarray] | None:
         """Links each symbol that has a rectangle to the cells that this touches."""
@@ -132,6 +136,21 @@ PICTURE = Field(
     name="source", axes=(SOURCE_AXIS, "pixels"), dtype=np.float32, mask="source_mask",
     write=_write, fingerprint=np.ndarray.tobytes, is_input=True,
 )  # fmt: skip
+
+
+# A picture that stands beside a source, of which that is the text.
+BESIDE = dataclasses.replace(
+    PICTURE, name="picture", axes=("cells", "pixels"), mask="picture_mask"
+)
+
+
+def read_once(paths: Sequence[str | Path], read: Callable[[str], Cells]) -> list[Cells]:
+    """Reads files, each of them once however often it is named."""
+    known: dict[str, Cells] = {}
+    for path in map(str, paths):
+        if path not in known:
+            known[path] = read(path)
+    return [known[str(path)] for path in paths]
 
 
 def gold_cells(

@@ -143,8 +143,8 @@ class DataConfig:
         lowercases a user's.
       must_be_read: Fields without which a source is incomplete, so that a model has to read them.
       further_splits: Names of splits beside `train`, `validation` and `test`.
-      source_sizes: Sizes of what a source consists of, such as `rows` of a picture, by the fields
-        of inputs and encoders that have to agree with them.
+      source_sizes: By the name of a source, sizes of what it consists of, such as `rows` of a
+        picture, by the fields of its input and encoder that have to agree with them.
     """
 
     task: ClassVar[str] = "translate"
@@ -161,7 +161,7 @@ class DataConfig:
     has_lowercase_sources: ClassVar[bool] = False
     must_be_read: ClassVar[tuple[str, ...]] = ()
     further_splits: ClassVar[tuple[str, ...]] = ()
-    source_sizes: ClassVar[Mapping[str, int]] = {}
+    source_sizes: ClassVar[Mapping[str, Mapping[str, int]]] = {}
 
     batch_size: int = setting(64, at_least=1)
     batch_unit: str = setting("sentences", choices=("sentences", "tokens"))

@@ -56,12 +56,12 @@ class SeveralSourcesConfig(TranslationConfig):
         splits = super().load()
         if not self.shuffled_sources:
             return splits
-        return {name: _shuffled(examples, self.shuffled_sources)
+        return {name: shuffled(examples, self.shuffled_sources)
                 for name, examples in splits.items()}  # fmt: skip
 
 
-def _shuffled(examples: Sequence, names: Sequence[str]) -> list:
-    """Deals the texts of further sources out to other examples."""
+def shuffled(examples: Sequence, names: Sequence[str]) -> list:
+    """Deals what stands beside sources out to other examples, by a fixed permutation."""
     order = permutation(len(examples), _SHUFFLING_KEY)
     return [
         (source, references, {**others, **{name: examples[other][2][name] for name in names}})

@@ -73,6 +73,8 @@ class Task:
       prepare: Function that brings a user's text into the form of the data.
       read: Function from a user's texts to values of fields that these do not tell by themselves,
         such as frames of the sound files that they name; None where texts tell everything.
+      beside: By the name of a field that stands beside a text, such as a picture, the function from
+        a user's lines, such as paths, to its values.
       canvas: Function from examples and the number of one to what attention to its source is drawn
         on; None where that is the source's tokens.
       scores: Function that compares outputs with references and returns metrics by name (those
@@ -99,6 +101,9 @@ class Task:
     continues: bool = False
     prepare: Callable[..., str] = prepare
     read: Callable[[Sequence[str], DataConfig], Mapping[str, Sequence[Any]]] | None = None
+    beside: Mapping[str, Callable[[Sequence[str], DataConfig], Sequence[Any]]] = (
+        dataclasses.field(default_factory=dict)
+    )
     canvas: Callable[[Examples, int, DataConfig], Canvas] | None = None
     scores: Scorer | None = None
     details: tuple[Callable[[Decoded], Scores], ...] = ()

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -90,15 +91,18 @@ class Translator:
         """
         run, task = self._run, self._run.task
         texts = self._all_prepared(lines, "input")
-        others = self._further_texts(len(lines), further)
+        others = self._further_lines(len(lines), further)
         # Blank lines are left out of the search, and put back in their places after it.
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
-        unread = set(run.config.data.further_sources) - set(others)
+        unread = {*run.config.data.further_sources, *task.beside} - {*others}
         fields = (*task.input_fields, *further_fields(task, run.model.fields))
         fields = tuple(field for field in fields if field.name not in unread)
         known = [texts[number] for number in full]
-        extras = {name: [part[number] for number in full] for name, part in others.items()}
+        extras = {
+            name: self._values(name, [part[number] for number in full])
+            for name, part in others.items()
+        }
         extras |= task.read(known, run.config.data) if task.read else {}
         inputs = Inputs(known, vocabulary, fields, extras, run.resources, run.target_vocabulary)
         if task.continues:
@@ -133,16 +137,31 @@ class Translator:
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
 
-    def _further_texts(
+    def _values(self, name: str, lines: Sequence[str]) -> Sequence[Any]:
+        """Returns the texts of a further source, or what its lines name.
+
+        Raises:
+          DataError: If that cannot be read.
+        """
+        read = self._run.task.beside.get(name)
+        if read is None:
+            return lines
+        try:
+            return read(lines, self._run.config.data)
+        except DataError as error:
+            raise DataError(f"--source={name}: {error}") from None
+
+    def _further_lines(
         self, count: int, given: Mapping[str, Sequence[str]]
     ) -> dict[str, list[str]]:
-        """Returns the texts of the further sources that the model reads, `count` of each.
+        """Returns the lines of the further sources that the model reads, `count` of each.
 
         Raises:
           DataError: If one is missing, is not read, or has another number of lines.
         """
         run = self._run
-        read = [name for name in run.config.data.further_sources if name in run.model.fields]
+        known = *run.config.data.further_sources, *run.task.beside
+        read = [name for name in known if name in run.model.fields]
         for name in given:
             if name not in read:
                 known = ", ".join(read) or "none, as the model reads one source"
@@ -158,7 +177,10 @@ class Translator:
                     f"--source={name}: expected {count} lines as in the input, found "
                     f"{len(given[name])}"
                 )
-            found[name] = self._all_prepared(given[name], f"--source={name}")
+            is_text = name not in run.task.beside
+            found[name] = (
+                self._all_prepared(given[name], f"--source={name}") if is_text else [*given[name]]
+            )
         return found
 
     def _check_prompts(self, prompts: Inputs) -> None:

@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 
 import jax
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.field import SOURCE
 from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
 from attention_jax.data.text.storage import has_vocabularies
@@ -206,13 +206,13 @@ def _check_sources(config: ExperimentConfig, task: TaskData) -> None:
             "config.model.tie_embeddings: expected a joint vocabulary for 'all' "
             "(config.data.subwords.joint=True), found one for each side"
         )
-    source = getattr(config.model, "sources", {}).get(SOURCE.name)
-    for part in ("input", "encoder"):
-        for name, size in config.data.source_sizes.items():
-            found = getattr(getattr(source, part, None), name, size)
-            if found != size:
+    read = getattr(config.model, "sources", {})
+    for source, sizes in config.data.source_sizes.items():
+        for part, name in itertools.product(("input", "encoder"), sizes):
+            found = getattr(getattr(read.get(source), part, None), name, sizes[name])
+            if found != sizes[name]:
                 raise ConfigError(
-                    f"config.model.sources.{SOURCE.name}.{part}.{name}: expected {size}, as the "
+                    f"config.model.sources.{source}.{part}.{name}: expected {sizes[name]}, as the "
                     f"data of config.data have it, found {found}"
                 )
 

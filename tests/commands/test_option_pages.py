@@ -17,6 +17,7 @@ from experiments import mechanisms_page
 CONFIGS = (
     "vaswani2017.py:multi30k", "bahdanau2015.py:parallel", "gnmt2016.py:smoke",
     "libovicky2017.py:parallel", "allamanis2016.py", "lei2016.py:smoke",
+    "huang2016.py",
 )  # fmt: skip
 # Groups of configs that the page of configuration names its fields by.
 GROUPS = "data|model|objectives|optimizer|schedule|training|evaluation|search|sharding"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from attention_jax.data.caption_tables import read_captions
+from attention_jax.data.caption_tables import read_captions, read_seen_texts
 from attention_jax.errors import DataError
 
 CAPTIONS = [("a.jpg", ("a dog", "a brown dog")), ("b.jpg", ("two cats",))]
@@ -68,3 +68,27 @@ def test_a_broken_or_missing_export_is_one_line(folder):
     table.write_text('{"images": [{"id": "7", "file_name": "a.jpg"}], "annotations": []}')
     with pytest.raises(DataError, match=r"t.json: expected a whole number at images"):
         read_captions(table, folder)
+
+
+def test_texts_stand_beside_an_image(folder):
+    table = folder / "pairs.tsv"
+    table.write_text("a.jpg\ta  dog\tein Hund\nb.jpg\ttwo cats\tzwei Katzen\n")
+    assert read_seen_texts(table, folder) == [
+        ("a dog", ("ein Hund",), {"picture": str(folder / "a.jpg")}),
+        ("two cats", ("zwei Katzen",), {"picture": str(folder / "b.jpg")}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a.jpg\ta dog", r"expected FILE<TAB>SOURCE<TAB>TARGET, found 'a.jpg\\ta dog'"),
+        ("c.jpg\ta cat\teine Katze", "expected an image file, found none at .*c.jpg"),
+        ("a.jpg\ta dog\t ", "expected a caption, found an empty one"),
+    ],
+)
+def test_a_wrong_line_of_texts_beside_images_is_named(folder, line, message):
+    table = folder / "pairs.tsv"
+    table.write_text(f"b.jpg\ttwo cats\tzwei Katzen\n{line}\n")
+    with pytest.raises(DataError, match=f"pairs.tsv:2: {message}"):
+        read_seen_texts(table, folder)

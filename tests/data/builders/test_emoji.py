@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from attention_jax.data import storage
-from attention_jax.data.builders import emoji
+from attention_jax.data.builders import emoji, emoji_names
 from attention_jax.data.loading import build_task
 from attention_jax.data.pictures import from_cells
 from attention_jax.errors import DataError
@@ -36,10 +36,13 @@ def folder(tmp_path, monkeypatch):
         entries.append({**entry, "skin_variations": {"1F3FB": tone}})
         names[chr(code)] = {"tts": [f"face {number}"]}
         derived[f"{chr(code)}\U0001f3fb"] = {"tts": [f"face {number}: light"]}
+    in_english = {sign: {"tts": [f"the {each['tts'][0]}"]} for sign, each in names.items()}
     contents = {
         "emoji.json": entries,
         "cldr.annotations.de.json": {"annotations": {"annotations": names}},
         "cldr.annotationsDerived.de.json": {"annotationsDerived": {"annotations": derived}},
+        "cldr.annotations.en.json": {"annotations": {"annotations": in_english}},
+        "cldr.annotationsDerived.en.json": {"annotationsDerived": {"annotations": {}}},
     }
     digests = {}
     for name, content in contents.items():
@@ -72,6 +75,22 @@ def test_pictures_have_their_names_and_bases_stay_together(folder, tmp_path, spl
     assert set(where) == set(range(NUMBER)) - {1}
     assert all(len(task.split(name)) for name in task.splits)
     assert all(len(names) == 1 for names in where.values()) == (split_by == "base")
+
+
+@pytest.mark.parametrize("shuffled_pictures", [False, True])
+def test_names_in_two_languages_stand_beside_their_picture(folder, tmp_path, shuffled_pictures):
+    config = emoji_names.Config(shuffled_pictures=shuffled_pictures)
+    task = build_task(config, tmp_path / "vocab")
+    numbers, seen = [], []
+    for split in task.splits.values():
+        for source, target, cells in zip(
+            split.sources, split.targets, split.extras["picture"], strict=True
+        ):
+            assert source == f"the {target}"  # a tone, without a name in English, is left out
+            numbers.append(int(target.removeprefix("face ")))
+            seen.append(int(from_cells(cells, config.rows, config.cell)[0, 0, 0]))
+    assert sorted(numbers) == sorted(seen) == [0, *range(2, NUMBER)]
+    assert (numbers == seen) != shuffled_pictures
 
 
 def test_a_damaged_file_is_one_line(folder, tmp_path):

@@ -4,8 +4,8 @@ import dataclasses
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from attention_jax.data import storage
 from attention_jax.data.builders.splitting import split_of
 from attention_jax.data.captions import PICTURE, PictureConfig
 from attention_jax.data.config import Corpus
-from attention_jax.data.pictures import CHANNELS, Picture, read_picture, to_cells
+from attention_jax.data.pictures import CHANNELS, Cells, Picture, read_picture, to_cells
 from attention_jax.errors import DataError
 
 LANGUAGES = ("en", "de", "fr", "ja")
@@ -54,20 +54,46 @@ class Config(PictureConfig):
         Raises:
           DataError: If a file cannot be obtained, or is not as it was.
         """
-        names, sheet = _names(self.language), _sheet(self.colours)
-        splits: dict[str, list[tuple[str, tuple[str, ...], Mapping[str, Any]]]] = {
-            "train": [], "validation": [], "test": [],
-        }  # fmt: skip
-        for base, entry in _entries():
-            codes = entry["unified"]
-            name = names.get(_characters(codes).replace(_VARIATION, ""))
-            if name is None:
-                continue
-            key = base if self.split_by == "base" else codes
-            cells = to_cells(_cut(sheet, entry), self.cell)
-            split = split_of(f"emoji {key}", validation=_HELD_OUT, test=_HELD_OUT)
-            splits[split].append((codes, (name,), {PICTURE.name: cells}))
+        splits: dict[str, list[tuple]] = {"train": [], "validation": [], "test": []}
+        for each in named_pictures((self.language,), self.split_by, self.colours, self.cell):
+            splits[each.split].append((each.codes, each.names, {PICTURE.name: each.cells}))
         return splits
+
+
+class NamedPicture(NamedTuple):
+    """A picture and its names.
+
+    Attributes:
+      split: Where it belongs.
+      codes: Its code points in hexadecimal digits, such as `1F600`.
+      names: In the languages asked for.
+      cells: The picture.
+    """
+
+    split: str
+    codes: str
+    names: tuple[str, ...]
+    cells: Cells
+
+
+def named_pictures(
+    languages: Sequence[str], split_by: str, colours: str, cell: int
+) -> Iterator[NamedPicture]:
+    """Yields the pictures that have names in all of the languages; see `Config`.
+
+    Raises:
+      DataError: If a file cannot be obtained, or is not as it was.
+    """
+    known, sheet = [*map(_names, languages)], _sheet(colours)
+    for base, entry in _entries():
+        codes = entry["unified"]
+        characters = _characters(codes).replace(_VARIATION, "")
+        if any(characters not in names for names in known):
+            continue
+        key = base if split_by == "base" else codes
+        split = split_of(f"emoji {key}", validation=_HELD_OUT, test=_HELD_OUT)
+        names = tuple(names[characters] for names in known)
+        yield NamedPicture(split, codes, names, to_cells(_cut(sheet, entry), cell))
 
 
 def _entries() -> Iterator[tuple[str, Mapping[str, Any]]]:

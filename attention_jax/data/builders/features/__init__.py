@@ -39,9 +39,9 @@ class Config(CaptionedFiles):
             raise ValueError(f"depth: expected a multiple of 8, found {self.depth}")
 
     @property
-    def source_sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+    def source_sizes(self) -> Mapping[str, Mapping[str, int]]:  # type: ignore[override]
         """What an input of frames and an encoder of grids have to agree with."""
-        return {"rows": self.rows, "frame_dim": self.depth}
+        return {PICTURE.name: {"rows": self.rows, "frame_dim": self.depth}}
 
     def read_file(self, path: str) -> Cells:
         """Reads the features of one image, column by column."""
