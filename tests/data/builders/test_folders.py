@@ -1,20 +1,30 @@
 """What TFDS expects of the folder of every data set."""
 
 import importlib
+import importlib.util
 import re
 
 import pytest
 import tensorflow_datasets as tfds
 
-from attention_jax.data.config import DATA_SETS
+from attention_jax.data.config import DATA_SETS, DataConfig
 
-WITH_BUILDERS = [name for name in DATA_SETS.names() if "load" not in vars(DATA_SETS.config(name))]
+
+def builder_of(name):
+    return f"attention_jax.data.builders.{name}.{name}_dataset_builder"
+
+
+WITH_BUILDERS = [name for name in DATA_SETS.names() if importlib.util.find_spec(builder_of(name))]
 
 
 @pytest.fixture(params=WITH_BUILDERS)
 def module(request):
-    name = request.param
-    return importlib.import_module(f"attention_jax.data.builders.{name}.{name}_dataset_builder")
+    return importlib.import_module(builder_of(request.param))
+
+
+@pytest.mark.parametrize("name", sorted({*DATA_SETS.names()} - {*WITH_BUILDERS}))
+def test_a_data_set_without_a_builder_loads_itself(name):
+    assert DATA_SETS.config(name).load is not DataConfig.load
 
 
 def test_folder_is_described(module):

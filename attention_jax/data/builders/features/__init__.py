@@ -8,6 +8,7 @@ import numpy as np
 
 from attention_jax.configuration import setting
 from attention_jax.data.captioned_files import CaptionedFiles
+from attention_jax.data.captions import PICTURE
 from attention_jax.data.pictures import Canvas, Cells, cell_boxes
 from attention_jax.errors import DataError
 
