@@ -203,7 +203,7 @@ def test_what_a_decoded_metric_measures_may_not_change(metric, path, allowed):
 
 def test_a_task_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr(SmokeConfig, "task", "spell")
-    message = "data.name: expected data of a task among .*, translate, found 'spell'"
+    message = "data.name: expected data of a task among .*, translate_seen, found 'spell'"
     with pytest.raises(ConfigError, match=f"^config.{message}$"):
         from_config_dict(_values())
 
