@@ -7,10 +7,7 @@ import sys
 
 import pytest
 
-COMMAND = [
-    sys.executable, "-m", "launch.train", "--config=configs/mi2016.py:smoke",
-    "--config.data.eval_batch_size=512",
-]  # fmt: skip
+COMMAND = [sys.executable, "-m", "launch.train", "--config=configs/mi2016.py:smoke"]
 
 
 def launch(workdir, *arguments):

@@ -14,7 +14,7 @@ def test_config_learns_its_task_and_attends(config, tmp_path):
     command = [
         sys.executable, "-m", "launch.train", f"--config=configs/{config}.py:smoke",
         f"--workdir={tmp_path / 'run'}", "--config.evaluation.splits=('test',)",
-        "--config.evaluation.num_heat_maps=0", "--config.data.eval_batch_size=512",
+        "--config.evaluation.num_heat_maps=0",
     ]  # fmt: skip
     result = subprocess.run(
         command, capture_output=True, text=True, timeout=900, env=dict(os.environ)

@@ -360,7 +360,9 @@ def test_bahdanau2015_starts_uniform_and_moves_the_vector_first():
 
 def test_embedding_scale_is_of_what_reads_words():
     one, other = (
-        build(initialization={"name": "default", "embedding_scale": scale}).init(jax.random.key(2))
+        jax.jit(build(initialization={"name": "default", "embedding_scale": scale}).init)(
+            jax.random.key(2)
+        )
         for scale in (0.1, 0.5)
     )
     for table in ("source_embedding", "target_embedding"):

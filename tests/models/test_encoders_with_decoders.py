@@ -170,7 +170,7 @@ def test_a_transformer_without_attention_reads_the_final_states():
     """What stands for the source is the encoder's summary, whatever the mean annotation is."""
     model = without_attention()
     params = drawn(model)
-    memory, _ = model.start(params, batch(), S)
+    memory, _ = quick_jit(model.start, static_argnums=2)(params, batch(), S)
     (layer,) = memory.memory
     sources, _ = model.module.apply({"params": params}, batch(), method="_encode")
     encoded = sources["source"]

@@ -52,7 +52,7 @@ def transformer():
 def test_steps_equal_the_whole(kind):
     model, params = transformer() if kind == "transformer" else started(kind)
     expected = quick_jit(model.apply)(params, batch()).predictions.log_probs()
-    memory, state = model.start(params, batch(), T)
+    memory, state = quick_jit(model.start, static_argnums=2)(params, batch(), T)
     previous, step = jnp.full((B, 1), SpecialIds.BOS, jnp.int32), quick_jit(model.step)
     for t in range(T):
         predictions, weights, state = step(params, memory, state, previous)
@@ -83,6 +83,7 @@ def test_texts_go_on_from_their_beginnings(method):
         length_normalization="none",
     )  # fmt: skip
     found = Searcher(model, config).search(params, given, jax.random.key(0))
+    apply = quick_jit(model.apply)
     for row, begin in enumerate(([5, 6], [7])):
         for k in range(3):
             length = int(found.lengths[row, k])
@@ -90,7 +91,7 @@ def test_texts_go_on_from_their_beginnings(method):
             assert tokens[: len(begin)].tolist() == begin
             target = jnp.asarray(tokens)[None]
             known = {"target": target, "target_mask": jnp.ones((1, length), bool)}
-            log_probs = model.apply(params, known).predictions.log_prob(target)
+            log_probs = apply(params, known).predictions.log_prob(target)
             expected = log_probs[0, len(begin) :].sum()
             np.testing.assert_allclose(found.log_probs[row, k], expected, rtol=1e-4, atol=1e-4)
 

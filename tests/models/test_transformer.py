@@ -251,13 +251,13 @@ def test_beam_search_runs_on_the_cache():
         step = functools.partial(model.step, params, memory)
         return search(step, state, config, batch["source_mask"].sum(-1), 6)
 
-    found = decode(params, batch())
+    found, apply = decode(params, batch()), quick_jit(model.apply)
     for row in range(B):  # the log-probability of each output, told all at once
         length = int(found.lengths[row, 0])
         target = found.tokens[row : row + 1, 0, :length]
         alone = {name: leaf[row : row + 1] for name, leaf in batch().items()}
         alone |= {"target": target, "target_mask": jnp.ones_like(target, bool)}
-        logits = jax.nn.log_softmax(model.apply(params, alone).predictions.logits)
+        logits = jax.nn.log_softmax(apply(params, alone).predictions.logits)
         total = jnp.take_along_axis(logits, target[..., None], -1).sum()
         np.testing.assert_allclose(found.log_probs[row, 0], total, rtol=1e-4)
 

@@ -104,7 +104,7 @@ def test_the_gold_score_is_of_the_copied_word(name):
 @each
 def test_steps_equal_the_whole(name):
     model, params, given = case(name)
-    memory, state = model.start(params, given, 4)
+    memory, state = quick_jit(model.start, static_argnums=2)(params, given, 4)
     step = quick_jit(functools.partial(model.step, params, memory))
     tokens = jnp.full((3, 1), SpecialIds.BOS)
     for t in range(given["target"].shape[1]):
