@@ -14,6 +14,7 @@ are raised as `attention_jax.errors.UserError`.
 import dataclasses
 import functools
 import pathlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.ensemble import ensemble_of
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import RunDirectory, read_json
+from attention_jax.runs.size_of_text import settled
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -262,8 +264,12 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
     Raises:
       UserError: If the config, the data or the directory is at fault.
     """
-    run_experiment(from_config_dict(ConfigDict(config)), workdir)
+    run_experiment(from_config_dict(settled(config, _note)), workdir)
     return load(workdir)
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _check_texts(name: str, texts: Sequence[str]) -> None:

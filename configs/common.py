@@ -133,6 +133,30 @@ def finish(config: ConfigDict, data_name: str) -> ConfigDict:
     return config
 
 
+# What depends on the size of a text, and is not known of one's own.
+_OF_A_SIZE = {
+    "training": ("num_epochs", "evaluate_every_steps", "checkpoint_every_steps"),
+    "schedule": ("warmup_steps",),
+    "data.subwords": ("kind", "size"),
+    "data": ("max_source_length", "max_target_length"),
+    "model": ("embedding_dropout", "output_dropout"),
+}
+
+
+def leave_to_the_text(config: ConfigDict) -> ConfigDict:
+    """Leaves to the size of one's own text what `attention_jax.runs.size_of_text` chooses by it.
+
+    Any of these fields may still be given on the command line.
+    """
+    for path, fields in _OF_A_SIZE.items():
+        group = config
+        for name in path.split("."):
+            group = group[name]
+        for field in fields:
+            group[field] = None
+    return config
+
+
 def make_smoke(config: ConfigDict) -> ConfigDict:
     """Shrinks a config so that it trains in seconds, on a made-up task."""
     config.data = data_section("smoke")

@@ -42,9 +42,10 @@ def main() -> int:
     topology = cli.require("topology")
     from attention_jax.devices.ahead_of_time import targets
     from attention_jax.runs.config import from_config_dict
+    from attention_jax.runs.size_of_text import settled
     from attention_jax.training import footprint, footprint_report
 
-    config = from_config_dict(flags.FLAGS["config"].value)
+    config = from_config_dict(settled(flags.FLAGS["config"].value, cli.note))
     target = targets.parse_target(topology, cli.value("slices"), cli.value("memory_gib"))
     devices, compiler = targets.devices_of(target, cli.value("compiler"))
     try:

@@ -45,13 +45,17 @@ def main() -> None:
     from attention_jax.devices import processes
     from attention_jax.experiment import run_experiment
     from attention_jax.runs.config import from_config_dict
+    from attention_jax.runs.size_of_text import settled
     from attention_jax.training.reporting.profiling import ProfileSteps
 
     steps = cli.value("profile_steps")
     profiled = None if steps is None else ProfileSteps.parse(steps)
-    config = from_config_dict(flags.FLAGS["config"].value)
+    lines: list[str] = []
+    config = from_config_dict(settled(flags.FLAGS["config"].value, lines.append))
     cli.use_compilation_cache()
     with processes.joined():
+        for line in lines if processes.is_first() else ():
+            cli.note(line)
         run_experiment(config, workdir, profiled)
 
 

@@ -13,6 +13,7 @@ from attention_jax.devices.mesh import mesh_sizes
 from attention_jax.errors import UserError
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.files import write_text
+from attention_jax.runs.size_of_text import USUAL, settled
 from launch.gke.jobset import Request, jobset
 
 
@@ -22,7 +23,8 @@ def requested() -> Request:
     Raises:
       UserError: If something is missing or makes no sense.
     """
-    config = from_config_dict(flags.FLAGS["config"].value)
+    # The text is where the nodes are: what they choose by its size does not matter here.
+    config = from_config_dict(settled(flags.FLAGS["config"].value, cli.note, USUAL))
     target = parse_target(cli.require("topology"), cli.value("slices"))
     sharding = config.sharding
     # For its error, now rather than on the queued nodes, if the mesh does not fit the devices.

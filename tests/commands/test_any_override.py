@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 
 from attention_jax.commands import cli
 from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.size_of_text import settled
 
 _CONFIGS = (
     "bahdanau2015.py:smoke", "gnmt2016.py:smoke", "transformer_lm.py:smoke",
@@ -40,6 +41,10 @@ def _resolved(location: str, arguments: list[str], monkeypatch) -> ConfigDict:
     return flags.FLAGS["config"].value
 
 
+def _checked(values: ConfigDict) -> None:
+    from_config_dict(settled(values, print))
+
+
 @pytest.mark.parametrize("config", _CONFIGS)
 def test_any_override_is_a_config_or_a_line(config, repository, monkeypatch, capsys):
     location = str(repository / "configs" / config)
@@ -51,7 +56,7 @@ def test_any_override_is_a_config_or_a_line(config, repository, monkeypatch, cap
         arguments = [f"--{path}={random_.choice(_VALUES)}" for path in chosen]
         try:
             values = _resolved(location, arguments, monkeypatch)
-            cli._answered(functools.partial(from_config_dict, values))
+            cli._answered(functools.partial(_checked, values))
         except SystemExit as end:
             refused += 1
             said = capsys.readouterr().err

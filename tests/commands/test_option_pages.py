@@ -11,6 +11,7 @@ from attention_jax.commands import cli
 from attention_jax.data.config import DATA_SETS, data_config_class
 from attention_jax.layers.bridges import BRIDGES
 from attention_jax.runs.config import from_config_dict, to_plain
+from attention_jax.runs.size_of_text import USUAL, settled
 from attention_jax.updates import averaging, optimizers, schedules
 from experiments import mechanisms_page
 
@@ -33,7 +34,7 @@ def known(repository) -> set[str]:
             config.data.train_source, config.data.train_target = "train.en", "train.de"
             for files in config.data.get("further", {}).values():
                 files.train = "train.fr"
-        found |= set(_keys(to_plain(from_config_dict(config))))
+        found |= set(_keys(to_plain(from_config_dict(settled(config, print, USUAL)))))
     for package in (*mechanisms_page.part_packages(), objectives):
         for part, module in mechanisms_page.part_modules(package).items():
             fields = dataclasses.fields(mechanisms_page.config_of(module))

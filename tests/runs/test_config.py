@@ -28,6 +28,7 @@ from attention_jax.runs.config import (
     template,
     to_plain,
 )
+from attention_jax.runs.size_of_text import settled
 from attention_jax.training.early_stopping import watched_fields
 
 
@@ -235,13 +236,15 @@ CONFIG_FILES.remove("common")
 
 
 @pytest.mark.parametrize("name", CONFIG_FILES)
-def test_every_form_of_every_config_file_is_a_config(name):
+def test_every_form_of_every_config_file_is_a_config(name, tmp_path):
+    (text := tmp_path / "text").write_text("a b\n" * 9)
     for argument in _forms(name):
         values = importlib.import_module(f"configs.{name}").get_config(argument)
         if values.data.name == "parallel":
-            values.data.train_source = values.data.train_target = "text"
+            values.data.train_source = values.data.train_target = str(text)
             for files in values.data.get("further", {}).values():
-                files.train = "text"
+                files.train = str(text)
+            values = settled(values, print)
             assert not from_config_dict(values).search.min_length_ratio  # nothing is known of it
         if issubclass(data_config_class(values.data.name), OwnTables):
             values.data.train_table = "table"

@@ -6,6 +6,7 @@ from typing import Any
 
 from attention_jax.data.buckets import Bucket
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.devices.memory_per_device import held_line
 from attention_jax.runs.config import TrainingConfig
 from attention_jax.runs.diagnoses import diagnosed
@@ -15,6 +16,8 @@ from attention_jax.search.training_lengths import DEFAULT, Longest, forbidden, i
 from attention_jax.training.assembly import Assembly
 from attention_jax.updates.averaging import CheckpointAverage
 from attention_jax.updates.schedules import Schedule
+
+_FEWEST_TOKENS = 3  # of a mean target, from which there is anything to learn
 
 
 def opening_lines(
@@ -49,6 +52,7 @@ def opening_lines(
         return
     yield from _left_out(parts)
     yield from _small_validation(parts)
+    yield from _short_targets(parts)
     yield from _forbidden(parts)
     yield from _shorter_length(parts, settings)
     yield from _never_begun(parts, settings)
@@ -81,6 +85,20 @@ def _small_validation(parts: Assembly) -> Iterator[str]:
     sizes = {"validation/examples": len(parts.task.split("validation")), "training/batch": rows}
     for _, line in diagnosed(sizes, 0.0):
         yield line
+
+
+def _short_targets(parts: Assembly) -> Iterator[str]:
+    """Yields a notice of targets that subwords have made too short to learn anything from."""
+    lengths, vocabulary = parts.lengths[1], parts.task.target_vocabulary
+    if vocabulary.kind != SUBWORDS or not len(lengths):
+        return
+    mean = lengths.mean() - 1  # without EOS
+    if mean < _FEWEST_TOKENS:
+        yield (
+            f"notice: a mean target has {mean:.1f} tokens; whole clauses become subwords where a "
+            "script writes no spaces between words, or where config.data.subwords.size "
+            f"({vocabulary.size:,}) is too much for the text: config.data.subwords.kind=characters"
+        )
 
 
 def _forbidden(parts: Assembly) -> Iterator[str]:

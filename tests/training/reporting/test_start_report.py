@@ -91,17 +91,29 @@ def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
         ]
 
 
-def _notices(folder, pairs, **search):
+def _notices(folder, pairs, subwords=SubwordsConfig(kind="words"), **search):
     """The notices of the opening of a training on these pairs of words."""
     table = folder / "text.tsv"
     table.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     tables = {f"{split}_table": str(table) for split in ("train", "validation", "test")}
-    data = ParallelConfig(**tables, batch_size=16, subwords=SubwordsConfig(kind="words"))
+    data = ParallelConfig(**tables, batch_size=16, subwords=subwords)
     config = dataclasses.replace(tiny_config(), data=data)
     config = dataclasses.replace(config, search=dataclasses.replace(config.search, **search))
     parts = assemble(config, RunDirectory(folder / "run"))
     found = opening_lines(parts, 99, _HELD, step=0, seconds=0.0, settings=config.training)
     return [line for line in found if line.startswith("notice: ")]
+
+
+@pytest.mark.parametrize(("kind", "is_noted"), [("bpe", True), ("characters", False)])
+def test_opening_notes_targets_of_a_few_subwords(tmp_path, monkeypatch, kind, is_noted):
+    """Sentences between whose words there are no spaces become a subword or two."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    clauses = ["猫が好きです", "犬が好きです", "雨が降った", "山に登った"]
+    pairs = [(f"a{number % 7} b", clauses[number % 4]) for number in range(40)]
+    found = _notices(tmp_path, pairs, subwords=SubwordsConfig(kind=kind, size=60))
+    assert [("a mean target has" in line and "=characters" in line) for line in found] == (
+        [True] if is_noted else []
+    )
 
 
 def test_opening_says_which_training_targets_no_search_finds(tmp_path, monkeypatch):

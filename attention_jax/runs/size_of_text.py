@@ -1,0 +1,146 @@
+"""Settings that suit the size of a parallel text, for fields that a config leaves open.
+
+A config leaves a field to the text by None, as `configs/bahdanau2015.py:parallel` does; whatever is
+given, in the file or on the command line, stays as it is.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from attention_jax.data.lines import read_lines, read_pairs
+from attention_jax.data.text.scripts import are_given_in_words, writes_no_spaces
+from attention_jax.spaced_words import spaced_words
+
+# Ten epochs of the 29,000 pairs of Multi30k, and four of the 155,000 of Tatoeba, are what these
+# models were tuned at: updates in proportion to the root of the pairs.
+_TUNED_PAIRS, _TUNED_EPOCHS = 30_000, 10.0
+_WORDS_OF_A_SUBWORD = 16  # running words of the targets for each entry of the vocabulary
+_SUBWORDS = (500, 8000)
+_DROPOUTS = {"model.embedding_dropout": 0.2, "model.output_dropout": 0.3}
+_MORE_DROPOUT, _MOST_DROPOUT = 0.1, 0.2  # for a fifth of the pairs, and at most
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeOfText:
+    """Size of a parallel text.
+
+    Attributes:
+      pairs: Training pairs.
+      words: Words of their targets.
+      has_spaces: Whether both sides write spaces between words.
+    """
+
+    pairs: int
+    words: int
+    has_spaces: bool = True
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> "SizeOfText":
+        """Counts a text."""
+        sources, targets = zip(*pairs, strict=True)
+        words = sum(len(spaced_words(target)) for target in targets)
+        return cls(len(targets), words, _has_spaces(sources) and _has_spaces(targets))
+
+
+def suited(size: SizeOfText, rows: int) -> dict[str, Any]:
+    """Settings by size: returns what suits a text, by the paths of the config's fields.
+
+      epochs = 10 sqrt(30000 / pairs),   updates = epochs pairs / rows
+      warm-up = updates / 10, at most 400;   subwords = words / 16, from 500 to 8000
+      dropout = base + 0.1 log_5(30000 / pairs), from base to base + 0.2
+
+    Args:
+      size: The training text.
+      rows: Pairs in a batch.
+
+    Returns:
+      Values of the fields: length and intervals of training, warm-up, dropout, and how text becomes
+      tokens: characters where a side writes no spaces between words, with room for longer lines.
+    """
+    ratio = _TUNED_PAIRS / size.pairs
+    epochs = round(_TUNED_EPOCHS * math.sqrt(ratio), 1)
+    updates = max(1, round(epochs * math.ceil(size.pairs / rows)))
+    interval = min(500, max(25, round(updates / 8 / 25) * 25))
+    more = min(max(_MORE_DROPOUT * math.log(ratio, 5), 0.0), _MOST_DROPOUT)
+    fewest, most = _SUBWORDS
+    subwords = min(max(round(size.words / _WORDS_OF_A_SUBWORD, -2), fewest), most)
+    return {
+        "training.num_epochs": epochs,
+        "training.evaluate_every_steps": interval,
+        "training.checkpoint_every_steps": max(25, interval // 2),
+        "schedule.warmup_steps": min(400, max(1, updates // 10)),
+        "data.subwords.kind": "bpe" if size.has_spaces else "characters",
+        "data.subwords.size": subwords if size.has_spaces else most,
+        "data.max_source_length": 51 if size.has_spaces else 200,
+        "data.max_target_length": 51 if size.has_spaces else 200,
+        **{path: round(base + more, 2) for path, base in _DROPOUTS.items()},
+    }
+
+
+USUAL = SizeOfText(_TUNED_PAIRS, 12 * _TUNED_PAIRS)
+
+
+def settled(
+    values: Mapping[str, Any] | ConfigDict,
+    say: Callable[[str], None],
+    size: SizeOfText | None = None,
+) -> ConfigDict:
+    """Fills the fields that a config leaves to the size of its text, and says what and why.
+
+    Args:
+      values: The config; one that leaves nothing open is returned as it is.
+      say: Takes the line.
+      size: Of the text, where that is not to be read; `USUAL` serves where any config will do.
+
+    Raises:
+      DataError: If the text cannot be read.
+    """
+    config = ConfigDict(values).copy_and_resolve_references()
+    data = config.get("data")
+    if not isinstance(data, ConfigDict) or data.get("name") != "parallel":
+        return config
+    pairs, chosen = _training_pairs(data) if size is None else [], {}
+    # Without a text, which is asked for where the config is checked, any size will do.
+    size = SizeOfText.of(pairs) if pairs else size or USUAL
+    with config.unlocked():
+        for path, value in suited(size, data.get("batch_size") or 1).items():
+            group, field = _find(config, path)
+            if group is None or field not in group or group[field] is not None:
+                continue  # the config has no such field, or says what it is
+            if field == "num_epochs" and group.get("num_steps") is not None:
+                continue  # the length is given in steps
+            del group[field]  # a placeholder, whose type may be another
+            group[field] = chosen[path] = value
+    if pairs and chosen:
+        listed = ", ".join(f"{path}={value}" for path, value in chosen.items())
+        say(f"for {size.pairs:,} pairs of {size.words:,} target words: {listed}")
+    return config
+
+
+def _training_pairs(data: ConfigDict) -> list[tuple[str, str]]:
+    """Reads the training text, held-out pairs included; nothing where none is named."""
+    if table := data.get("train_table"):
+        rows = (line.split("\t") for line in read_lines(table))
+        return [(row[0], row[1]) for row in rows if len(row) == 2]
+    if data.get("train_source") and data.get("train_target"):
+        return read_pairs(data.train_source, data.train_target)
+    return []
+
+
+def _find(config: ConfigDict, path: str) -> tuple[ConfigDict | None, str]:
+    """Finds the group of a field; None where the config has none."""
+    *groups, field = path.split(".")
+    group: Any = config
+    for name in groups:
+        group = group.get(name) if isinstance(group, ConfigDict) else None
+    return (group if isinstance(group, ConfigDict) else None), field
+
+
+def _has_spaces(texts: Sequence[str]) -> bool:
+    """Whether most texts are of a script that writes spaces between words, or given in words."""
+    without = [text for text in texts if writes_no_spaces(text)]
+    return 2 * len(without) <= len(texts) or are_given_in_words(without)

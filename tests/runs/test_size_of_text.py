@@ -1,0 +1,115 @@
+"""Settings by the size of a text: what is chosen, what stays as it is given, and what is said."""
+
+import pytest
+from ml_collections import ConfigDict, config_dict
+
+from attention_jax.errors import DataError
+from attention_jax.runs.config import from_config_dict, template
+from attention_jax.runs.size_of_text import SizeOfText, settled, suited
+from configs import bahdanau2015, luong2015
+
+ROWS = 80
+
+
+def updates(pairs, words, rows=ROWS):
+    return suited(SizeOfText(pairs, words), rows)["training.num_epochs"] * pairs / rows
+
+
+def test_the_sizes_that_models_were_tuned_at_keep_their_settings():
+    found = suited(SizeOfText(29_000, 330_000), ROWS)
+    assert found["training.num_epochs"] == pytest.approx(10, abs=0.3)
+    assert found["schedule.warmup_steps"] == pytest.approx(400, abs=40)
+    assert found["training.evaluate_every_steps"] == pytest.approx(500, abs=50)
+    assert (found["data.subwords.kind"], found["data.subwords.size"]) == ("bpe", 8000)
+    assert found["model.embedding_dropout"] == pytest.approx(0.2, abs=0.01)
+    assert suited(SizeOfText(155_000, 10**6), ROWS)["training.num_epochs"] == pytest.approx(4.4)
+
+
+def test_less_text_has_fewer_updates_and_subwords_and_more_dropout():
+    sizes = [suited(SizeOfText(n, 7 * n), ROWS) for n in (300, 1000, 6000, 30_000)]
+    for field, is_rising in (
+        ("schedule.warmup_steps", True), ("data.subwords.size", True),
+        ("training.evaluate_every_steps", True), ("training.num_epochs", False),
+        ("model.embedding_dropout", False), ("model.output_dropout", False),
+    ):  # fmt: skip
+        values = [found[field] for found in sizes]
+        assert values == sorted(values, reverse=not is_rising), field
+    assert updates(1000, 7000) < updates(6000, 42_000) < updates(30_000, 210_000)
+    for n, found in zip((300, 1000, 6000, 30_000), sizes, strict=True):
+        assert found["schedule.warmup_steps"] <= 0.11 * updates(n, 7 * n) + 1
+        assert found["training.evaluate_every_steps"] < updates(n, 7 * n)
+        assert found["model.output_dropout"] <= 0.5
+
+
+@pytest.mark.parametrize(("pairs", "rows"), [(1, 1), (1, 80), (10**8, 4096)])
+def test_any_size_gives_a_config(pairs, rows):
+    found = suited(SizeOfText(pairs, pairs), rows)
+    assert all(value > 0 for value in found.values() if not isinstance(value, str))
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A config of a text of twenty pairs."""
+    (tmp_path / "en").write_text("a b c d\n" * 20)
+    (tmp_path / "de").write_text("e f g\n" * 20)
+
+    def config(file=bahdanau2015, **fields):
+        values = template(file.get_config("parallel"))
+        values.data.train_source, values.data.train_target = f"{tmp_path}/en", f"{tmp_path}/de"
+        for path, value in fields.items():
+            *groups, field = path.split("__")
+            group = values
+            for name in groups:
+                group = group[name]
+            group[field] = value
+        return values
+
+    return config
+
+
+@pytest.mark.parametrize("file", [bahdanau2015, luong2015])
+def test_what_is_open_is_filled_and_said(text, file):
+    said = []
+    config = from_config_dict(settled(text(file), said.append))
+    expected = suited(SizeOfText(20, 60), ROWS)
+    assert config.training.num_epochs == expected["training.num_epochs"]
+    assert config.schedule.warmup_steps == expected["schedule.warmup_steps"]
+    assert config.data.subwords.size == 500
+    (line,) = said
+    assert line.startswith("for 20 pairs of 60 target words: training.num_epochs=")
+    assert all(path in line for path in expected)
+
+
+def test_what_is_given_stays(text):
+    given = text(training__num_steps=70, schedule__warmup_steps=3, data__subwords__kind="words")
+    said = []
+    config = from_config_dict(settled(given, said.append))
+    assert config.training.num_steps == 70 and config.training.num_epochs is None
+    assert (config.schedule.warmup_steps, config.data.subwords.kind) == (3, "words")
+    assert not any(word in said[0] for word in ("num_epochs", "warmup", "kind"))
+    assert given.data.subwords.size is None  # what was passed is not changed
+
+
+def test_other_data_has_nothing_open():
+    values, said = bahdanau2015.get_config("multi30k"), []
+    assert settled(values, said.append).to_dict() == values.to_dict() and not said
+
+
+def test_texts_that_cannot_be_read_are_named(text):
+    with pytest.raises(DataError, match="^/none.en: expected"):
+        settled(text(data__train_source="/none.en"), print)
+
+
+def test_texts_without_spaces_are_read_as_characters():
+    japanese = [("I like cats.", "猫が好きです。"), ("Yes.", "はい。")] * 5
+    assert not SizeOfText.of(japanese).has_spaces
+    spaced = [("I like cats.", "猫 が 好き です 。"), ("Yes, it is.", "は い 、 そう です 。")] * 5
+    assert SizeOfText.of(spaced).has_spaces and SizeOfText.of([("a b", "c d")]).has_spaces
+    found = suited(SizeOfText.of(japanese), ROWS)
+    assert (found["data.subwords.kind"], found["data.max_target_length"]) == ("characters", 200)
+
+
+def test_placeholders_are_open_and_plain_values_are_not():
+    values = ConfigDict({"data": {"name": "parallel", "batch_size": 8}, "training": {}})
+    values.training.num_epochs = config_dict.placeholder(float)
+    assert settled(values, print).training.num_epochs > 0
