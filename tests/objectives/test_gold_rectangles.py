@@ -1,0 +1,68 @@
+"""Objectives of attention to pictures, in NumPy: gold rectangles, and every place once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attention_jax.configuration import typed
+from attention_jax.data.builders.formulas import Config
+from attention_jax.data.loading import build_task
+from attention_jax.data.pipeline import make_train_iterator
+from attention_jax.models import MODELS, build_model
+from attention_jax.objectives import build_objective
+from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
+from attention_jax.objectives.supervised_alignment import Term as SupervisedAlignment
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.training.needed_fields import with_needed_fields
+
+CELL, DEPTH = 16, 8
+OBJECTIVE = build_objective({"nll": {}, "supervised_alignment": {"unaligned": "ignore"}})
+
+
+def model_of(config, task):
+    sizes = {"rows": config.rows, "cell": CELL, "filters": 2, "embedding_dim": DEPTH}
+    values = {
+        "name": "encoder_decoder",
+        "target_embedding_dim": DEPTH,
+        "sources": {
+            "source": {
+                "input": {"name": "pixels", **sizes},
+                "encoder": {"name": "grid", "rows": config.rows, "num_layers": 1},
+            }
+        },
+        "attention": {"name": "bahdanau", "attention_dim": DEPTH},
+        "decoder": {"name": "luong", "hidden_dim": DEPTH, "bridge": "mean"},
+    }
+    sizes = task.source_vocabulary.size, task.target_vocabulary.size
+    return build_model(typed(MODELS.config("encoder_decoder"), values, "config.model"), *sizes)
+
+
+def test_rectangles_and_double_stochasticity_teach_attention_to_a_picture(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
+    monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 2)
+    config = Config(num_formulas=3, max_symbols=6, cell=CELL, batch_size=3, num_buckets=1)
+    task = build_task(config, tmp_path / "vocab")
+    task = with_needed_fields(task, config, OBJECTIVE, RunDirectory(tmp_path / "run"), print)
+    batch = next(iter(make_train_iterator(task, config, 0)))
+    arrays = {name: jnp.asarray(array) for name, array in batch.items()}
+    model = model_of(config, task)
+    terms = SupervisedAlignment(unaligned="ignore"), CoveragePenalty()
+
+    def loss(params):
+        output = model.apply(params, arrays)
+        totals = [term.total(output, arrays) for term in terms]
+        return totals[0], (totals, output.attention.weights)
+
+    params = model.init(jax.random.key(0))
+    gradient, (found, weights) = jax.jit(jax.grad(loss, has_aux=True))(params)
+
+    weights, links = np.asarray(weights, np.float64), batch["links"]
+    asked = links.any(-1)  # neither braces nor EOS
+    assert 0 < asked.sum() < batch["target_mask"].sum()
+    even = links[asked] / links[asked].sum(-1, keepdims=True)
+    supervised = -(even * np.log(weights[asked] + 1e-9)).sum()
+    received = (weights * batch["target_mask"][..., None]).sum(1)
+    penalty = ((1 - received) ** 2)[batch["source_mask"]].sum()
+    np.testing.assert_allclose(found, [supervised, penalty], rtol=1e-5)
+    # What the rectangles say reaches the pixels.
+    assert np.abs(gradient["source_convolution_0"]["kernel"]).max() > 0
