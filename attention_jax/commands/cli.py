@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from absl import app, flags, logging
@@ -165,8 +165,12 @@ def value(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
-def named_texts(name: str) -> dict[str, list[str]]:
+def named_texts(name: str, given: Iterable[str] | None = None) -> dict[str, list[str]]:
     """Reads the lines of files that a flag gives as NAME=FILE, any number of times.
+
+    Args:
+      name: The flag.
+      given: Its values that are of this form; all if None.
 
     Raises:
       UserError: If one is given otherwise, or a name twice.
@@ -175,7 +179,7 @@ def named_texts(name: str) -> dict[str, list[str]]:
     from attention_jax.data.lines import read_lines
 
     found: dict[str, list[str]] = {}
-    for text in value(name):
+    for text in value(name) if given is None else given:
         key, _, path = text.partition("=")
         if not (key and path) or key in found:
             raise UserError(f"--{name}: expected NAME=FILE, each name once, found {text!r}")

@@ -6,7 +6,7 @@ usage: python -m launch.score --workdir=DIRECTORY --source=FILE --target=FILE [o
   --workdir        the directory of a run that launch.train made; of several, with commas between,
                    --ensemble=log_linear (mean of log-probabilities) or mean (of probabilities)
   --source         the source texts, one a line; for a language model, which reads none, left out
-                   (models of several sources are scored from Python only, by given_pairs)
+  --source=fr=FILE the lines of the further source fr, beside it, of a model that reads several
   --target         the outputs to be scored, one for each source
   --nbest          n-best lists of the sources, `LINE ||| OUTPUT ||| ...` with lines counted from 0,
                    as launch.translate --nbest writes them: ranked anew, the best of a line first
@@ -34,7 +34,8 @@ from attention_jax.errors import UserError
 
 def define_flags() -> None:
     """Flags of the command line."""
-    trained_runs.define_flags("source", "target", "nbest")
+    trained_runs.define_flags("target", "nbest")
+    flags.DEFINE_multi_string("source", [], "See above.")
     for name in ("tokens", "alignments"):
         flags.DEFINE_boolean(name, False, "See above.")
 
@@ -49,9 +50,11 @@ def main() -> None:
     if (cli.value("target") is None) == (cli.value("nbest") is None):
         raise UserError("--target: expected either this or --nbest")
     lines, given = (ranked_lists, "nbest") if cli.value("nbest") else (scored_lines, "target")
-    source = None if run.task.continues else cli.require("source")
-    further = {name: cli.value(name) for name in ("tokens", "alignments")}
-    streams.write(f"{line}\n" for line in lines(run, source, cli.value(given), **further))
+    source, others = None, {}
+    if not run.task.continues:
+        source, others = trained_runs.sources(run.further_sources)
+    shown = {name: cli.value(name) for name in ("tokens", "alignments")}
+    streams.write(f"{line}\n" for line in lines(run, source, cli.value(given), others, **shown))
 
 
 def run() -> None:

@@ -4,6 +4,7 @@ Several directories are an ensemble, which predicts with all of their models. `-
 asks those of both directions from target to source.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
@@ -52,3 +53,26 @@ def loaded(**how: Any) -> Any:
 
         runs = [reverse_run(run) for run in runs]
     return ensemble_of(runs, cli.value("ensemble") or COMBINATIONS[0])
+
+
+def sources(names: Sequence[str]) -> tuple[str, dict[str, list[str]]]:
+    """Reads what `--source` gives, FILE and NAME=FILE for each further source of a run.
+
+    Args:
+      names: The further sources.
+
+    Returns:
+      The file of the first source, and the lines of the further ones by their names.
+
+    Raises:
+      UserError: If one is missing, or there are others.
+      DataError: If a further file cannot be read.
+    """
+    given = cli.require("source")
+    named = [text for text in given if text.startswith(tuple(f"{name}=" for name in names))]
+    first = [text for text in given if text not in named]
+    further = cli.named_texts("source", named)
+    if len(first) != 1 or len(further) != len(names):
+        wanted = " and ".join(["FILE", *(f"{name}=FILE" for name in names)])
+        raise UserError(f"--source: expected {wanted}, found {', '.join(given)}")
+    return first[0], further

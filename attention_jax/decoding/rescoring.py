@@ -1,13 +1,13 @@
 """Rescoring: the probabilities of lines of text as lines of text, and n-best lists ranked anew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from attention_jax.data.examples import Split
 from attention_jax.data.lines import read_lines, read_pairs
 from attention_jax.decoding.attention_aligner import links_of_pair
-from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
+from attention_jax.decoding.scoring import ScoredPair, Scorer, check_numbers, given_pairs
 from attention_jax.decoding.translate import SEPARATOR
 from attention_jax.errors import DataError
 from attention_jax.evaluation.alignment import to_pharaoh
@@ -32,6 +32,7 @@ def scored_lines(
     run: TrainedRun,
     source: str | Path | None,
     target: str | Path,
+    further: Mapping[str, Sequence[str]] = {},
     *,
     tokens: bool = False,
     alignments: bool = False,
@@ -42,6 +43,7 @@ def scored_lines(
       run: A trained run.
       source: The sources, one a line; None for a language model, which reads none.
       target: The outputs, one for each source.
+      further: The lines of each further source that the model reads, by its name.
       tokens: Whether ` ||| ` and the log-probability of each token follow.
       alignments: Whether ` ||| ` and the word alignment follow.
 
@@ -53,7 +55,8 @@ def scored_lines(
         pairs = [("", text) for text in targets]
     else:
         pairs = read_pairs(source, target)
-    split = given_pairs(run, [text for text, _ in pairs], [text for _, text in pairs])
+    sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+    split = given_pairs(run, sources, targets, further)
     for block, found in Scorer(run, with_attention=alignments).in_blocks(split):
         for index, pair in enumerate(found):
             total = f"{pair.log_prob:.4f} {pair.score:.4f} {len(pair.tokens)}"
@@ -65,6 +68,7 @@ def ranked_lists(
     run: TrainedRun,
     source: str | Path | None,
     nbest: str | Path,
+    further: Mapping[str, Sequence[str]] = {},
     *,
     tokens: bool = False,
     alignments: bool = False,
@@ -75,6 +79,7 @@ def ranked_lists(
       run: A trained run.
       source: The sources, one a line; None for a language model.
       nbest: Lines of `NUMBER ||| OUTPUT ||| ...`, as Moses and `launch.translate` write them.
+      further: The lines of each further source, one for each source.
       tokens: As for `scored_lines`.
       alignments: As there.
 
@@ -82,11 +87,13 @@ def ranked_lists(
       DataError: If a file cannot be read, or a line is of no source.
     """
     listed = read_nbest(nbest)
-    if source is None:
-        sources: Sequence[str] = [""] * len(listed)
-    else:
-        sources = _sources_of(listed, read_lines(source))
-    split = given_pairs(run, sources, [each.output for each in listed])
+    sources: Sequence[str] = [""] * len(listed)
+    if source is not None:
+        lines = read_lines(source)
+        sources = _sources_of(listed, lines)
+        check_numbers(len(lines), further)
+        further = {name: _sources_of(listed, texts) for name, texts in further.items()}
+    split = given_pairs(run, sources, [each.output for each in listed], further)
     found = Scorer(run, with_attention=alignments)(split)
     for index in sorted(range(len(listed)), key=lambda n: (listed[n].number, -found[n].score)):
         pair, (_, number, output) = found[index], listed[index]

@@ -66,17 +66,13 @@ def given_pairs(
         the run's task.
     """
     task, data = run.task, run.config.data
-    wanted = [name for name in data.further_sources if name in run.model.fields]
+    wanted = run.further_sources
     if {*wanted} != {*further}:
         raise DataError(
             f"further sources: expected {', '.join(wanted) or 'none'}, found "
             f"{', '.join(further) or 'none'}"
         )
-    for name, texts in {"targets": targets, **further}.items():
-        if len(texts) != len(sources):
-            raise DataError(
-                f"{name}: expected one for each of the {len(sources)} sources, found {len(texts)}"
-            )
+    check_numbers(len(sources), {"targets": targets, **further})
     given = [""] * len(sources)
     if not task.continues:
         given = _prepared(run, sources, is_source=not run.is_reverse)
@@ -92,6 +88,15 @@ def given_pairs(
         fields=tuple(field for field in fields if field.name not in unread),
         resources=run.resources,
     )  # fmt: skip
+
+
+def check_numbers(number: int, further: Mapping[str, Sequence[str]]) -> None:
+    """Raises `DataError` unless there are as many texts of each name as there are sources."""
+    for name, texts in further.items():
+        if len(texts) != number:
+            raise DataError(
+                f"{name}: expected one for each of the {number} sources, found {len(texts)}"
+            )
 
 
 def _prepared(run: TrainedRun, texts: Sequence[str], *, is_source: bool) -> list[str]:

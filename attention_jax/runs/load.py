@@ -82,6 +82,12 @@ class TrainedRun:
         return self.config.task
 
     @property
+    def further_sources(self) -> tuple[str, ...]:
+        """Names of the texts that its model reads beside the first source."""
+        names = self.config.data.further_sources
+        return tuple(name for name in names if name in self.model.fields)
+
+    @property
     def place(self) -> str:
         """The checkpoint of its parameters, in words for messages; the first one of an ensemble."""
         return f"checkpoint step {self.step} of {self.directory.path}"

@@ -59,11 +59,37 @@ def test_given_outputs_are_scored_with_all_sources(trained, launch, tmp_path):
     run = load_run(trained)
     sources, further = ([half(number, side) for number in NUMBERS] for side in (0, 1))
     pairs = given_pairs(run, sources, [spelled(number) for number in NUMBERS], {"other": further})
-    assert min(pair.log_prob for pair in Scorer(run)(pairs)) > -1
-    (tmp_path / "text").write_text("1\n")
-    texts = [f"--{name}={tmp_path / 'text'}" for name in ("source", "target")]
-    answer = launch("score", f"--workdir={trained}", *texts)
-    assert answer.error == "further sources: expected other, found none"
+    found = [pair.log_prob for pair in Scorer(run)(pairs)]
+    assert min(found) > -1
+
+    def score(*arguments, others=further, **texts):
+        given = {"source": sources, "other": others, **texts}
+        for name, lines in given.items():
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        files = [f"--{name}={tmp_path / name}" for name in ("source", *texts)]
+        return launch("score", f"--workdir={trained}", *files, *arguments)
+
+    other, outputs = f"--source=other={tmp_path / 'other'}", [*map(spelled, NUMBERS)]
+    scored = score(other, target=outputs)
+    assert scored.code == 0, scored.err
+    totals = [float(line.split()[0]) for line in scored.out.splitlines()]
+    assert totals == pytest.approx(found, abs=1e-4)
+    # Of n-best lists: an output knows the sources of its own line, in whatever order they stand.
+    nbest = [f"2 ||| {outputs[2]}", f"0 ||| {outputs[1]}", f"0 ||| {outputs[0]}"]
+    ranked = [line.split(" ||| ") for line in score(other, nbest=nbest).out.splitlines()]
+    assert [line[:2] for line in ranked] == [
+        ["0", outputs[0]], ["0", outputs[1]], ["2", outputs[2]]
+    ]  # fmt: skip
+    assert float(ranked[0][2].split()[0]) == pytest.approx(found[0], abs=1e-4)
+    assert float(ranked[2][2].split()[0]) == pytest.approx(found[2], abs=1e-4)
+    expected = "--source: expected FILE and other=FILE, found"
+    assert score(target=outputs).error == f"{expected} {tmp_path / 'source'}"
+    assert score(other.replace("other=", "fr=", 1), target=outputs).error.startswith(expected)
+    assert score(other, other, target=outputs).error.startswith("--source: expected NAME=FILE,")
+    for lists in ({"target": outputs}, {"nbest": nbest}):
+        assert score(other, others=further[1:], **lists).error == (
+            "other: expected one for each of the 3 sources, found 2"
+        )
 
 
 def test_a_source_that_is_not_there_or_does_not_fit_is_one_line(translate, tmp_path):

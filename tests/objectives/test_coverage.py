@@ -54,6 +54,14 @@ def test_golden(name, weights, expected):
     assert TERMS[name].count(batch) == 2
 
 
+def test_coverage_is_of_the_steps_before_and_not_of_the_step_itself():
+    """Attention that never moves costs one a word but for the first; one that moves on, nothing."""
+    batch, loss = batch_of([2], [2], 2, 2), TERMS["coverage_loss"]
+    stays, moves_on = jnp.asarray([[[1.0, 0.0]] * 2]), jnp.eye(2)[None]
+    assert loss.total(output_of(stays), batch) / loss.count(batch) == 0.5
+    assert loss.total(output_of(moves_on), batch) == 0.0
+
+
 def test_boundaries_need_not_be_attended_to():
     """Totals 1.4, 0.4, 0.6 and, of EOS, 0.6; as mantis has it between BOS and EOS."""
     weights = jnp.asarray([[[0.7, 0.1, 0.1, 0.1], [0.7, 0.3, 0.5, 0.5]]] * 2)
