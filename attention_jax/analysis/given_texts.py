@@ -52,7 +52,7 @@ class GivenTexts:
         Raises:
           UserError: If a file is missing, cannot be read, or they have other numbers of lines.
         """
-        known = run.config.data.further_sources
+        known = run.further_sources
         named = [text.partition("=") for text in sources]
         further = {key: read_lines(path) for key, _, path in named if path and key in known}
         plain = [

@@ -116,6 +116,14 @@ class Task:
     gathers: tuple[str, ...] = ()
     page: str = ""
 
+    def named_by(self, field: str, lines: Sequence[str], data_config: DataConfig) -> Sequence[Any]:
+        """Returns what a user's lines beside a text name, or the lines where they are texts.
+
+        Raises:
+          DataError: If one cannot be read.
+        """
+        return self.beside[field](lines, data_config) if field in self.beside else lines
+
     @property
     def input_fields(self) -> tuple[Field, ...]:
         """The fields of a text whose output is searched for."""

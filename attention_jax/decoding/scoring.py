@@ -77,15 +77,14 @@ def given_pairs(
     if not task.continues:
         given = _prepared(run, sources, is_source=not run.is_reverse)
     outputs = _prepared(run, targets, is_source=run.is_reverse)
-    extras = {name: _prepared(run, texts, is_source=True) for name, texts in further.items()}
+    extras = {name: _beside(run, name, lines) for name, lines in further.items()}
     extras |= task.read(given, data) if task.read else {}
-    unread = {*data.further_sources} - {*wanted}
     fields = (*task.fields, *further_fields(task, run.model.fields))
     return Split(
         sources=given, targets=outputs, references=[[text] for text in outputs],
         numbers=list(range(len(given))), extras=extras, name="given",
         source_vocabulary=run.source_vocabulary, target_vocabulary=run.target_vocabulary,
-        fields=tuple(field for field in fields if field.name not in unread),
+        fields=tuple(field for field in fields if field.name not in run.unread_sources),
         resources=run.resources,
     )  # fmt: skip
 
@@ -97,6 +96,16 @@ def check_numbers(number: int, further: Mapping[str, Sequence[str]]) -> None:
             raise DataError(
                 f"{name}: expected one for each of the {number} sources, found {len(texts)}"
             )
+
+
+def _beside(run: TrainedRun, name: str, lines: Sequence[str]) -> Sequence[Any]:
+    """Returns the texts of a further source, or what its lines name."""
+    if name not in run.task.beside:
+        return _prepared(run, lines, is_source=True)
+    try:
+        return run.task.named_by(name, lines, run.config.data)
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None
 
 
 def _prepared(run: TrainedRun, texts: Sequence[str], *, is_source: bool) -> list[str]:

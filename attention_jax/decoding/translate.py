@@ -95,9 +95,8 @@ class Translator:
         # Blank lines are left out of the search, and put back in their places after it.
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
-        unread = {*run.config.data.further_sources, *task.beside} - {*others}
         fields = (*task.input_fields, *further_fields(task, run.model.fields))
-        fields = tuple(field for field in fields if field.name not in unread)
+        fields = tuple(field for field in fields if field.name not in run.unread_sources)
         known = [texts[number] for number in full]
         extras = {
             name: self._values(name, [part[number] for number in full])
@@ -143,11 +142,8 @@ class Translator:
         Raises:
           DataError: If that cannot be read.
         """
-        read = self._run.task.beside.get(name)
-        if read is None:
-            return lines
         try:
-            return read(lines, self._run.config.data)
+            return self._run.task.named_by(name, lines, self._run.config.data)
         except DataError as error:
             raise DataError(f"--source={name}: {error}") from None
 
@@ -160,8 +156,7 @@ class Translator:
           DataError: If one is missing, is not read, or has another number of lines.
         """
         run = self._run
-        known = *run.config.data.further_sources, *run.task.beside
-        read = [name for name in known if name in run.model.fields]
+        read = run.further_sources
         for name in given:
             if name not in read:
                 known = ", ".join(read) or "none, as the model reads one source"

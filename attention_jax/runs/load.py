@@ -83,9 +83,15 @@ class TrainedRun:
 
     @property
     def further_sources(self) -> tuple[str, ...]:
-        """Names of the texts that its model reads beside the first source."""
-        names = self.config.data.further_sources
+        """Names of texts, and of what else lines name, that its model reads beside the source."""
+        names = *self.config.data.further_sources, *self.task.beside
         return tuple(name for name in names if name in self.model.fields)
+
+    @property
+    def unread_sources(self) -> frozenset[str]:
+        """Names of those that its data has and its model does not read."""
+        names = *self.config.data.further_sources, *self.task.beside
+        return frozenset(names) - {*self.further_sources}
 
     @property
     def place(self) -> str:

@@ -8,6 +8,9 @@ from PIL import Image
 from attention_jax.data.builders.smoke import half
 from attention_jax.data.builders.smoke.smoke_dataset_builder import spelled
 from attention_jax.data.builders.smoke_pictures import drawn
+from attention_jax.decoding.scoring import Scorer, given_pairs
+from attention_jax.errors import DataError
+from attention_jax.runs.load import load_run
 
 NUMBERS = ("3071", "26", "90417")
 
@@ -23,6 +26,15 @@ def trained(launch, tmp_path_factory):
     )  # fmt: skip
     assert ended.code == 0, ended.err
     return directory
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drawn")
+    found = [folder / f"{number}.png" for number in NUMBERS]
+    for number, path in zip(NUMBERS, found, strict=True):
+        Image.fromarray(drawn(half(number, 1))[..., 0]).save(path)
+    return found
 
 
 @pytest.fixture
@@ -41,11 +53,7 @@ def test_training_learns_what_neither_tells_alone(trained):
     assert results["accuracy"] > 0.95 and results["exact_match"] > 80
 
 
-def test_lines_are_translated_beside_paths_of_images(translate, tmp_path):
-    paths = []
-    for number in NUMBERS:
-        paths.append(tmp_path / f"{number}.png")
-        Image.fromarray(drawn(half(number, 1))[..., 0]).save(paths[-1])
+def test_lines_are_translated_beside_paths_of_images(translate, paths, tmp_path):
     ended = translate(paths)
     assert ended.code == 0, ended.err
     assert ended.out.splitlines() == [spelled(number) for number in NUMBERS]
@@ -56,6 +64,15 @@ def test_lines_are_translated_beside_paths_of_images(translate, tmp_path):
     assert translate([missing, *paths[1:]]).error == (
         f"--source=picture: {missing}: expected an image, found no such file"
     )
+
+
+def test_given_outputs_are_scored_beside_pictures(trained, paths, tmp_path):
+    run = load_run(trained)
+    sources, targets = [half(number, 0) for number in NUMBERS], [*map(spelled, NUMBERS)]
+    pairs = given_pairs(run, sources, targets, {"picture": [*map(str, paths)]})
+    assert min(pair.log_prob for pair in Scorer(run)(pairs)) > -1
+    with pytest.raises(DataError, match="picture: .*: expected an image, found no such file"):
+        given_pairs(run, sources, targets, {"picture": [str(tmp_path / "none.png")] * 3})
 
 
 def test_sizes_that_are_not_the_pictures_are_one_line(launch, tmp_path):
