@@ -14,7 +14,7 @@ from attention_jax.devices import build_strategy
 from attention_jax.devices.placement import placed_shapes
 from attention_jax.models import build_model
 from attention_jax.objectives.supervised_alignment import Term
-from attention_jax.runs.config import ExperimentConfig
+from attention_jax.runs.config import ExperimentConfig, to_plain
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.updates.optimizers import build_optimizer
@@ -61,6 +61,7 @@ def untrained(config: ExperimentConfig, folder: Path) -> tuple[TrainedRun, TaskD
     """Returns a run of a config in a new folder, with parameters at random, and its task."""
     directory = RunDirectory(folder)
     folder.mkdir()
+    directory.write_config(to_plain(config))
     task = build_task(config.data, directory.vocabularies)
     vocabularies = task.source_vocabulary, task.target_vocabulary
     model = build_model(config.model, *(each.size for each in vocabularies))

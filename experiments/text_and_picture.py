@@ -1,0 +1,63 @@
+"""Names beside pictures: does a picture help to translate a text? See `USAGE`.
+
+The claim: Huang, Liu, Shiang, Oh and Dyer (WMT 2016), that attention to words and to what is seen
+translates better than to words alone. Pictures that have nothing to do with the text are a control.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
+from experiments.kit.grid import Grid, Run
+from experiments.kit.variants import Variant, by_condition, crossed, grid_of
+
+NAME = "text_and_picture"
+TITLE = "Text and picture: names of emoji in another language"
+USAGE = """
+Compares translation of the English names of emoji into German and Japanese with the text alone,
+with the picture beside it, and with the picture of another emoji, three seeds each: exact match,
+chrF and BLEU. 18 runs.
+
+usage: python -m experiments.text_and_picture [--OPTION=VALUE ...]
+"""
+BASE = "text"
+LANGUAGES = {
+    "german": Variant("German", {"data.target_language": "de"}),
+    "japanese": Variant("Japanese", {
+        "data.target_language": "ja", "data.bleu_tokenizer": "char",
+    }),
+}  # fmt: skip
+MADE_UP = {"smoke": Variant("smoke")}
+SYSTEMS = {
+    "text": Variant("text alone", argument="text_alone"),
+    "picture": Variant("text and picture"),
+    "shuffled": Variant("text and another's picture", {"data.shuffled_pictures": True}),
+}
+COLUMNS = {"exact_match": "exact match", "chrf": "chrF", "bleu_1": "BLEU-1"}
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a few tiny ones on made-up data, of which the pictures tell half."""
+    systems = {name: SYSTEMS[name] for name in ("picture", "shuffled")} if smoke else SYSTEMS
+    return grid_of(
+        NAME, crossed(MADE_UP if smoke else LANGUAGES, systems), "huang2016:emoji_names", smoke,
+        after=("experiments.kit.word_outcomes",), kept=kept_counts.kept(word_outcomes.FILE),
+    )  # fmt: skip
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page; returns its path."""
+    cells = crossed({**LANGUAGES, **MADE_UP}, SYSTEMS)
+    compared = differences.table_against(
+        BASE, by_condition(runs), word_outcomes.of_run, SYSTEMS,
+        {name: language.label for name, language in LANGUAGES.items()},
+        ["into", "system", "exact match, against text alone"],
+    )  # fmt: skip
+    return [page.write(
+        grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, cells, COLUMNS),
+        differences=compared,
+    )]  # fmt: skip
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)
