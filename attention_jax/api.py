@@ -264,7 +264,8 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
     Raises:
       UserError: If the config, the data or the directory is at fault.
     """
-    run_experiment(from_config_dict(settled(config, _note)), workdir)
+    known = RunDirectory(pathlib.Path(workdir)).read_config()
+    run_experiment(from_config_dict(settled(config, _note, known=known)), workdir)
     return load(workdir)
 
 

@@ -45,13 +45,15 @@ def main() -> None:
     from attention_jax.devices import processes
     from attention_jax.experiment import run_experiment
     from attention_jax.runs.config import from_config_dict
+    from attention_jax.runs.run_directory import RunDirectory
     from attention_jax.runs.size_of_text import settled
     from attention_jax.training.reporting.profiling import ProfileSteps
 
     steps = cli.value("profile_steps")
     profiled = None if steps is None else ProfileSteps.parse(steps)
     lines: list[str] = []
-    config = from_config_dict(settled(flags.FLAGS["config"].value, lines.append))
+    known = RunDirectory(workdir).read_config()
+    config = from_config_dict(settled(flags.FLAGS["config"].value, lines.append, known=known))
     cli.use_compilation_cache()
     with processes.joined():
         for line in lines if processes.is_first() else ():

@@ -4,6 +4,7 @@ A config leaves a field to the text by None, as `configs/bahdanau2015.py:paralle
 given, in the file or on the command line, stays as it is.
 """
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from ml_collections import ConfigDict
 
 from attention_jax.data.lines import read_lines, read_pairs
 from attention_jax.data.text.scripts import are_given_in_words, writes_no_spaces
+from attention_jax.errors import DataError
 from attention_jax.spaced_words import spaced_words
 
 # Ten epochs of the 29,000 pairs of Multi30k, and four of the 155,000 of Tatoeba, are what these
@@ -67,7 +69,8 @@ def suited(size: SizeOfText, rows: int) -> dict[str, Any]:
     interval = min(500, max(25, round(updates / 8 / 25) * 25))
     more = min(max(_MORE_DROPOUT * math.log(ratio, 5), 0.0), _MOST_DROPOUT)
     fewest, most = _SUBWORDS
-    subwords = min(max(round(size.words / _WORDS_OF_A_SUBWORD, -2), fewest), most)
+    hundreds = round(size.words / _WORDS_OF_A_SUBWORD / 100)
+    subwords = min(max(100 * hundreds, fewest), most)
     return {
         "training.num_epochs": epochs,
         "training.evaluate_every_steps": interval,
@@ -88,46 +91,66 @@ def settled(
     values: Mapping[str, Any] | ConfigDict,
     say: Callable[[str], None],
     size: SizeOfText | None = None,
+    known: Mapping[str, Any] | None = None,
 ) -> ConfigDict:
     """Fills the fields that a config leaves to the size of its text, and says what and why.
+
+    A text that cannot be read is not this function's to name: any size then serves until the data
+    are loaded.
 
     Args:
       values: The config; one that leaves nothing open is returned as it is.
       say: Takes the line.
       size: Of the text, where that is not to be read; `USUAL` serves where any config will do.
-
-    Raises:
-      DataError: If the text cannot be read.
+      known: The config of the run that is continued, whose values were settled when it began.
     """
     config = ConfigDict(values).copy_and_resolve_references()
     data = config.get("data")
     if not isinstance(data, ConfigDict) or data.get("name") != "parallel":
         return config
-    pairs, chosen = _training_pairs(data) if size is None else [], {}
-    # Without a text, which is asked for where the config is checked, any size will do.
-    size = SizeOfText.of(pairs) if pairs else size or USUAL
+    rows = data.get("batch_size") or 1
+    groups = {path: group for path in suited(USUAL, rows) if (group := _open(config, path))}
+    recorded = ConfigDict(known or {})
+    chosen = {
+        path: group[field]
+        for path in groups
+        for group, field in [_find(recorded, path)]
+        if group is not None and group.get(field) is not None
+    }
+    if groups.keys() - chosen.keys():
+        pairs = _training_pairs(data) if size is None else []
+        size = SizeOfText.of(pairs) if pairs else size or USUAL
+        new = {path: value for path, value in suited(size, rows).items() if path not in chosen}
+        new = {path: value for path, value in new.items() if path in groups}
+        chosen |= new
+        if pairs:
+            listed = ", ".join(f"{path}={value}" for path, value in new.items())
+            say(f"for {size.pairs:,} pairs of {size.words:,} target words: {listed}")
     with config.unlocked():
-        for path, value in suited(size, data.get("batch_size") or 1).items():
-            group, field = _find(config, path)
-            if group is None or field not in group or group[field] is not None:
-                continue  # the config has no such field, or says what it is
-            if field == "num_epochs" and group.get("num_steps") is not None:
-                continue  # the length is given in steps
+        for path, group in groups.items():
+            field = path.rpartition(".")[2]
             del group[field]  # a placeholder, whose type may be another
-            group[field] = chosen[path] = value
-    if pairs and chosen:
-        listed = ", ".join(f"{path}={value}" for path, value in chosen.items())
-        say(f"for {size.pairs:,} pairs of {size.words:,} target words: {listed}")
+            group[field] = chosen[path]
     return config
 
 
+def _open(config: ConfigDict, path: str) -> ConfigDict | None:
+    """Returns the group of a field that is left open; None where the config says what it is."""
+    group, field = _find(config, path)
+    if group is None or field not in group or group[field] is not None:
+        return None
+    is_in_steps = field == "num_epochs" and group.get("num_steps") is not None
+    return None if is_in_steps else group
+
+
 def _training_pairs(data: ConfigDict) -> list[tuple[str, str]]:
-    """Reads the training text, held-out pairs included; nothing where none is named."""
-    if table := data.get("train_table"):
-        rows = (line.split("\t") for line in read_lines(table))
-        return [(row[0], row[1]) for row in rows if len(row) == 2]
-    if data.get("train_source") and data.get("train_target"):
-        return read_pairs(data.train_source, data.train_target)
+    """Reads the training text, held-out pairs included; nothing where there is none to be read."""
+    with contextlib.suppress(DataError):
+        if table := data.get("train_table"):
+            rows = (line.split("\t") for line in read_lines(table))
+            return [(row[0], row[1]) for row in rows if len(row) == 2]
+        if data.get("train_source") and data.get("train_target"):
+            return read_pairs(data.train_source, data.train_target)
     return []
 
 

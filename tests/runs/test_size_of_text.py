@@ -3,9 +3,8 @@
 import pytest
 from ml_collections import ConfigDict, config_dict
 
-from attention_jax.errors import DataError
-from attention_jax.runs.config import from_config_dict, template
-from attention_jax.runs.size_of_text import SizeOfText, settled, suited
+from attention_jax.runs.config import from_config_dict, template, to_plain
+from attention_jax.runs.size_of_text import USUAL, SizeOfText, settled, suited
 from configs import bahdanau2015, luong2015
 
 ROWS = 80
@@ -41,10 +40,11 @@ def test_less_text_has_fewer_updates_and_subwords_and_more_dropout():
         assert found["model.output_dropout"] <= 0.5
 
 
-@pytest.mark.parametrize(("pairs", "rows"), [(1, 1), (1, 80), (10**8, 4096)])
+@pytest.mark.parametrize(("pairs", "rows"), [(1, 1), (1, 80), (9999, 80), (10**8, 4096)])
 def test_any_size_gives_a_config(pairs, rows):
     found = suited(SizeOfText(pairs, pairs), rows)
     assert all(value > 0 for value in found.values() if not isinstance(value, str))
+    assert isinstance(found["data.subwords.size"], int)
 
 
 @pytest.fixture
@@ -95,9 +95,21 @@ def test_other_data_has_nothing_open():
     assert settled(values, said.append).to_dict() == values.to_dict() and not said
 
 
-def test_texts_that_cannot_be_read_are_named(text):
-    with pytest.raises(DataError, match="^/none.en: expected"):
-        settled(text(data__train_source="/none.en"), print)
+def test_texts_that_cannot_be_read_are_left_to_where_data_are_loaded(text):
+    said = []
+    config = settled(text(data__train_source="/none.en"), said.append)
+    assert config.training.num_epochs == suited(USUAL, ROWS)["training.num_epochs"] and not said
+
+
+def test_a_run_that_goes_on_keeps_what_was_settled_when_it_began(text):
+    began = to_plain(from_config_dict(settled(text(), print, SizeOfText(999, 9000))))
+    moved, said = text(data__train_source="/moved.en"), []
+    assert to_plain(from_config_dict(settled(moved, said.append, known=began))) == {
+        **began, "data": {**began["data"], "train_source": "/moved.en"}
+    }  # fmt: skip
+    assert not said
+    longer = settled(text(training__num_epochs=99.0), said.append, known=began)
+    assert longer.training.num_epochs == 99.0 and not said
 
 
 def test_texts_without_spaces_are_read_as_characters():
