@@ -5,7 +5,7 @@ import pytest
 
 from attention_jax.runs.config import from_config_dict
 from experiments import captions as experiment
-from experiments.kit import archive, seeds, word_outcomes
+from experiments.kit import archive, kept_counts, seeds, word_outcomes
 from tests.experiments.measured import made_record
 
 
@@ -37,7 +37,7 @@ def test_the_page_has_what_each_data_set_measures(tmp_path, numpy_rng, monkeypat
         more = {"attention_in_gold": 72.5} if run.cell.startswith("formulas") else {}
         records.append(made_record(
             run, config=run.resolved(), exact_match=100 * is_right.mean(), bleu_1=80.0, **more,
-            arrays={word_outcomes.FILE: {word_outcomes.ARRAY: np.float32(counts)}},
+            arrays={word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)}},
         ))  # fmt: skip
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)
