@@ -1,6 +1,5 @@
 """Texts beside pictures: what data sets share whose source is a text with a picture beside it."""
 
-import abc
 import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
@@ -12,7 +11,7 @@ from attention_jax.data.further_sources import shuffled
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SeenTextConfig(Pixels, DataConfig, abc.ABC):
+class SeenTextConfig(Pixels, DataConfig):
     """What every data set of texts beside pictures has.
 
     A model reads pictures if it has a source called `picture`; one without reads the texts alone.
@@ -33,13 +32,13 @@ class SeenTextConfig(Pixels, DataConfig, abc.ABC):
         """The picture stands beside the source."""
         return {BESIDE.name: self.picture_sizes}
 
-    @abc.abstractmethod
     def with_pictures(self) -> Corpus:
         """Returns the examples of every split, each with its own picture.
 
         Raises:
           DataError: If they cannot be obtained.
         """
+        raise NotImplementedError
 
     def load(self) -> Corpus:
         """Returns the examples of every split; see `DataConfig.load`."""

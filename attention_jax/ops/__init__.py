@@ -49,6 +49,7 @@ from attention_jax.ops.emissions import (
     emission_normalizers,
     mixture_log_probs,
 )
+from attention_jax.ops.ensemble_predictions import EnsemblePredictions
 from attention_jax.ops.fused_dot import fused_dot_attention, fused_dot_context
 from attention_jax.ops.grids import (
     as_grid,
@@ -191,6 +192,7 @@ __all__ = [
     "Cell",
     "CopyingPredictions",
     "Emissions",
+    "EnsemblePredictions",
     "Gates",
     "INDEPENDENT",
     "LEAST_ATTENTION",
