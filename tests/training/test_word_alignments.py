@@ -72,7 +72,7 @@ def counted(monkeypatch):
         return [[(0, 0)] if source and target else []
                 for source, target in zip(sources, targets, strict=True)]  # fmt: skip
 
-    monkeypatch.setitem(aligners.METHODS, "hmm", align)
+    monkeypatch.setitem(aligners.METHODS, "hmm", aligners._one_by_one(align))
     return texts
 
 
@@ -225,7 +225,7 @@ def test_an_aligner_that_fails_leaves_nothing(config, find, monkeypatch, tmp_pat
     def fail(sources, targets, report):
         raise UserError("eflomal: expected the package, found none")
 
-    monkeypatch.setitem(aligners.METHODS, "hmm", fail)
+    monkeypatch.setitem(aligners.METHODS, "hmm", aligners._one_by_one(fail))
     with pytest.raises(UserError, match="found none"):
         find(aligned(config))
     assert not list((tmp_path / "cache" / "alignments").glob("*.npz"))
