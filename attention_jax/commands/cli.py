@@ -12,7 +12,6 @@ import re
 import sys
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -230,18 +229,19 @@ def use_compilation_cache() -> None:
 
     `JAX_COMPILATION_CACHE_DIR` names another folder; if it is empty, there is no cache.
     """
-    import jax
-
+    from attention_jax.devices import compilation_cache, processes
     from attention_jax.paths import user_cache
 
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(user_cache() / "xla"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    # What a killed process left incomplete is compiled again; a full disk or a home that is
-    # read-only costs the time of compiling, and whatever the run itself must write says more.
-    warnings.filterwarnings(
-        "ignore", message="Error (reading|writing) persistent compilation cache entry"
-    )
+    compilation_cache.keep_what_takes_long()
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    place = user_cache() / "xla"
+    reason = compilation_cache.keep_compiled(place)
+    if reason and processes.is_first():
+        note(
+            f"notice: compiled programs are not kept: {place} cannot be written ({reason}); "
+            "JAX_COMPILATION_CACHE_DIR names another folder"
+        )
 
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:

@@ -54,8 +54,8 @@ def main() -> None:
     lines: list[str] = []
     known = RunDirectory(workdir).read_config()
     config = from_config_dict(settled(flags.FLAGS["config"].value, lines.append, known=known))
-    cli.use_compilation_cache()
     with processes.joined():
+        cli.use_compilation_cache()
         for line in lines if processes.is_first() else ():
             cli.note(line)
         run_experiment(config, workdir, profiled)

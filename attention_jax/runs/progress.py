@@ -36,7 +36,8 @@ class Progress:
         # In a log file, carriage returns would leave one endless line.
         self._in_place = self._stream.isatty()
         self._width = 0
-        self._last_line = -_LINE_EVERY_SECONDS
+        self._began = time.monotonic()
+        self._last_line = self._began - _LINE_EVERY_SECONDS
         self._windows: collections.deque = collections.deque(maxlen=_RATE_WINDOWS)
         self._mark = (time.monotonic(), step)
 
@@ -90,6 +91,12 @@ class Progress:
         steps, seconds = (sum(part) for part in zip(*windows, strict=True))
         left = (self._total_steps - step) * seconds / max(steps, 1)
         return [f"{format_seconds(left)} left"]
+
+    def passing(self, line: str) -> None:
+        """Shows a line until the next one; in a log file only if it has been silent for long."""
+        now = time.monotonic()
+        if self._in_place or now - max(self._last_line, self._began) >= _LINE_EVERY_SECONDS:
+            self._show(line, now, last=True)
 
     def say(self, line: str) -> None:
         """Writes a line that stays."""

@@ -88,7 +88,7 @@ def train(
             batch = log.timed("data", next, parts.batches)
             batch = parts.strategy.place(batch, settings.accumulate_steps)
             with preemption.at_once() if step == done + 1 else contextlib.nullcontext():  # compiles
-                state, metrics = log.profiled(step, parts.train_step, state, batch, step_rng)
+                state, metrics = log.dispatched(step, parts.train_step, state, batch, step_rng)
             # Steps run asynchronously: the meter reads the metrics of the step before this one.
             log.training(meter.add(step, metrics))
 

@@ -304,3 +304,21 @@ def test_a_compilation_cache_that_cannot_be_written_is_no_warning(monkeypatch, t
         for name, value in before.items():
             jax.config.update(name, value)
         compilation_cache.reset_cache()
+
+
+def test_a_compilation_cache_that_cannot_be_made_is_a_line(monkeypatch, tmp_path, capsys):
+    (tmp_path / "attention_jax").write_text("")  # where a folder should be
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    before = {name: getattr(jax.config, name) for name in _CACHE_OPTIONS}
+    try:
+        cli.use_compilation_cache()
+        assert jax.config.jax_compilation_cache_dir == before["jax_compilation_cache_dir"]
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+    said = capsys.readouterr().err
+    assert said == (
+        f"notice: compiled programs are not kept: {tmp_path / 'attention_jax' / 'xla'} cannot be "
+        "written (Not a directory); JAX_COMPILATION_CACHE_DIR names another folder\n"
+    )

@@ -293,7 +293,7 @@ class _StopAt(Preemption):
 
 
 @pytest.mark.parametrize(
-    "place", [(loop, "assemble"), (RunLog, "profiled")], ids=["alignment", "compilation"]
+    "place", [(loop, "assemble"), (RunLog, "dispatched")], ids=["alignment", "compilation"]
 )
 def test_a_signal_before_the_first_step_is_done_is_answered_at_once(tmp_path, monkeypatch, place):
     preemption, directory = Preemption(), RunDirectory(tmp_path)

@@ -1,6 +1,7 @@
 """What a run tells while it trains: on the screen, in `metrics.jsonl`, and to other writers."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
@@ -19,7 +20,12 @@ from attention_jax.training.reporting.memory import memory_in_use
 from attention_jax.training.reporting.metrics_writer import MetricsWriter
 from attention_jax.training.reporting.profiling import Profile, ProfileSteps
 from attention_jax.training.reporting.start_report import opening_lines
-from attention_jax.training.reporting.time_use import EVALUATION, TimeUse, format_shares
+from attention_jax.training.reporting.time_use import (
+    COMPILATION,
+    EVALUATION,
+    TimeUse,
+    format_shares,
+)
 
 _PRINTED = ("perplexity", "accuracy")  # then those of the task
 
@@ -55,6 +61,7 @@ class RunLog:
         self._config = config
         self._step = step
         self._diagnosed: set[str] = set()
+        self._compiled: dict[tuple, float] = {}  # seconds, by the shapes of a batch
         self._time_use = TimeUse(time_use)
         self._progress = Progress(parts.total_steps, step=step, silent=not first)
         self._profile = Profile(
@@ -118,10 +125,34 @@ class RunLog:
         with self._time_use.of(part), no_training:
             return function(*arguments, **keywords)
 
-    def profiled(self, step: int, train_step: Callable, state: Any, *arguments: Any) -> Any:
+    def dispatched(self, step: int, train_step: Callable, state: Any, *arguments: Any) -> Any:
         """Dispatches a train step, within the profiler's trace if the step is to be traced."""
-        with self._profile.step(step, state):
+        with self._profile.step(step, state), self._compiling(arguments):
             return train_step(state, *arguments)
+
+    @contextlib.contextmanager
+    def _compiling(self, arguments: Any) -> Iterator[None]:
+        """Surrounds the dispatch of a step, which compiles it if none had such a batch before.
+
+        That is shown while it lasts, is no part of the rates, and counts as compilation.
+        """
+        shapes = tuple(leaf.shape for leaf in jax.tree.leaves(arguments))
+        if shapes in self._compiled:
+            yield
+            return
+        so_far = sum(self._compiled.values())
+        number, total = len(self._compiled) + 1, len(self._parts.batches.buckets)
+        self._progress.passing(
+            f"compiling batch shape {number} of {total}"
+            f"{f', {format_seconds(so_far)} so far' if so_far else ''}"
+        )
+        began = time.monotonic()
+        with self._time_use.of(COMPILATION), self._progress.paused():
+            yield
+        self._compiled[shapes] = time.monotonic() - began
+        if number == total > 1:
+            spent = format_seconds(sum(self._compiled.values()))
+            self.say(f"the update is compiled for all {total} batch shapes, in {spent}")
 
     def time_use(self) -> dict[str, float]:
         """Returns the seconds by part so far, earlier processes included."""

@@ -4,13 +4,14 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping
 
-COMPUTE, DATA, SAVE, EVALUATION = "compute", "data", "save", "evaluation"
-_PARTS = (COMPUTE, DATA, SAVE, EVALUATION)
+COMPUTE, COMPILATION, DATA = "compute", "compilation", "data"
+SAVE, EVALUATION = "save", "evaluation"
+_PARTS = (COMPUTE, COMPILATION, DATA, SAVE, EVALUATION)
 _SMALLEST_SHOWN = 0.005
 
 
 class TimeUse:
-    """Splits wall time into waiting for data, saving, evaluation, and computing.
+    """Splits wall time into compilation, waiting for data, saving, evaluation, and computing.
 
     No device is synchronised for it. Steps are dispatched asynchronously, so that the device
     computes while the next batch is fetched; `compute` is therefore what remains: dispatching
@@ -29,7 +30,7 @@ class TimeUse:
 
     @contextlib.contextmanager
     def of(self, part: str) -> Iterator[None]:
-        """Counts the time of a block as `data`, `save` or `evaluation`."""
+        """Counts the time of a block as `compilation`, `data`, `save` or `evaluation`."""
         start = time.monotonic()
         try:
             yield

@@ -3,6 +3,7 @@
 import types
 
 import jax
+import numpy as np
 import pytest
 
 from attention_jax.errors import UserError
@@ -10,7 +11,7 @@ from attention_jax.plotting.curves import read_metrics
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
 from attention_jax.training.preemption import Preempted
-from attention_jax.training.reporting import background_writer
+from attention_jax.training.reporting import background_writer, run_log
 from attention_jax.training.reporting.profiling import ProfileSteps
 from attention_jax.training.reporting.run_log import RunLog
 from tests.training.tiny import tiny_config
@@ -58,9 +59,8 @@ def test_the_first_process_tells_every_writer(make, told, tmp_path):
     assert told == [(3, "train", 1.5), (3, "validation", 1.25), "finished"]
     lines = read_metrics(tmp_path / "metrics.jsonl")
     assert [(line["step"], line["split"], line["loss"]) for line in lines] == told[:2]
-    assert {"seconds/data", "seconds/compute", "seconds/save", "seconds/evaluation"} <= set(
-        lines[0]
-    )
+    parts_of_time = ("compute", "compilation", "data", "save", "evaluation")
+    assert {f"seconds/{part}" for part in parts_of_time} <= set(lines[0])
 
 
 def test_what_is_wrong_is_said_once(make, parts, told, capsys):
@@ -74,7 +74,7 @@ def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(jax, "process_index", lambda: 1)
     with make(profiled=ProfileSteps(1, 1)) as log:
         log.opening(100, HELD, seconds=0.0)
-        assert log.profiled(1, lambda state: state, 5) == 5
+        assert log.dispatched(1, lambda state: state, 5) == 5
         assert log.timed("data", max, 2, 3) == 3
         log.training((3, TOTALS))
         log.closing()
@@ -95,6 +95,30 @@ def test_the_time_use_is_said_at_the_end(make, told, capsys):
     with make() as log:
         log.training((12, TOTALS))
         seconds = log.closing()
-    assert set(seconds) == {"compute", "data", "save", "evaluation"}
+    assert set(seconds) == {"compute", "compilation", "data", "save", "evaluation"}
     progress, closing = capsys.readouterr().err.splitlines()[-2:]
     assert "compute 100%" in progress and closing == "trained for 0s: compute 100%"
+
+
+def test_compiling_a_shape_is_said_once_and_is_no_part_of_the_rates(
+    make, parts, told, monkeypatch, capsys
+):
+    now = [100.0]
+    monkeypatch.setattr(run_log.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(parts.batches, "buckets", ("one", "another"))
+
+    def train_step(state, batch):
+        now[0] += state
+        return state
+
+    with make() as log:
+        for length, seconds in ((3, 40.0), (3, 1.0), (5, 30.0), (5, 1.0)):
+            assert log.dispatched(1, train_step, seconds, {"source": np.zeros((2, length))})
+        log.training((4, TOTALS))
+    said = capsys.readouterr().err.splitlines()
+    # The first one was announced when the training began.
+    assert said[1:3] == [
+        "compiling batch shape 2 of 2, 40s so far",
+        "the update is compiled for all 2 batch shapes, in 1m 10s",
+    ]
+    assert "2 tokens/s  compilation 97%, compute 3%" in said[3]  # four tokens in two seconds

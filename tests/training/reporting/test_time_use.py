@@ -16,17 +16,19 @@ def clock(monkeypatch):
 
 def test_parts_add_up_to_the_time_that_passed(clock):
     use = TimeUse()
-    for part, seconds in (("data", 1.0), ("save", 2.0), ("data", 3.0), ("evaluation", 4.0)):
+    spent = (("data", 1.0), ("save", 2.0), ("data", 3.0), ("evaluation", 4.0), ("compilation", 6.0))
+    for part, seconds in spent:
         clock[0] += 5.0  # computing
         with use.of(part):
             clock[0] += seconds
-    assert use.take() == {"compute": 20.0, "data": 4.0, "save": 2.0, "evaluation": 4.0}
+    taken = {"data": 4.0, "save": 2.0, "evaluation": 4.0, "compilation": 6.0}
+    assert use.take() == {"compute": 25.0, **taken}
     clock[0] += 1.5
-    assert use.take() == {"compute": 1.5, "data": 0.0, "save": 0.0, "evaluation": 0.0}
+    assert use.take() == {"compute": 1.5, **dict.fromkeys(taken, 0.0)}
     with use.of("save"):
         clock[0] += 8.0
-    assert use.total() == {"compute": 21.5, "data": 4.0, "save": 10.0, "evaluation": 4.0}
-    assert use.total() == {"compute": 21.5, "data": 4.0, "save": 10.0, "evaluation": 4.0}
+    assert use.total() == {"compute": 26.5, **taken, "save": 10.0}
+    assert use.total() == {"compute": 26.5, **taken, "save": 10.0}
 
 
 def test_time_of_earlier_processes_counts(clock):
@@ -34,8 +36,9 @@ def test_time_of_earlier_processes_counts(clock):
     clock[0] += 2.0
     assert use.take()["compute"] == 2.0
     clock[0] += 3.0
-    assert use.total() == {"compute": 15.0, "data": 0.0, "save": 1.0, "evaluation": 0.0}
-    assert use.take() == {"compute": 3.0, "data": 0.0, "save": 0.0, "evaluation": 0.0}
+    others = {"compilation": 0.0, "data": 0.0, "evaluation": 0.0}
+    assert use.total() == {"compute": 15.0, "save": 1.0, **others}
+    assert use.take() == {"compute": 3.0, "save": 0.0, **others}
 
 
 def test_time_before_a_failure_counts(clock):
