@@ -72,10 +72,13 @@ def command_line() -> str:
 
 
 def commit() -> str | None:
-    """Returns the git commit of this source tree, marked if files differ from it, or None."""
+    """Returns the git commit of this source tree, marked if files differ from it, or None.
+
+    A copy without its history, as in a container's image, has what `ATTENTION_JAX_COMMIT` says.
+    """
     root = pathlib.Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
-        return None
+        return os.environ.get("ATTENTION_JAX_COMMIT") or None
     try:
         head = _git(root, "rev-parse", "HEAD")
         others = ("--", ".", f":(exclude){_RESULTS}")

@@ -53,3 +53,11 @@ def test_a_process_bound_to_one_core_says_one():
     finally:
         os.sched_setaffinity(0, before)
     assert usable_cpus() == len(before)
+
+
+def test_a_copy_without_history_is_named_by_a_variable(tmp_path, monkeypatch):
+    place = tmp_path / "attention_jax" / "runs" / "provenance.py"
+    monkeypatch.setattr(provenance, "__file__", str(place))
+    assert provenance.commit() is None
+    monkeypatch.setenv("ATTENTION_JAX_COMMIT", "0123abc")
+    assert provenance.commit() == "0123abc"

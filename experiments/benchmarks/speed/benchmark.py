@@ -75,12 +75,14 @@ class Setting:
       workdir: Where inputs and the workers' standard error are kept.
       threads: Cores that a contender may use.
       keep_memory: Whether freed memory stays with the contenders.
+      platform: `cpu`, or `cuda` for one GPU.
     """
 
     interpreters: Mapping[str, str]
     workdir: Path
     threads: int
     keep_memory: bool = True
+    platform: str = "cpu"
 
     def environment(self) -> dict[str, str]:
         """Returns the variables that all contenders get."""
@@ -90,7 +92,8 @@ class Setting:
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {
             "PYTHONPATH": os.pathsep.join(paths),
-            "JAX_PLATFORMS": "cpu",
+            "JAX_PLATFORMS": self.platform,
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # a GPU is shared by all contenders
             "OMP_NUM_THREADS": threads,
             "MKL_NUM_THREADS": threads,
             **malloc,
@@ -98,7 +101,7 @@ class Setting:
 
     def contender(self, side: Side) -> Contender:
         """Returns the process of a side."""
-        task = json.dumps({**side.task, "threads": self.threads})
+        task = json.dumps({**side.task, "threads": self.threads, "platform": self.platform})
         module = f"experiments.benchmarks.speed.{_MODULES[side.framework]}"
         return Contender(side.name, (self.interpreters[side.framework], "-m", module, task))
 
@@ -150,6 +153,55 @@ def run_workload(workload: Workload, setting: Setting, log: Callable = print) ->
         environment=setting.environment(),
         log=log,
     )
+    return result_of(workload, setting, measured, failures)
+
+
+def run_together(
+    workloads: Sequence[Workload],
+    setting: Setting,
+    conditions: Conditions,
+    log: Callable = print,
+) -> dict[str, dict[str, Any]]:
+    """Measures all workloads in the same rounds; returns `result_of` of each by its name."""
+    places = {
+        f"{workload.name}: {side.name}": (workload, side)
+        for workload in workloads
+        for side in workload.sides
+    }
+    measured, failures = measure(
+        [
+            dataclasses.replace(setting.contender(side), name=name)
+            for name, (_, side) in places.items()
+        ],
+        conditions,
+        directory=setting.workdir / "logs",
+        environment=setting.environment(),
+        log=log,
+    )
+    results = {}
+    for workload in workloads:
+        of_workload = {
+            name: side.name for name, (other, side) in places.items() if other is workload
+        }
+        try:
+            results[workload.name] = result_of(
+                dataclasses.replace(workload, conditions=conditions),
+                setting,
+                {side: measured[name] for name, side in of_workload.items() if name in measured},
+                {side: failures[name] for name, side in of_workload.items() if name in failures},
+            )
+        except UserError as error:  # the others' results stand
+            log(str(error))
+    return results
+
+
+def result_of(
+    workload: Workload,
+    setting: Setting,
+    measured: Mapping[str, Measurement],
+    failures: Mapping[str, str],
+) -> dict[str, Any]:
+    """Returns what was measured of a workload, as JSON can hold it; raises as `run_workload`."""
     first = workload.sides[0].name
     if first not in measured:
         raise UserError(f"{workload.name}: {first} failed: {failures[first]}")
@@ -166,7 +218,7 @@ def run_workload(workload: Workload, setting: Setting, log: Callable = print) ->
         "contenders": {
             name: _result(each, measured[first], workload.unit) for name, each in measured.items()
         },
-        "failures": failures,
+        "failures": dict(failures),
     }
 
 

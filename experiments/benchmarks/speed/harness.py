@@ -57,6 +57,8 @@ class Conditions:
       patience: Longest wait for an idle machine, in seconds over all rounds together.
       set_up_limit: Longest that a contender may take to set itself up (s).
       run_limit: Longest that one measurement may take (s).
+      set_up_together: Whether contenders set themselves up at the same time, before any is
+        measured: sooner on a machine of many cores.
       seed: Of the order within rounds.
     """
 
@@ -66,6 +68,7 @@ class Conditions:
     patience: float = 60.0
     set_up_limit: float = 300.0
     run_limit: float = 120.0
+    set_up_together: bool = False
     seed: int = 0
 
 
@@ -125,15 +128,15 @@ def measure(
     results: dict[str, Measurement] = {}
     failures: dict[str, str] = {}
     try:
-        for contender in contenders:
-            worker = Worker(contender, directory, {**(environment or {})})
-            workers[contender.name] = worker
+        started = _start(contenders, workers, conditions, directory, {**(environment or {})})
+        for worker in started:
             try:
-                results[contender.name] = _set_up(worker, conditions)
-                log(f"  {contender.name}: ready after {worker.age():.0f} s")
+                results[worker.name] = _wait(worker, conditions)
+                log(f"  {worker.name}: ready after {worker.age():.0f} s")
             except WorkerError as error:
-                failures[contender.name] = str(error)
-                log(f"  {contender.name}: {error}")
+                failures[worker.name] = str(error)
+                log(f"  {worker.name}: {error}")
+        _choose_repetitions(workers, results, failures, conditions)
         _run_rounds(workers, results, failures, conditions)
         for name, result in results.items():
             try:
@@ -223,13 +226,45 @@ class Worker:
         return f"ended with exit code {code}: {lines[-1].strip() if lines else 'no message'}"
 
 
-def _set_up(worker: Worker, conditions: Conditions) -> Measurement:
-    ready = worker.read(conditions.set_up_limit)
-    set_up_seconds = worker.age()
-    once = worker.run(1, conditions.run_limit)
-    # Short work is repeated until it is long beside the clock's resolution and a pipe's delay.
-    repetitions = max(1, round(conditions.min_seconds / max(once, 1e-6)))
-    return Measurement([], [], repetitions, ready, set_up_seconds)
+def _start(
+    contenders: Iterable[Contender],
+    workers: dict[str, Worker],
+    conditions: Conditions,
+    directory: Path,
+    environment: Mapping[str, str],
+) -> Iterable[Worker]:
+    """Starts each contender when the one before is set up, or all of them at once."""
+
+    def start(contender: Contender) -> Worker:
+        workers[contender.name] = Worker(contender, directory, environment)
+        return workers[contender.name]
+
+    started = map(start, contenders)
+    return list(started) if conditions.set_up_together else started
+
+
+def _wait(worker: Worker, conditions: Conditions) -> Measurement:
+    ready = worker.read(max(1.0, conditions.set_up_limit - worker.age()))
+    return Measurement([], [], 1, ready, worker.age())
+
+
+def _choose_repetitions(
+    workers: Mapping[str, Worker],
+    results: dict[str, Measurement],
+    failures: dict[str, str],
+    conditions: Conditions,
+) -> None:
+    if conditions.set_up_together:  # and others may still be at it
+        wait_until_quiet(conditions.quiet_load, conditions.patience)
+    for name in list(results):
+        try:
+            once = workers[name].run(1, conditions.run_limit)
+        except WorkerError as error:
+            failures[name] = str(error)
+            del results[name]
+            continue
+        # Short work is repeated until it is long beside the clock's resolution and a pipe's delay.
+        results[name].repetitions = max(1, round(conditions.min_seconds / max(once, 1e-6)))
 
 
 def _run_rounds(

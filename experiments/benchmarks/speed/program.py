@@ -51,10 +51,10 @@ def run(
     """
 
     def main() -> None:
-        setting = _setting()
-        path = Path(_OUT.value) / f"{name}.json"
+        setting = read_setting()
+        path = results_path(name)
         results = report.load(path)
-        workloads = _chosen(make_workloads(setting))
+        workloads = choose(make_workloads(setting))
         for workload in workloads:
             if is_current(results.get(workload.name), workload, setting) and not _AGAIN.value:
                 print(f"{workload.name}: measured already; --again measures again")
@@ -67,11 +67,17 @@ def run(
     cli.run(main, f"{usage.strip()}\n{OPTIONS}")
 
 
+def results_path(name: str) -> Path:
+    """Returns where the results of a program are written."""
+    return Path(_OUT.value) / f"{name}.json"
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _setting() -> Setting:
+def read_setting(platform: str = "cpu") -> Setting:
+    """Returns what the flags say, for contenders on a CPU or, with `cuda`, on a GPU."""
     available = _available_cores()
     threads = _THREADS.value or len(available)
     if threads > len(available):
@@ -83,10 +89,12 @@ def _setting() -> Setting:
         workdir=Path(_WORKDIR.value).absolute(),
         threads=threads,
         keep_memory=_KEEP_MEMORY.value,
+        platform=platform,
     )
 
 
-def _chosen(workloads: Sequence[Workload]) -> list[Workload]:
+def choose(workloads: Sequence[Workload]) -> list[Workload]:
+    """Returns the workloads that `--only` names."""
     known = [workload.name for workload in workloads]
     for name in _ONLY.value:
         if name not in known:

@@ -25,6 +25,7 @@ import numpy as np
 
 from attention_jax.runs.checkpoints.weights import named_leaves
 from attention_jax.types import Params
+from experiments.benchmarks.scaling.flops import training_flops
 from experiments.benchmarks.speed import serve
 from experiments.benchmarks.speed.project_data import export_text, make_batches
 from experiments.benchmarks.speed.project_model import (
@@ -52,7 +53,9 @@ def train(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
         for batch in batches:
             trainer.train(batch)
 
-    return work, {"units": units, "check": check, "finish": trainer.finish}
+    flops = sum(training_flops(trainer.model, batch) for batch in batches)
+    ready = {"units": units, "check": check, "finish": trainer.finish, "model_flops": flops}
+    return work, ready
 
 
 def attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
@@ -154,6 +157,10 @@ def main() -> None:
     serve.reset_peak_memory()
     work()
     ready["rise_mib"] = serve.peak_memory() - before
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        ready["device"] = device.device_kind
+        ready["device_mib"] = device.memory_stats()["peak_bytes_in_use"] / 2**20
     serve.serve(channel, work, version=f"jax {jax.__version__}", **ready)
 
 

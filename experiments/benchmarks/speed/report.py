@@ -60,7 +60,9 @@ def table(result: Mapping[str, Any]) -> str:
     with_temporaries = any("temporaries_mib" in each for each in contenders.values())
     headings = ["contender", "ms", *(f"{name}/s" for name in units), f"{first} against it"]
     headings += ["temporaries MiB", "rise of memory MiB"] if with_temporaries else []
-    headings += ["peak memory MiB", "other load"]
+    with_device = any("device_mib" in each for each in contenders.values())
+    headings += ["device memory MiB"] if with_device else ["peak memory MiB"]
+    headings += ["other load"]
     lines = [_row(headings), _row(["---"] + ["---:"] * (len(headings) - 1))]
     for name, each in contenders.items():
         cells = [name, f"{each['milliseconds']['median']:.1f}"]
@@ -70,7 +72,8 @@ def table(result: Mapping[str, Any]) -> str:
             temporaries = each.get("temporaries_mib")
             cells.append("" if temporaries is None else f"{temporaries:.1f}")
             cells.append(f"{each['rise_mib']:.0f}")
-        cells += [f"{each['peak_rss_mib']:.0f}", f"{each['other_load']:.2f}"]
+        memory = each["device_mib" if with_device else "peak_rss_mib"]
+        cells += [f"{memory:.0f}", f"{each['other_load']:.2f}"]
         lines.append(_row(cells))
     for name, reason in result["failures"].items():
         lines.append(_row([name, f"not measured: {reason}"] + [""] * (len(headings) - 2)))
@@ -78,18 +81,24 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def _notes(result: Mapping[str, Any]) -> list[str]:
-    hardware, description = result["hardware"], result["description"]
+    description = result["description"]
     versions = sorted({each["version"] for each in result["contenders"].values()})
     memory = "kept by the processes" if description["keep_memory"] else "as the system has it"
     lines = [
         f"`{result['command']}` at {short_commit(result['commit'])}, {result['time']}; "
-        f"{', '.join(versions)}; {hardware['cpu']}, {description['threads']} threads, "
+        f"{', '.join(versions)}; {_processor(result)}, "
         f"{description['conditions']['rounds']} rounds; freed memory {memory}."
     ]
     if result["agreement"]:
         differences = ", ".join(f"{name} {by:.1e}" for name, by in result["agreement"].items())
         lines += ["", f"Relative difference of what equal weights computed: {differences}."]
     return lines
+
+
+def _processor(result: Mapping[str, Any]) -> str:
+    first = next(iter(result["contenders"].values()))
+    threads = f"{result['hardware']['cpu']}, {result['description']['threads']} threads"
+    return f"{first['device']} beside {threads}" if "device" in first else threads
 
 
 def _with_range(values: Mapping[str, float]) -> str:

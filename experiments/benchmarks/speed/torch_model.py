@@ -35,10 +35,10 @@ class TorchMemory(NamedTuple):
 
 
 def torch_batch(sentences: Sentences) -> TorchBatch:
-    """Turns sentences into tensors."""
-    source = torch.from_numpy(sentences.source.astype(np.int64))
-    target = torch.from_numpy(sentences.target.astype(np.int64))
-    lengths = torch.from_numpy(sentences.source_lengths)
+    """Turns sentences into tensors on the default device."""
+    source = torch.as_tensor(sentences.source.astype(np.int64))
+    target = torch.as_tensor(sentences.target.astype(np.int64))
+    lengths = torch.from_numpy(sentences.source_lengths)  # which packing wants on the CPU
     if bool((lengths == source.shape[1]).all()):
         return TorchBatch(source, None, None, target)
     return TorchBatch(source, lengths, source != PAD, target)
@@ -145,7 +145,7 @@ class Seq2Seq(nn.Module):
 def load_parameters(model: Seq2Seq, path: Path) -> None:
     """Fills the model from a file that `project_worker.save_parameters` wrote."""
     with np.load(path) as file:
-        arrays = {name: torch.from_numpy(file[name]) for name in file.files}
+        arrays = {name: torch.as_tensor(file[name]) for name in file.files}
     state = {
         "source_embedding.weight": arrays["source_embedding"],
         "target_embedding.weight": arrays["target_embedding"],
@@ -172,7 +172,7 @@ def _gru_state(
 ) -> dict[str, Tensor]:
     """Returns the entries of a GRU; PyTorch's second bias is zero but for the candidate's part."""
     candidate = arrays[f"{cell}_candidate_bias"]
-    zeros = torch.zeros(2 * len(candidate))
+    zeros = candidate.new_zeros(2 * len(candidate))
     return {
         f"{prefix}.weight_ih{suffix}": arrays[f"{cell}_input"].T,
         f"{prefix}.weight_hh{suffix}": arrays[f"{cell}_recurrent"].T,

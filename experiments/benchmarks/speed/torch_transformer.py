@@ -144,7 +144,7 @@ class Transformer(nn.Module):
 def load_transformer(model: Transformer, path: Path) -> None:
     """Fills the model from a file that `project_worker.save_parameters` wrote."""
     with np.load(path) as file:
-        arrays = {name: torch.from_numpy(file[name]) for name in file.files}
+        arrays = {name: torch.as_tensor(file[name]) for name in file.files}
     with torch.no_grad():
         model.source_embedding.weight.copy_(arrays["source_embedding"])
         model.target_embedding.weight.copy_(arrays["target_embedding"])
@@ -183,7 +183,7 @@ def _fill(layer: nn.Module, arrays: dict[str, Tensor], prefix: str) -> None:
 def _codes(length: int, depth: int) -> Tensor:
     channels = np.arange(depth)
     angle = np.arange(length)[:, None] / 10000 ** (2 * (channels // 2) / depth)
-    return torch.from_numpy(np.where(channels % 2, np.cos(angle), np.sin(angle))).float()
+    return torch.as_tensor(np.where(channels % 2, np.cos(angle), np.sin(angle))).float()
 
 
 def _attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:

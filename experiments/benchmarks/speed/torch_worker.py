@@ -1,7 +1,8 @@
 """A contender in PyTorch of the speed benchmark, a process whose task is one JSON argument.
 
-Fields: `kind` (train, attention or beam), `sizes`, `threads`, and what the kind needs; see the
-functions below. `compiled` puts the same code under `torch.compile`.
+Fields: `kind` (train, attention or beam), `sizes`, `threads`, `platform`, and what the kind needs;
+see the functions below. `compiled` puts the same code under `torch.compile`, and `graphs` under
+that with CUDA graphs.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ def train(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     model = make_model(task)
     loss_of = model
     if task["compiled"] and task["batching"] == "whole":
-        loss_of = torch.compile(model)
+        loss_of = compiled(model, task)
     elif task["compiled"]:
         # Lengths differ: the loop over them stays, and what it calls is compiled for any length.
         model.step = torch.compile(model.step, dynamic=True)
@@ -71,10 +72,19 @@ def train(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     return work, {"units": total_units(batches), "check": check}
 
 
+def compiled(function: Any, task: dict[str, Any]) -> Any:
+    """Puts a function under `torch.compile`; with `graphs`, kernels are launched as one graph."""
+    return torch.compile(function, mode="reduce-overhead" if task.get("graphs") else None)
+
+
 def training_work(
     model: torch.nn.Module, loss_of: Callable[[Any], torch.Tensor], batches: Sequence[Any]
 ) -> Callable[[], list[float]]:
-    """Returns the work of a trainer: a step on each batch, giving the losses."""
+    """Returns the work of a trainer: a step on each batch, giving the losses.
+
+    Losses are read when all steps have been launched, as a step that waits for its own lets an
+    accelerator idle.
+    """
     # Fused: one kernel updates all parameters, where the plain form loops over them in Python.
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     model.train()
@@ -86,8 +96,8 @@ def training_work(
             loss = loss_of(batch)
             loss.backward()
             optimizer.step()
-            losses.append(loss.item())
-        return losses
+            losses.append(loss.detach().clone())
+        return [loss.item() for loss in losses]
 
     return work
 
@@ -107,7 +117,7 @@ def attention(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
             (depth,),
         )
     )
-    attend = torch.compile(additive_attention) if task["compiled"] else additive_attention
+    attend = compiled(additive_attention, task) if task["compiled"] else additive_attention
 
     def work() -> None:
         for array in (query, keys, values, energy):
@@ -138,7 +148,7 @@ def beam(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     sentences = workloads.Sentences.load(task["data"])
     model = make_model(task).eval()
     batch, limits = torch_batch(sentences), (task["shortest"], task["longest"])
-    step = torch.compile(continuations) if task["compiled"] else continuations
+    step = compiled(continuations, task) if task["compiled"] else continuations
 
     def work() -> list[list[float]]:
         return beam_search(model, batch, task["width"], *limits, step).log_probs.tolist()
@@ -150,11 +160,18 @@ def run(kinds: dict[str, Callable[[dict[str, Any]], tuple[Callable[[], Any], dic
     """Sets up the work that the task names, does it once to warm up, and serves."""
     channel, task = serve.open_channel(), serve.read_task()
     torch.set_num_threads(task["threads"])
+    on_gpu = task.get("platform", "cpu") == "cuda"
+    if on_gpu:
+        torch.set_default_device("cuda")
+        torch.set_float32_matmul_precision("high")  # TensorFloat-32, which JAX takes there, too
     work, ready = kinds[task["kind"]](task)
     before = serve.resident_memory()
     serve.reset_peak_memory()
     work()
     ready["rise_mib"] = serve.peak_memory() - before
+    if on_gpu:
+        ready["finish"] = torch.cuda.synchronize
+        ready["device_mib"] = torch.cuda.max_memory_allocated() / 2**20
     serve.serve(channel, work, version=f"torch {torch.__version__}", **ready)
 
 
