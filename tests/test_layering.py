@@ -15,6 +15,7 @@ import pytest
 LAYERS = {
     "attention_jax": 0,
     "attention_jax.types": 0,
+    "attention_jax.array_files": 0,
     "attention_jax.errors": 0,
     "attention_jax.files": 0,
     "attention_jax.json_files": 0,

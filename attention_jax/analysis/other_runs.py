@@ -1,7 +1,7 @@
 """Other runs beside the one that is evaluated: opponents, or one of the opposite direction."""
 
 import dataclasses
-import pathlib
+import os
 from collections.abc import Callable, Iterable, Sequence
 
 from attention_jax.data.examples import Split
@@ -50,7 +50,7 @@ class OtherRun:
         try:
             # A directory's own name may end in `@100`; then no step is meant.
             path, _, step = place.rpartition("@")
-            is_step = bool(path) and step.isdecimal() and not pathlib.Path(place).is_dir()
+            is_step = bool(path) and step.isdecimal() and not os.path.isdir(place)
             step = int(step) if is_step else None
             run = load_run(path if is_step else place, step=step, moved=moved)
             if run.task.continues:

@@ -25,6 +25,9 @@ from attention_jax.errors import ConfigError, UserError, quoted
 T = TypeVar("T")
 
 _FAILED, _INTERRUPTED = 2, 130  # exit codes; 130 is 128 + SIGINT, as shells have it
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+# What no second try would mend, as it might an error of a device or of too many open files.
+_NO_ACCESS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP)
 
 
 def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda argv: argv) -> None:
@@ -139,7 +142,7 @@ def _texts(workdir: str) -> dict[str, str]:
 
 def directories(text: str) -> list[str]:
     """Divides a flag's value at commas; a directory whose own name has some is one."""
-    return [text] if pathlib.Path(text).is_dir() else text.split(",")
+    return [text] if os.path.isdir(text) else text.split(",")
 
 
 def overridden(name: str) -> Any:
@@ -208,17 +211,17 @@ def output_path(name: str, *suffixes: str) -> pathlib.Path | None:
         ends = " or ".join(suffixes)
         raise UserError(f"--{name}: expected a name that ends in {ends}, found {path}")
     reason = None
-    if path.exists() and not path.is_file():
-        reason = "it is no file"
-    elif not path.parent.is_dir():
-        reason = f"there is no directory {path.parent}"
-    else:
-        try:
+    try:
+        if path.exists() and not path.is_file():
+            reason = "it is no file"
+        elif not path.parent.is_dir():
+            reason = f"there is no directory {path.parent}"
+        else:
             # To try is the only sure test; the file itself stays as it is until there is output.
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
-        except OSError as error:
-            reason = error.strerror
+    except OSError as error:
+        reason = error.strerror
     if reason:
         raise UserError(f"--{name}: {path} cannot be written ({reason})")
     return path
@@ -296,10 +299,12 @@ def _answered(call: Callable[[], T]) -> T:
             raise
         _fail(message)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
         named = error.filename or "a file that is written"
-        _fail(f"{named} cannot be written: {error.strerror}")
+        if error.errno in _NO_ROOM:
+            _fail(f"{named} cannot be written: {error.strerror}")
+        if error.errno in _NO_ACCESS:
+            _fail(f"{named} cannot be used: {error.strerror}")
+        raise
 
 
 def _fail(message: str) -> NoReturn:

@@ -37,7 +37,7 @@ def load_config(location: str) -> ConfigDict:
     """
     path, argument = _file_and_argument(location)
     file = pathlib.Path(path)
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
     spec = importlib.util.spec_from_file_location("experiment_config", file)
     if spec is None:
@@ -150,7 +150,7 @@ def _file_and_argument(location: str) -> tuple[str, str]:
     parts = location.split(":")
     for number in range(1, len(parts) + 1):
         path = ":".join(parts[:number])
-        if pathlib.Path(path).is_file():
+        if os.path.isfile(path):
             return path, ":".join(parts[number:])
     return parts[0], ":".join(parts[1:])
 
@@ -158,6 +158,6 @@ def _file_and_argument(location: str) -> tuple[str, str]:
 def _nearest_file(file: pathlib.Path) -> str:
     """Returns the end of a message that suggests a file with a similar name, or nothing."""
     folder = file.parent
-    names = [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
+    names = [path.name for path in folder.glob("*.py")] if os.path.isdir(folder) else []
     near = difflib.get_close_matches(file.name, names, n=1)
     return f"; did you mean {folder / near[0]}?" if near else ""

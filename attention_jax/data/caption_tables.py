@@ -7,6 +7,7 @@
                          (`image_id`, `caption`)
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,7 @@ def read_captions(table: str | Path, folder: str | Path) -> list[Example]:
     rows = _of_coco(Path(table)) if str(table).endswith(".json") else _of_lines(Path(table))
     found = []
     for file, caption, where in rows:
-        if not (path := Path(folder) / file).is_file():
+        if not os.path.isfile(path := Path(folder) / file):
             raise DataError(f"{where}: expected a file, found none at {path}")
         found.append((file, checked_caption(caption, where)))
     return grouped(found)
@@ -67,7 +68,7 @@ def read_seen_texts(table: str | Path, folder: str | Path) -> list[ManySided]:
         if len(columns) != 3:
             raise DataError(f"{where}: expected FILE<TAB>SOURCE<TAB>TARGET, found {line!r:.80}")
         path = Path(folder) / columns[0].strip()
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise DataError(f"{where}: expected an image file, found none at {path}")
         source, target = (checked_caption(text, where) for text in columns[1:])
         found.append(ManySided(source, (target,), {BESIDE.name: str(path)}))

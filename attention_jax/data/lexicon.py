@@ -15,6 +15,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
 
+from attention_jax.array_files import Form, read_arrays
 from attention_jax.data.alignment.translation_probabilities import translation_pairs
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Texts
@@ -26,6 +27,7 @@ from attention_jax.types import SpecialIds
 
 LEXICON = "lexicon"
 _FILE = "lexicon.npz"
+_FORMS = {"ids": Form("i", 2), "probs": Form("f", 2)}
 _ROUNDING = 1e-3  # by which the probabilities of a source word may add up to more than one
 
 # Source ids, target ids, probabilities: an entry of the lexicon in each place.
@@ -51,23 +53,35 @@ class Lexicon:
         write_atomically(Path(directory) / _FILE, content.getvalue())
 
 
-def load_resources(directory: str | Path) -> dict[str, Any]:
+def load_resources(
+    directory: str | Path, source: Vocabulary, target: Vocabulary
+) -> dict[str, Any]:
     """Returns what fields look up beside the texts: the lexicon of a run, if it has one.
 
     Args:
       directory: The folder of its vocabularies.
+      source: The vocabulary of the sources.
+      target: The vocabulary of the targets.
 
     Raises:
-      DataError: If the file is damaged.
+      DataError: If the file is damaged, or of other vocabularies.
     """
     path = Path(directory) / _FILE
     if not path.exists():
         return {}
+    expected = f"{path}: expected the lexicon of a run"
     try:
-        with np.load(io.BytesIO(path.read_bytes())) as arrays:
-            return {LEXICON: Lexicon(arrays["ids"], arrays["probs"])}
-    except Exception as error:  # zip files have a dozen ways to be damaged
-        raise DataError(f"{path}: the lexicon cannot be read, it is damaged ({error})") from None
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    ids, probs = read_arrays(content, _FORMS, expected).values()
+    if ids.shape != probs.shape or len(ids) != source.size or not ids.size:
+        raise DataError(f"{expected}, found one of other source words")
+    if ids.min() < 0 or ids.max() >= target.size:
+        raise DataError(f"{expected}, found one of other target words")
+    if probs.min() < 0 or probs.max() > 1 + _ROUNDING:
+        raise DataError(f"{expected}, found probabilities below 0 or above 1")
+    return {LEXICON: Lexicon(ids, probs)}
 
 
 def make_lexicon(

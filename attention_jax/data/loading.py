@@ -107,7 +107,7 @@ def build_task(data_config: DataConfig, vocab_dir: str | Path) -> TaskData:
         texts["train"] = texts["train"].sample(data_config.max_train_examples)
     # Before sources of other lengths are left out: such runs share the vocabulary of the whole.
     source, target = obtain_vocabularies(texts["train"], data_config, vocab_dir)
-    resources = load_resources(vocab_dir)
+    resources = load_resources(vocab_dir, source, target)
     texts["train"] = _of_wanted_length(texts["train"], data_config)
     splits = {
         name: Split(

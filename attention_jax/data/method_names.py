@@ -6,6 +6,7 @@ the function's own name as `<self>`, for a recursive call would give it away.
 """
 
 import ast
+import os
 import re
 import sysconfig
 import warnings
@@ -42,7 +43,7 @@ def read_modules(folder: str | Path) -> dict[str, list[tuple[str, str]]]:
         this interpreter.
     """
     folder = Path(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise DataError(f"{folder}: expected a folder of Python files, found none")
     found = {}
     for path in sorted(folder.rglob("*.py")):
@@ -64,13 +65,15 @@ def functions_of(path: Path) -> Iterator[tuple[str, str]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in strings, which nobody reads here
             tree = ast.parse(path.read_bytes())
+        yield from _functions(_Literals().visit(tree))
     except OSError as error:
         raise DataError(f"{path}: expected a readable file ({error.strerror})") from None
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if getattr(error, "lineno", None) else ""
         reason = getattr(error, "msg", None) or error
         raise DataError(f"{path}{line}: expected Python source, found {reason}") from None
-    yield from _functions(_Literals().visit(tree))
+    except (RecursionError, MemoryError):
+        raise DataError(f"{path}: expected expressions nested less deeply, found others") from None
 
 
 def subtokens(identifier: str) -> list[str]:

@@ -38,7 +38,7 @@ def data_root() -> Path | None:
     if not named:
         return None
     root = expanded(named)
-    if not root.is_dir():
+    if not os.path.isdir(root):
         raise DataError(f"ATTENTION_JAX_DATA: expected a folder, found {named!r}")
     return root
 

@@ -61,7 +61,7 @@ def held_out_data(directory: RunDirectory, config: ExperimentConfig) -> TaskData
         return None
     task = find_task(config.data)
     source, target = load_vocabularies(directory.vocabularies)
-    resources = load_resources(directory.vocabularies)
+    resources = load_resources(directory.vocabularies, source, target)
     splits = {
         path.stem: Split(
             **vars(_read(path)), name=path.stem, source_vocabulary=source,

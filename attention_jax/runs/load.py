@@ -213,7 +213,8 @@ def load_run(
     config = dataclasses.replace(config, search=within)
     return TrainedRun(
         directory, located(moved(config), directory), source, target, model, params, step,
-        strategy, shardings, texts=texts, resources=load_resources(directory.vocabularies),
+        strategy, shardings, texts=texts,
+        resources=load_resources(directory.vocabularies, source, target),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ given by a new path after it was moved or copied: the same content is the same f
 """
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -99,7 +100,7 @@ def check_texts_are_there(config: ExperimentConfig, where: str) -> None:
       DataError: Naming the first such text.
     """
     for field, path in texts(config).items():
-        if not pathlib.Path(path).exists():
+        if not os.path.exists(path):
             raise DataError(
                 f"{path}: expected the text of {field}, found no file; if it has moved, "
                 f"{where}{field}= names its new place"
@@ -178,9 +179,9 @@ def _place(path: str, known: Mapping[str, str] | None) -> str:
         return path
     # Hashing reads whole files, so it comes last, after all that the paths alone can settle.
     here, there = pathlib.Path(path), pathlib.Path(known["path"])
-    if not there.exists() or (here.exists() and here.samefile(there)):
+    if not os.path.exists(there) or (os.path.exists(here) and here.samefile(there)):
         return path
-    if not here.exists():
+    if not os.path.exists(here):
         return str(there)
     is_other = hash_any(here) != known["sha256"]
     return str(there) if is_other and hash_any(there) == known["sha256"] else path

@@ -184,9 +184,9 @@ class RunDirectory:
 
     def require(self) -> None:
         """Raises RunDirectoryError if this is not the directory of a run."""
-        if not self.path.is_dir():
+        if not os.path.isdir(self.path):
             raise RunDirectoryError(f"{self.path}: expected the directory of a run, found none")
-        if not self.config.exists():
+        if not os.path.exists(self.config):
             raise RunDirectoryError(f"{self.path}: not the directory of a run, no config.json")
 
     @property

@@ -110,6 +110,26 @@ def test_wrong_argument_is_named(train, argument, words):
     assert words in train(argument).error
 
 
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        ("train", ["--config=configs/{}.py"]),
+        ("train", ["--config=configs/bahdanau2015.py:parallel", "--config.data.train_source={}",
+                   "--config.data.train_target={}"]),
+        ("train", ["--config=configs/xu2015.py:pictures", "--config.data.train_table={}"]),
+        ("evaluate", ["--workdir={}"]),
+        ("translate", ["--workdir=runs/{},runs/{}"]),
+        ("weights", ["--workdir=runs/one", "--output={}"]),
+        ("align", ["apply", "--model={}", "--source=a", "--target=b", "--output={}"]),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_one_line(launch, tmp_path, program, options):
+    if program == "train":
+        options = [*options, f"--workdir={tmp_path / 'run'}"]
+    error = launch(program, *(option.format("n" * 300, "n" * 300) for option in options)).error
+    assert "nnn" in error and len(error) < 600
+
+
 def test_missing_workdir_is_named(launch):
     assert launch("train", CONFIG).error == "--workdir: expected a value, found none"
 

@@ -38,13 +38,17 @@ def corpus(tmp_path):
 def translations(config, directory):
     """Returns the lexicon as {source: {target: probability}}."""
     task = build_task(config, directory)
-    lexicon = load_resources(directory)["lexicon"]
+    lexicon = kept_in(directory)["lexicon"]
     words = task.source_vocabulary.tokens(range(task.source_vocabulary.size))
     found = {}
     for word, ids, probs in zip(words, lexicon.ids, lexicon.probs, strict=True):
         targets = task.target_vocabulary.tokens(ids)
         found[word] = {t: p for t, p in zip(targets, probs.tolist(), strict=True) if p > 0}
     return {word: row for word, row in found.items() if row}
+
+
+def kept_in(directory):
+    return load_resources(directory, *load_vocabularies(directory))
 
 
 def with_lexicon(config, **fields):
@@ -150,7 +154,7 @@ def test_mistakes_of_the_config_are_named(fields, words):
 def test_rows_are_collated_for_texts_with_outputs_and_without(corpus, tmp_path):
     config = with_lexicon(corpus, method="ibm1", size=3)
     task = build_task(config, tmp_path / "vocab").with_fields(NAMES)
-    split, lexicon = task.split("train"), load_resources(tmp_path / "vocab")["lexicon"]
+    split, lexicon = task.split("train"), kept_in(tmp_path / "vocab")["lexicon"]
     assert FIELD in split.fields and split.lengths("S").max() == 3
     batch = FIELD.collate(split.columns["lexicon"], np.array([1, -1]), {"S": 5})
     assert batch["lexicon"].shape == batch["lexicon_probs"].shape == (2, 5, 3)
@@ -158,7 +162,7 @@ def test_rows_are_collated_for_texts_with_outputs_and_without(corpus, tmp_path):
     np.testing.assert_array_equal(batch["lexicon"][0, : len(ids)], lexicon.ids[ids])
     np.testing.assert_array_equal(batch["lexicon_probs"][0, : len(ids)], lexicon.probs[ids])
     assert not batch["lexicon_probs"][0, len(ids) :].any() and not batch["lexicon_probs"][1].any()
-    resources = load_resources(tmp_path / "vocab")
+    resources = kept_in(tmp_path / "vocab")
     inputs = Inputs(["the unheard-of"], task.source_vocabulary, (FIELD,), resources=resources)
     assert inputs.input_names == NAMES
     ids, probs = inputs.columns["lexicon"][0]
@@ -175,5 +179,28 @@ def test_a_lexicon_is_kept_and_its_change_is_one_of_the_vocabularies(corpus, tmp
     assert hash_files(tmp_path / "vocab") == before
     (tmp_path / "vocab" / "lexicon.npz").write_bytes(b"damaged")
     assert hash_files(tmp_path / "vocab") != before
-    with pytest.raises(DataError, match="lexicon.npz: the lexicon cannot be read, it is damaged"):
+    with pytest.raises(DataError, match="lexicon.npz: expected the lexicon of a run, found no"):
         build_task(config, tmp_path / "vocab")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda ids, probs: (ids[:-1], probs[:-1]), "one of other source words"),
+        (lambda ids, probs: (ids, probs[:, :-1]), "one of other source words"),
+        (lambda ids, probs: (ids + 1000, probs), "one of other target words"),
+        (lambda ids, probs: (ids - 1000, probs), "one of other target words"),
+        (lambda ids, probs: (ids, probs * 3), "probabilities below 0 or above 1"),
+        (lambda ids, probs: (ids, probs * np.nan), "numbers that are not finite as 'probs'"),
+        (lambda ids, probs: (ids, probs.astype(int)), "int64 in place of numbers as 'probs'"),
+        (lambda ids, probs: (ids.ravel(), probs), "1 axes in place of 2 as 'ids'"),
+    ],
+)
+def test_a_lexicon_of_a_stranger_is_looked_at(corpus, tmp_path, change, words):
+    vocab = tmp_path / "vocab"
+    build_task(with_lexicon(corpus, method="ibm1"), vocab)
+    lexicon = kept_in(vocab)["lexicon"]
+    ids, probs = change(lexicon.ids, lexicon.probs)
+    np.savez(vocab / "lexicon.npz", ids=ids, probs=probs)
+    with pytest.raises(DataError, match=words):
+        kept_in(vocab)

@@ -64,6 +64,8 @@ def test_modules_are_read_by_their_paths_but_for_tests(tmp_path):
     ("content", "words"),
     [
         (b"def f(:\n", r"bad\.py:1: expected Python source, found"),
+        (b"def f():\n return " + b"+".join([b"1"] * 20_000), r"bad\.py: expected .*less deeply"),
+        (b"def f():\n return " + b"(" * 9000, r"bad\.py.*: expected "),
         (b"x = 1\n\xff\n", r"bad\.py.*: expected Python source, found"),
         (b"x = 1\n", "expected Python files with functions, found none"),
     ],

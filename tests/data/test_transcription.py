@@ -168,3 +168,12 @@ def test_an_archive_with_other_recordings_is_one_line(digits, monkeypatch):
     digits.write_bytes(digits.read_bytes()[:1000])
     with pytest.raises(DataError, match=r"recordings\.tar\.gz: expected an archive of recordings"):
         SpokenDigits().load()
+
+
+def test_a_recording_that_is_cut_off_is_one_line(tmp_path):
+    path = tmp_path / "cut.mp3"
+    write(path, 1.0)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    recording = Recording.of_file(path, RATE)
+    with pytest.raises(DataError, match=r"cut\.mp3: expected 1\.00 seconds of sound, .* cut off"):
+        np.asarray(recording)

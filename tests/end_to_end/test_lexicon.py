@@ -5,6 +5,7 @@ import json
 import pytest
 
 from attention_jax.data.lexicon import Lexicon, load_resources
+from attention_jax.data.text.storage import load_vocabularies
 
 SIZES = (
     "--config.training.num_steps=160", "--config.training.evaluate_every_steps=160",
@@ -44,8 +45,9 @@ def test_given_outputs_are_scored_with_the_lexicon(run, launch, tmp_path):
 
 def test_another_lexicon_is_noticed(run, launch):
     workdir, command = run
-    lexicon = load_resources(workdir / "vocab")["lexicon"]
-    Lexicon(lexicon.ids, lexicon.probs / 2).save(workdir / "vocab")
+    vocab = workdir / "vocab"
+    lexicon = load_resources(vocab, *load_vocabularies(vocab))["lexicon"]
+    Lexicon(lexicon.ids, lexicon.probs / 2).save(vocab)
     result = launch(*command, "--config.training.num_steps=170")
     assert "vocabularies" in result.error and str(workdir) in result.error
 

@@ -7,20 +7,33 @@ that follows, which is a compressed NumPy archive.
 import hashlib
 import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from attention_jax.data.alignment.trained_aligners import DirectedAligner, TrainedAligner
+from attention_jax.array_files import Form, read_arrays
+from attention_jax.data.alignment.aligners import DIRECTIONS
+from attention_jax.data.alignment.trained_aligners import (
+    MODELS,
+    DirectedAligner,
+    TrainedAligner,
+)
 from attention_jax.errors import DataError
 from attention_jax.files import replacing
+from attention_jax.json_files import parse_json
 
 _KIND, _VERSION = "attention_jax-aligner", 1
 _LONGEST_HEADING = 200
-_ARRAYS = ("sources", "targets", "probs", "unseen_probs", "jumps")
-_WORDS = ("source_words", "target_words")
+_ROUNDING = 1e-6  # by which a probability may be below 0 or above 1
+_EXPECTED = "expected an aligner as `launch.align train --model` writes it"
+_ABOUT = {"method": {*MODELS}, "directions": [{*DIRECTIONS}]}
+_NUMBERS, _REALS, _TEXT = Form("i", 1), Form("f", 1), Form("u", 1)
+_ARRAYS = {
+    "sources": _NUMBERS, "targets": _NUMBERS, "probs": _REALS, "unseen_probs": _REALS,
+    "jumps": _REALS,
+}  # fmt: skip
+_WORDS = {"source_words": _TEXT, "target_words": _TEXT}
+_FORMS = {**_ARRAYS, **_WORDS}
 
 
 def write_aligner(path: Path, aligner: TrainedAligner) -> None:
@@ -48,7 +61,8 @@ def read_aligner(path: Path) -> TrainedAligner:
     """Reads a trained aligner.
 
     Raises:
-      DataError: If there is no such file, it is something else, or it is damaged.
+      DataError: If there is no such file, it is something else, it is damaged, or what it holds
+        does not fit together.
     """
     try:
         content = path.read_bytes()
@@ -59,10 +73,7 @@ def read_aligner(path: Path) -> TrainedAligner:
     heading, _, packed = content.partition(b"\n")
     words = heading[:_LONGEST_HEADING].decode("utf-8", "replace").split(" ")
     if len(words) != 3 or words[0] != _KIND:
-        raise DataError(
-            f"{path}: expected an aligner as `launch.align train --model` writes it, found "
-            "something else"
-        )
+        raise DataError(f"{path}: {_EXPECTED}, found something else")
     if words[1] != str(_VERSION):
         raise DataError(f"{path}: expected an aligner of form {_VERSION}, found form {words[1]}")
     if hashlib.sha256(packed).hexdigest() != words[2]:
@@ -70,15 +81,56 @@ def read_aligner(path: Path) -> TrainedAligner:
             f"{path}: expected what its checksum says, found a damaged file ({len(content):,} "
             "bytes); train it again"
         )
-    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-        about = json.loads(_text(arrays["about"]))
-        directions = {name: _direction(arrays, name) for name in about["directions"]}
-    return TrainedAligner(about["method"], directions)
+    expected = f"{path}: {_EXPECTED}"
+    about = read_arrays(packed, {"about": _TEXT}, expected)["about"].tobytes()
+    about = parse_json(about, _ABOUT, str(path))
+    if not about["directions"]:
+        raise DataError(f"{expected}, found one of no direction")
+    method = about["method"]
+    directions = {name: _direction(packed, name, method, expected) for name in about["directions"]}
+    return TrainedAligner(method, directions)
 
 
-def _direction(arrays: Mapping[str, Any], name: str) -> DirectedAligner:
-    words = {field: _text(arrays[f"{name}/{field}"]).split("\n") for field in _WORDS}
-    return DirectedAligner(**words, **{field: arrays[f"{name}/{field}"] for field in _ARRAYS})
+def _direction(packed: bytes, name: str, method: str, expected: str) -> DirectedAligner:
+    forms = {f"{name}/{field}": form for field, form in _FORMS.items()}
+    found = read_arrays(packed, forms, expected)
+    arrays = {field: found[f"{name}/{field}"] for field in _ARRAYS}
+    try:
+        words = {field: _text(found[f"{name}/{field}"]).split("\n") for field in _WORDS}
+    except UnicodeDecodeError:
+        raise DataError(f"{expected}, found words that are no UTF-8") from None
+    if problem := _problem(*map(len, words.values()), **arrays):
+        raise DataError(f"{expected}, found {problem} of the direction {name}")
+    if (method == "ibm1") != (len(arrays["jumps"]) == 0):
+        raise DataError(f"{expected}, found jumps that do not go with {method}")
+    return DirectedAligner(**words, **arrays)
+
+
+def _problem(
+    num_sources: int,
+    num_targets: int,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    probs: np.ndarray,
+    unseen_probs: np.ndarray,
+    jumps: np.ndarray,
+) -> str | None:
+    """Returns what in a direction does not fit the rest of it; None if all does."""
+    if not 0 < len(probs) == len(sources) == len(targets):
+        return "other numbers of probabilities than of word pairs"
+    if len(unseen_probs) != num_sources + 1:  # NULL has one too
+        return "other numbers of probabilities than of words"
+    is_source = (sources >= 0) & (sources <= num_sources)
+    if not (is_source & (targets >= 0) & (targets < num_targets)).all():
+        return "pairs of other words than those"
+    if (np.diff(sources.astype(np.int64) * num_targets + targets) <= 0).any():
+        return "word pairs out of order"
+    every = np.concatenate([probs, unseen_probs])
+    if every.min() < -_ROUNDING or every.max() > 1 + _ROUNDING:
+        return "probabilities below 0 or above 1"
+    # None, or as many to the left as to the right.
+    is_centred = len(jumps) == 0 or len(jumps) % 2 and jumps.min() > 0
+    return None if is_centred else "no weights of jumps"
 
 
 def _bytes(text: str) -> np.ndarray:

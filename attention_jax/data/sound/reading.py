@@ -99,8 +99,8 @@ def _checked_library(source: Any, name: str) -> Any:
     # Imported here, for it loads a shared library that texts do without.
     import soundfile
 
-    if isinstance(source, str | Path) and not Path(source).is_file():
-        found = "a folder" if Path(source).is_dir() else "none"
+    if isinstance(source, str | Path) and not os.path.isfile(source):
+        found = "a folder" if os.path.isdir(source) else "none"
         raise DataError(f"{name}: expected a sound file, found {found}")
     return soundfile
 

@@ -17,6 +17,7 @@ from attention_jax.data.sound.reading import (
     read_sound,
     resampled_length,
 )
+from attention_jax.errors import DataError
 
 # Where data know when each word of an example begins, this has it, in seconds.
 STARTS = "word_starts"
@@ -48,7 +49,7 @@ class Recording:
           DataError: If that is no sound; of its samples only when they are asked for.
         """
         number = resampled_length(read_header(path), rate)
-        return cls(rate, number, lambda: read_sound(path, rate), path.read_bytes)
+        return cls(rate, number, lambda: _whole(path, rate, number), path.read_bytes)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,6 +68,17 @@ class Recording:
 
     def _made(self) -> np.ndarray:
         return normalized(log_mel(self.samples(), self.rate))
+
+
+def _whole(path: Path, rate: int, number: int) -> Samples:
+    """Reads a file, of which its beginning has said how long it is."""
+    samples = read_sound(path, rate)
+    if len(samples) != number:
+        raise DataError(
+            f"{path}: expected {number / rate:.2f} seconds of sound, as it says at its beginning, "
+            f"found {len(samples) / rate:.2f}; it may be cut off"
+        )
+    return samples
 
 
 def _fingerprint(recording: Recording) -> bytes:

@@ -1,6 +1,8 @@
 """Files of aligners: what is read is what was written, and a damaged file is one line."""
 
 import hashlib
+import io
+import json
 
 import numpy as np
 import pytest
@@ -68,3 +70,70 @@ def test_no_file_is_one_line(tmp_path):
 def test_the_checksum_is_of_all_that_follows_the_heading(kept):
     heading, _, packed = kept[0].read_bytes().partition(b"\n")
     assert heading.decode() == f"attention_jax-aligner 1 {hashlib.sha256(packed).hexdigest()}"
+
+
+def forged(path, **changes):
+    """Writes an aligner again with other arrays, under a checksum that is right."""
+    _, _, packed = path.read_bytes().partition(b"\n")
+    with np.load(io.BytesIO(packed)) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    for name, change in changes.items():
+        name = name.replace("__", "/")
+        arrays[name] = change(arrays[name]) if callable(change) else change
+    content = io.BytesIO()
+    np.savez_compressed(content, **{k: v for k, v in arrays.items() if v is not None})
+    sign(path, content.getvalue())
+
+
+def sign(path, packed):
+    heading = f"attention_jax-aligner 1 {hashlib.sha256(packed).hexdigest()}\n"
+    path.write_bytes(heading.encode() + packed)
+
+
+def told(method="hmm", directions=("forward", "reverse")):
+    about = json.dumps({"method": method, "directions": directions})
+    return np.frombuffer(about.encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"about": None}, "found nothing as 'about'"),
+        ({"about": np.frombuffer(b"{", np.uint8)}, "expected JSON, found something else"),
+        ({"about": np.frombuffer(b"[" * 10_000, np.uint8)}, "values within values"),
+        ({"about": told(method="fast")}, "expected one of agreement, hmm, ibm1 at method"),
+        ({"about": told(directions=["up"])}, "expected one of forward, reverse at directions[0]"),
+        ({"about": told(directions=[])}, "found one of no direction"),
+        ({"about": told(method="ibm1")}, "found jumps that do not go with ibm1"),
+        ({"forward__probs": None}, "found nothing as 'forward/probs'"),
+        ({"forward__probs": lambda a: a[:2]}, "other numbers of probabilities than of word pairs"),
+        ({"forward__probs": lambda a: a.astype("U5")}, "found <U5 in place of numbers"),
+        ({"forward__probs": lambda a: a * np.nan}, "numbers that are not finite"),
+        ({"forward__probs": lambda a: a - 2}, "probabilities below 0 or above 1"),
+        ({"forward__unseen_probs": lambda a: a[1:]}, "other numbers of probabilities than of word"),
+        ({"forward__sources": lambda a: a + 0.5}, "found float64 in place of whole numbers"),
+        ({"forward__sources": lambda a: a - 99}, "pairs of other words than those"),
+        ({"forward__targets": lambda a: a + 99}, "pairs of other words than those"),
+        ({"forward__sources": lambda a: a[::-1]}, "word pairs out of order"),
+        ({"reverse__jumps": lambda a: a[1:]}, "no weights of jumps of the direction reverse"),
+        ({"reverse__jumps": lambda a: a[:0]}, "found jumps that do not go with hmm"),
+        ({"reverse__jumps": lambda a: a * 0}, "no weights of jumps"),
+        ({"reverse__jumps": lambda a: a[None]}, "found 2 axes in place of 1"),
+        ({"forward__source_words": np.frombuffer(b"\xff", np.uint8)}, "words that are no UTF-8"),
+        ({"forward__source_words": np.zeros(0, np.uint8)}, "than of words"),
+    ],
+)
+def test_what_a_stranger_has_signed_is_looked_at(kept, changes, words):
+    forged(kept[0])
+    assert read_aligner(kept[0]).method == "hmm"
+    forged(kept[0], **changes)
+    with pytest.raises(DataError) as caught:
+        read_aligner(kept[0])
+    assert words in str(caught.value) and str(caught.value).startswith(str(kept[0]))
+
+
+@pytest.mark.parametrize("packed", [b"", b"garbage"])
+def test_signed_garbage_is_one_line(kept, packed):
+    sign(kept[0], packed)
+    with pytest.raises(DataError, match="found no archive of NumPy's"):
+        read_aligner(kept[0])
