@@ -18,6 +18,7 @@ from attention_jax.runs.config import (
 )
 from attention_jax.runs.load import load_run, task_of
 from attention_jax.runs.named_files import check_moved, has_changed, named_files
+from attention_jax.runs.pruning import refuse_to_continue
 from attention_jax.runs.results import format_results
 from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.writers import require_packages
@@ -53,6 +54,7 @@ def run_experiment(
             is_unchanged = adopt_config(directory, config)
             if is_unchanged and is_complete(directory, config):
                 return False
+            refuse_to_continue(directory)
             _record_start(directory, config)
             return True
 

@@ -86,6 +86,33 @@ def experiment(argument: str | None) -> tuple[ConfigDict, str]:
     return config, argument
 
 
+def gru_translator(attention: dict) -> dict:
+    """Returns the model of configs with several sources: GRUs that read and a conditional GRU.
+
+    Args:
+      attention: The attention, which combines the sources.
+    """
+    return {
+        "name": "encoder_decoder",
+        "target_embedding_dim": 128,
+        "sources": {
+            "source": {
+                "input": {"name": "tokens", "embedding_dim": 128},
+                "encoder": {"name": "recurrent", "cell": "gru", "hidden_dim": 128},
+            }
+        },
+        "attention": attention,
+        "decoder": {
+            "name": "conditional_gru",
+            "hidden_dim": 256,
+            "bridge": "mean",
+            "readout_dim": 128,
+        },
+        "embedding_dropout": 0.1,
+        "output_dropout": 0.2,
+    }
+
+
 def letters(data_name: str, depth: int, reader_depth: int, dropout: float) -> ConfigDict:
     """Returns the config that inflection and pronunciation share, without attention and decoder.
 

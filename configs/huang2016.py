@@ -34,25 +34,9 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config = ConfigDict()
     config.seed = 0
     config.data = common.data_section("emoji_names" if argument == _ALONE else argument)
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 128,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {"name": "recurrent", "cell": "gru", "hidden_dim": 128},
-            }
-        },
-        "attention": {"name": "flat", "score": {"name": "bahdanau", "attention_dim": 128}},
-        "decoder": {
-            "name": "conditional_gru",
-            "hidden_dim": 256,
-            "bridge": "mean",
-            "readout_dim": 128,
-        },
-        "embedding_dropout": 0.1,
-        "output_dropout": 0.2,
-    }
+    config.model = common.gru_translator(
+        {"name": "flat", "score": {"name": "bahdanau", "attention_dim": 128}}
+    )
     config.objectives = {"nll": {"label_smoothing": 0.1}}
     config.optimizer = {"name": "adam", "learning_rate": 1e-3, "clip_norm": 1.0}
     config.schedule = {"name": "warmup_cosine", "warmup_steps": 200, "final_fraction": 0.02}

@@ -35,29 +35,13 @@ def get_config(argument: str | None = None) -> ConfigDict:
     if argument == "transformer":
         return _transformer()
     config, data_name = common.experiment(argument.removesuffix(_ALONE))
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 128,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {"name": "recurrent", "cell": "gru", "hidden_dim": 128},
-            }
-        },
-        "attention": {
+    config.model = common.gru_translator(
+        {
             "name": "hierarchical",
             "score": {"name": "bahdanau", "attention_dim": 128},
             "over": {"name": "bahdanau", "attention_dim": 128},
-        },
-        "decoder": {
-            "name": "conditional_gru",
-            "hidden_dim": 256,
-            "bridge": "mean",
-            "readout_dim": 128,
-        },
-        "embedding_dropout": 0.1,
-        "output_dropout": 0.2,
-    }
+        }
+    )
     config = common.add_source(common.finish(config, data_name), data_name)
     if argument.endswith(_ALONE):
         del config.model.sources[common.FURTHER[data_name]]

@@ -44,7 +44,7 @@ NAME = "coverage_vs_supervised"
 USAGE = """
 Compares coverage and supervised alignment: one attention model and its variants from the
 literature, on Multi30k from English to German, with all training pairs and with 4,000 of them,
-three seeds each. About four hours on two CPU cores for all pairs, and two for 4,000. Afterwards
+three seeds each. About seven hours on two CPU cores for all pairs, and 4.4 for 4,000. Afterwards
 experiments.aligner_error_rates measures the teachers and experiments.dropped_words what was left
 out; the page shows both with --tables_only.
 

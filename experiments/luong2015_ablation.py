@@ -30,7 +30,7 @@ USAGE = """
 Reproduces tables 1, 4 and 6 of Luong et al. 2015 at a small scale, on Multi30k from English to
 German: the steps from no attention to local attention, every score with global and with local
 attention, with and without input feeding, and alignment error rates; three seeds each. 81 runs,
-about four hours on two CPU cores.
+about five hours on two CPU cores.
 
 usage: python -m experiments.luong2015_ablation [--OPTION=VALUE ...]
 """

@@ -29,7 +29,7 @@ PAPER = "Chan, Jaitly, Le and Vinyals (2016), section 3.1, without its recurrenc
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    name: str = setting("pyramid")
+    name: str = setting("halving")
     hidden_dim: int = setting(16, at_least=1)
 
 
@@ -61,8 +61,8 @@ class Pyramid(SequenceEncoder):
 
 @contextlib.contextmanager
 def pyramid_in(folder):
-    """Makes `pyramid` one of the encoders, for a while."""
-    file = folder / "layers" / "encoders" / "pyramid.py"
+    """Makes `halving` one of the encoders, for a while; `pyramid` is the example of the docs."""
+    file = folder / "layers" / "encoders" / "halving.py"
     file.parent.mkdir(parents=True)
     file.write_text(_TEXT)
     package = importlib.import_module(_PACKAGE)

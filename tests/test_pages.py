@@ -96,6 +96,18 @@ def broken(page: Path) -> list[str]:
     ]
 
 
+def unmarked(text: str) -> list[str]:
+    """The blocks of code that do not say their language, by their first lines."""
+    blocks = [block.group().split("\n") for block in _FENCE.finditer(text)]
+    return [first for fence, first, *_ in blocks if not fence.strip("`~")]
+
+
+def test_blocks_of_code_say_their_language(repository):
+    assert unmarked("```sh\nls\n```\n\n```\nmade\n```\n") == ["made"]
+    texts = {page.name: page.read_text(encoding="utf-8") for page in pages(repository)}
+    assert not {name: found for name, text in texts.items() if (found := unmarked(text))}
+
+
 def test_readme_is_short(repository):
     assert len((repository / "README.md").read_bytes()) <= SHORT
 

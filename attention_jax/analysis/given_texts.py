@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +12,26 @@ from attention_jax.decoding.scoring import given_pairs
 from attention_jax.errors import DataError, UserError
 from attention_jax.objectives import Objective
 from attention_jax.runs.load import TrainedRun
+
+
+def divide_sources(
+    given: Sequence[str], names: Collection[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Divides what `--source` gives into files, and `NAME=FILE` by the names of further sources.
+
+    Raises:
+      UserError: If a name is given twice.
+    """
+    plain, named = [], {}
+    for text in given:
+        name, _, path = text.partition("=")
+        if not (path and name in names):
+            plain.append(text)
+        elif name in named:
+            raise UserError(f"--source: expected NAME=FILE, each name once, found {text!r}")
+        else:
+            named[name] = path
+    return plain, named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,14 +72,8 @@ class GivenTexts:
         Raises:
           UserError: If a file is missing, cannot be read, or they have other numbers of lines.
         """
-        known = run.further_sources
-        named = [text.partition("=") for text in sources]
-        further = {key: read_lines(path) for key, _, path in named if path and key in known}
-        plain = [
-            text
-            for text, (key, _, path) in zip(sources, named, strict=True)
-            if not (path and key in known)
-        ]
+        plain, named = divide_sources(sources, run.further_sources)
+        further = {name: read_lines(path) for name, path in named.items()}
         if not target:
             raise UserError("--target: expected the references of --source, found none")
         if len(plain) != (0 if run.task.continues else 1):

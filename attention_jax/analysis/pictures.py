@@ -67,7 +67,7 @@ def draw_translations(
     Args:
       run: The run that translated.
       translations: Its translations.
-      path: Of a PNG, or of an SVG if it ends in `.svg`.
+      path: Of a PNG, or of an SVG or a PDF if it ends in `.svg` or `.pdf`.
 
     Returns:
       A line that says what was drawn.
@@ -94,14 +94,15 @@ def draw_translations(
 
 
 def draw_learning_curves(directory: RunDirectory, metrics: Sequence[Metric] = ()) -> None:
-    """Learning curves: draws `metrics.jsonl` of a run to `plots/learning_curves.png`.
+    """Learning curves: draws `metrics.jsonl` of a run to `plots/learning_curves.png` and `.pdf`.
 
     `metrics` are the task's, drawn beside the losses that every run logs.
     """
     if directory.writes and directory.metrics.exists():
         figure = learning_curves(read_metrics(directory.metrics), directory.path.name, metrics)
-        with directory.plot("learning_curves.png") as path:
-            save_figure(figure, path)
+        for suffix in ("png", "pdf"):
+            with directory.plot(f"learning_curves.{suffix}") as path:
+                save_figure(figure, path)
 
 
 def _draw_on_canvas(

@@ -24,14 +24,14 @@ score: prints precision, recall, AER and the number of links, over all lines tog
   --gold            sure links 1-1, 1-1-S or 1-1-SCORE, possible ones 1?1, 1p1 or 1-1-P; or, for
                     some lines only, NUMBER<TAB>LINKS with lines counted from 0
   --hypothesis      likewise; a possible link counts as a link
-  --gold_base=1     the number of a first word, 0 or 1; also --hypothesis_base=0. These are the
-                    defaults; --alignment_base of launch.evaluate is 0 by default
+  --gold_base=1     the gold links count words from 1; also --hypothesis_base=1. From 0 by default,
+                    as everywhere here
   --transposed      the links of --hypothesis are target-source
   --source --target the texts, to check that no link is outside of them
 
 for example:
   python -m launch.align train --source=train.en --target=train.de --output=train.en-de.links
-  python -m launch.align score --gold=test.gold --hypothesis=test.links
+  python -m launch.align score --gold=test.gold --gold_base=1 --hypothesis=test.links
 
 Texts may be gzip files; the directory of --output must exist. Mistakes are answered with one line
 and code 2, and nothing is written.

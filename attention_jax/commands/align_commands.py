@@ -65,8 +65,8 @@ def define_score_flags() -> None:
     """Flags of `score`."""
     flags.DEFINE_string("gold", None, "Gold links.")
     flags.DEFINE_string("hypothesis", None, "Links to score.")
-    for name, base in (("gold_base", 1), ("hypothesis_base", 0)):
-        flags.DEFINE_integer(name, base, "The first word's number.", lower_bound=0, upper_bound=1)
+    for name in ("gold_base", "hypothesis_base"):
+        flags.DEFINE_integer(name, 0, "The first word's number.", lower_bound=0, upper_bound=1)
     flags.DEFINE_bool("transposed", False, "Whether --hypothesis has its links as target-source.")
     flags.DEFINE_string("source", None, "The text, to check links against.")
     flags.DEFINE_string("target", None, "Its translation.")

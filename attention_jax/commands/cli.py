@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from absl import app, flags, logging
@@ -167,12 +167,8 @@ def value(name: str) -> Any:
     return flags.FLAGS[name].value
 
 
-def named_texts(name: str, given: Iterable[str] | None = None) -> dict[str, list[str]]:
+def named_texts(name: str) -> dict[str, list[str]]:
     """Reads the lines of files that a flag gives as NAME=FILE, any number of times.
-
-    Args:
-      name: The flag.
-      given: Its values that are of this form; all if None.
 
     Raises:
       UserError: If one is given otherwise, or a name twice.
@@ -181,7 +177,7 @@ def named_texts(name: str, given: Iterable[str] | None = None) -> dict[str, list
     from attention_jax.data.lines import read_lines
 
     found: dict[str, list[str]] = {}
-    for text in value(name) if given is None else given:
+    for text in value(name):
         key, _, path = text.partition("=")
         if not (key and path) or key in found:
             raise UserError(f"--{name}: expected NAME=FILE, each name once, found {text!r}")

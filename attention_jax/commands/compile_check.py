@@ -17,8 +17,9 @@ for example:
       --config.data.batch_size=1280
   python -m launch.compile_check --config=configs/quickstart.py --topology=h100:8 --memory_gib=40
 
-Prints the memory of a device and what devices exchange in a step, for the batch shape with the most
-source times target positions. Exit codes: 0, 1 if it does not fit, 2 after a mistake.
+Prints the memory of a device, what devices exchange in a step, and whether it fits, for the batch
+shape with the most source times target positions. Exit codes: 0, 1 if it does not fit, 2 after a
+mistake.
 """
 
 import sys
@@ -53,6 +54,7 @@ def main() -> int:
             found = footprint.measure(config, directory, devices, target.platform)
         print(*footprint_report.lines(found, target, compiler), sep="\n")
         footprint.require_fit(found, target)
+        print("", footprint_report.fits_line(found, target), sep="\n")
     except footprint.DoesNotFit as error:
         print(f"error: {target.name}: {error}", file=sys.stderr)
         return 1

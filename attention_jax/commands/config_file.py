@@ -27,7 +27,8 @@ def load_config(location: str) -> ConfigDict:
     """Config file: calls its `get_config`.
 
     Args:
-      location: Path of the file, followed by `:argument` if it takes one.
+      location: Path of the file, or the name of one of this project's, such as `bahdanau2015`;
+        followed by `:argument` if it takes one.
 
     Returns:
       A copy of the config: groups, lists and tuples of plain values.
@@ -36,14 +37,16 @@ def load_config(location: str) -> ConfigDict:
       ConfigError: If there is no such file, or it fails in any way.
     """
     path, argument = _file_and_argument(location)
-    file = pathlib.Path(path)
+    file, beside = pathlib.Path(path), pathlib.Path.cwd()
+    if not os.path.isfile(file) and path in (known := _of_papers()):
+        file, beside = known[path], known[path].parents[1]
     if not os.path.isfile(file):
         raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
     spec = importlib.util.spec_from_file_location("experiment_config", file)
     if spec is None:
         raise ConfigError(f"--config: expected a Python file, found {path}")
     module = importlib.util.module_from_spec(spec)
-    with _importing_from_here(), _interrupts() as received:
+    with _importing_from(beside), _interrupts() as received:
         try:
             spec.loader.exec_module(module)
             return _called(module, argument, location)
@@ -113,9 +116,9 @@ def _reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _importing_from_here() -> Iterator[None]:
-    """Lets a config file import from the working directory, as under `python -m`."""
-    here, old = os.getcwd(), sys.dont_write_bytecode
+def _importing_from(folder: pathlib.Path) -> Iterator[None]:
+    """Lets a config file import from a folder: the working directory, as under `python -m`."""
+    here, old = str(folder), sys.dont_write_bytecode
     sys.path.insert(0, here)
     sys.dont_write_bytecode = True
     try:
@@ -155,9 +158,20 @@ def _file_and_argument(location: str) -> tuple[str, str]:
     return parts[0], ":".join(parts[1:])
 
 
+def _of_papers() -> dict[str, pathlib.Path]:
+    """Returns the config files of this project by their names: those of the wheel, or the clone."""
+    package = pathlib.Path(__file__).parents[1]
+    folders = [package / "bundled" / "configs", package.parent / "configs"]
+    folder = next((folder for folder in folders if folder.is_dir()), None)
+    files = sorted(folder.glob("[!_]*.py")) if folder else []
+    return {file.stem: file for file in files if file.stem != "common"}
+
+
 def _nearest_file(file: pathlib.Path) -> str:
     """Returns the end of a message that suggests a file with a similar name, or nothing."""
     folder = file.parent
     names = [path.name for path in folder.glob("*.py")] if os.path.isdir(folder) else []
     near = difflib.get_close_matches(file.name, names, n=1)
-    return f"; did you mean {folder / near[0]}?" if near else ""
+    found = [str(folder / name) for name in near]
+    found = found or difflib.get_close_matches(file.stem, _of_papers(), n=1)
+    return f"; did you mean {found[0]}?" if found else ""

@@ -17,11 +17,11 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --heads          measures every head (from 0): what it attends to, AER, what is lost without it
   --alignment      a file of gold links for one split: attention while its references are written
                    is compared with them (AER, match and probability mass); as for `launch.align
-                   score --gold`, but from 0 (there 1) unless --alignment_base=1. Only with it:
+                   score --gold`, counted from 0 unless --alignment_base=1. Only with it:
   --alignment_source --alignment_target: files of the words that the links count, if others
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
   --alignment_shift: links from the step after (1) or before (-1) a word's; default: as taught
-  --reverse        a run of the opposite direction to symmetrise with; one of both has its own
+  --reverse        a run of the opposite direction to symmetrise with, unless one model has both
 for example: python -m launch.evaluate --workdir=runs/mine --split=test --against=runs/other
 
 Writes results.json, predictions.SPLIT.txt and .tsv, alignments.SPLIT.txt, viewer.SPLIT.html,

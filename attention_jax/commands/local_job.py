@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +20,8 @@ _POLL_SECONDS = 0.1
 _KILL_AFTER_SECONDS = 30.0
 _PORTS = (20000, 32000)  # below the ephemeral ports, which systems assign to connections
 _TAIL_BYTES = 4096
+# What the library of a CPU's collectives tells its standard output of every group of devices.
+_CHATTER = re.compile(rb"^\[Gloo\] Rank \d+ is connected to .*\n", re.MULTILINE)
 
 
 class LocalJob:
@@ -105,7 +108,7 @@ class LocalJob:
                 self._hurry(time.monotonic() - first_end)
             self._show()
             time.sleep(_POLL_SECONDS)
-        self._show()
+        self._show(at_end=True)
 
     def _hurry(self, seconds: float) -> None:
         """Kills processes that have not ended some time after the first one failed."""
@@ -115,13 +118,15 @@ class LocalJob:
             for child in self._children:
                 children.stop(child, signal.SIGKILL)
 
-    def _show(self) -> None:
-        """Prints what process 0 has logged since the last call."""
+    def _show(self, at_end: bool = False) -> None:
+        """Prints the lines that process 0 has logged since the last call, without chatter."""
         with self._log(0).open("rb") as file:
             file.seek(self._shown)
-            sys.stdout.buffer.write(file.read())
-            sys.stdout.buffer.flush()
-            self._shown = file.tell()
+            logged = file.read()
+        whole = logged if at_end else logged[: logged.rfind(b"\n") + 1]
+        sys.stdout.buffer.write(_CHATTER.sub(b"", whole))
+        sys.stdout.buffer.flush()
+        self._shown += len(whole)
 
     def _size_of_first_log(self) -> int:
         return self._log(0).stat().st_size if self._log(0).exists() else 0

@@ -3,7 +3,8 @@ r"""Trains and evaluates a model, or continues where the same command was cut of
 usage: python -m launch.train --config=FILE[:ARGUMENT] --workdir=DIRECTORY [--config.FIELD=VALUE]
                               [--profile_steps=FIRST:LAST]
 
-  --config         a config file, such as those of configs/; what may follow the colon is said there
+  --config         a config file, or the name of one of this project's (bahdanau2015:smoke) from
+                   anywhere; what may follow the colon is said in the file
   --workdir        the run's directory; made if there is none, continued if it holds this run
   --config.FIELD   another value for a field of the config, by its path
   --profile_steps  writes a profiler trace of these steps to profile/ in the run's directory

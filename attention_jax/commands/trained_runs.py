@@ -68,11 +68,12 @@ def sources(names: Sequence[str]) -> tuple[str, dict[str, list[str]]]:
       UserError: If one is missing, or there are others.
       DataError: If a further file cannot be read.
     """
+    from attention_jax.analysis.given_texts import divide_sources
+    from attention_jax.data.lines import read_lines
+
     given = cli.require("source")
-    named = [text for text in given if text.startswith(tuple(f"{name}=" for name in names))]
-    first = [text for text in given if text not in named]
-    further = cli.named_texts("source", named)
+    first, further = divide_sources(given, names)
     if len(first) != 1 or len(further) != len(names):
         wanted = " and ".join(["FILE", *(f"{name}=FILE" for name in names)])
         raise UserError(f"--source: expected {wanted}, found {', '.join(given)}")
-    return first[0], further
+    return first[0], {name: read_lines(path) for name, path in further.items()}

@@ -10,7 +10,7 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
                    spaces, or of characters where Chinese, Thai or the like was trained without
   --explain        adds ` ||| g:0.98 c2:0.91 ...`: each token generated, or copied from position 2
   --weights=FILE   writes all attention, by layer and head, to FILE.npz (NumPy) or FILE.jsonl
-  --plot=FILE      draws the attention of the first lines as PNG or SVG, in an existing directory
+  --plot=FILE      draws the attention of the first lines (PNG, SVG, PDF) in an existing directory
   --online         writes while a line is being read (docs/own_text.md), and adds ` ||| 1 2 2 ...`:
                    how many of its tokens had been read when each token of the output was written
   --direction=reverse  from target to source, with a model of both directions
@@ -38,7 +38,7 @@ def define_flags() -> None:
 
 def main() -> None:
     """Translates the standard input."""
-    plot = cli.output_path("plot", ".png", ".svg")
+    plot = cli.output_path("plot", ".png", ".svg", ".pdf")
     weights = cli.output_path("weights", ".npz", ".jsonl")
     from attention_jax.analysis.matrices import write_matrices
     from attention_jax.data.lines import read_standard_input

@@ -1,10 +1,12 @@
-r"""Writes the parameters of a trained run as a safetensors file, for other programs to read.
+r"""Writes the parameters of a trained run as a safetensors file, or leaves a run nothing else.
 
-usage: python -m launch.weights --workdir=DIRECTORY --output=FILE [--step=STEP]
+usage: python -m launch.weights --workdir=DIRECTORY (--output=FILE [--step=STEP] | --prune)
 
   --workdir   the directory of a run that launch.train made
-  --output    the file; its directory must exist
+  --output    the file, for other programs; its directory must exist
   --step      a checkpoint, in place of what is evaluated
+  --prune     replaces the checkpoints of a finished run by weights.safetensors in its directory: it
+              is translated with, scored and evaluated as before, but cannot be continued
 
 for example:
   python -m launch.weights --workdir=runs/vaswani2017 --output=transformer.safetensors
@@ -20,6 +22,7 @@ training that starts from it needs the same ones. Mistakes are answered with one
 from absl import flags
 
 from attention_jax.commands import cli
+from attention_jax.errors import UserError
 
 
 def define_flags() -> None:
@@ -27,20 +30,29 @@ def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "The run's directory.")
     flags.DEFINE_string("output", None, "The file.")
     flags.DEFINE_integer("step", None, "A checkpoint.", lower_bound=0)
+    flags.DEFINE_bool("prune", False, "Whether checkpoints are given up.")
 
 
 def main() -> None:
-    """Writes the file."""
-    workdir, output = cli.require("workdir"), cli.require("output")
-    cli.output_path("output")
+    """Writes the file, or prunes the run."""
+    workdir, output, step = cli.require("workdir"), cli.value("output"), cli.value("step")
+    if cli.value("prune") and not (output is None and step is None):
+        raise UserError("--prune: expected neither --output nor --step beside it")
+    if not cli.value("prune"):
+        output = cli.require("output")
+        cli.output_path("output")
     from attention_jax.runs.checkpoints.weights import save_weights
     from attention_jax.runs.config import to_plain
     from attention_jax.runs.hashes import hash_files
     from attention_jax.runs.load import load_run
+    from attention_jax.runs.pruning import Kept, prune
     from attention_jax.updates.averaging import describe_evaluated
 
-    step = cli.value("step")
     run = load_run(workdir, step=step)
+    if output is None:
+        freed = prune(run.directory, Kept(run.params, run.step, run.texts))
+        print(f"{run.directory.weights} holds step {run.step}; freed {freed / 1e6:,.1f} MB")
+        return
     vocabularies = hash_files(run.directory.vocabularies)
     save_weights(run.params, output, to_plain(run.config), vocabularies)
     averaging = run.config.training.averaging

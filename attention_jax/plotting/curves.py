@@ -7,21 +7,29 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import (
+    EngFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    StrMethodFormatter,
+)
 
 from attention_jax.data.task import Metric
 from attention_jax.json_files import METRICS_LINE, read_json_lines
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 
-# Every training logs these. The task's own metrics of outputs are drawn between losses and rate.
+# Every training logs these. The objectives beside the NLL and the task's own metrics of outputs are
+# drawn between losses and rate.
 _LOSSES = (
     Metric("loss", "loss", "loss", "min"),
     Metric("nll", "nll", "loss", "min"),
     Metric("perplexity", "perplexity", "perplexity", "min"),
 )
 _RATE = Metric("learning_rate", "learning_rate", "learning rate", "min")
+_OBJECTIVE = "loss/"  # begins the name of what an objective adds to the loss, unweighted
+_LOGARITHMIC = "perplexity"  # the panel whose values fall by orders of magnitude
 DIGITS = {"loss": 3, "nll": 3}
-SMOOTHING = 0.01  # standard deviation of the kernel, as a share of a curve's points
 _WIDTH, _PANEL = 7.0, 1.75  # inches; the second is the height of a panel
 
 Curve = tuple[np.ndarray, np.ndarray]
@@ -65,10 +73,11 @@ def curves_by_metric(
 def learning_curves(
     records: Iterable[Mapping[str, Any]], title: str = "", metrics: Sequence[Metric] = ()
 ) -> Figure:
-    """Learning curves: draws losses, validation metrics and learning rate over the steps.
+    """Learning curves: draws losses, every objective, metrics and learning rate over the steps.
 
-    The training loss is drawn twice, faintly as logged and boldly smoothed. On every other curve
-    the best value is marked and written out. `nll` is left out where it is the loss itself.
+    Every curve goes through the points that were logged, those of training in a thin line. On every
+    other one the best value is marked and written out. `nll` is left out where it is the loss
+    itself; perplexities are on a logarithmic axis.
 
     Args:
       records: As `read_metrics` returns them.
@@ -76,7 +85,9 @@ def learning_curves(
       metrics: The task's metrics of outputs, such as BLEU.
     """
     curves = _without_repetition(curves_by_metric(records))
-    logged = [metric for metric in (*_LOSSES, *metrics, _RATE) if metric.name in curves]
+    objectives = [_objective(name) for name in sorted(curves) if name.startswith(_OBJECTIVE)]
+    drawn = (*_LOSSES, *objectives, *metrics, _RATE)
+    logged = [metric for metric in drawn if metric.name in curves]
     labels = dict.fromkeys(metric.panel for metric in logged)  # a set that keeps its order
     panels = [(label, [each for each in logged if each.panel == label]) for label in labels]
     height = _PANEL * max(len(panels), 1) + 0.6
@@ -101,10 +112,23 @@ def learning_curves(
 
 
 def _without_repetition(curves: Mapping[str, dict[str, Curve]]) -> dict[str, dict[str, Curve]]:
-    """Leaves out `nll` where it is the only objective and therefore equals `loss`."""
-    loss, nll = curves.get("loss", {}), curves.get("nll", {})
-    repeats = all(split in loss and _same(loss[split], nll[split]) for split in nll)
-    return {name: by_split for name, by_split in curves.items() if name != "nll" or not repeats}
+    """Leaves out the only objective, which is the loss, and the NLL as an objective of several."""
+    loss = curves.get("loss", {})
+
+    def repeats(name: str, by_split: Mapping[str, Curve]) -> bool:
+        if name == f"{_OBJECTIVE}nll":  # `nll`, but for label smoothing
+            return True
+        may = name == "nll" or name.startswith(_OBJECTIVE)
+        return may and all(
+            split in loss and _same(loss[split], by_split[split]) for split in by_split
+        )
+
+    return {name: by_split for name, by_split in curves.items() if not repeats(name, by_split)}
+
+
+def _objective(name: str) -> Metric:
+    label = name.removeprefix(_OBJECTIVE).replace("_", " ")
+    return Metric(name, label, label, "min")
 
 
 def _same(one: Curve, other: Curve) -> bool:
@@ -129,15 +153,16 @@ def _draw_panel(
             axes.plot(steps, values, color=colour, linewidth=1.4)
             axes.set_ylim(bottom=0)
         elif split == "train":
-            # Without a label, so the legend has the smoothed curve only.
-            axes.plot(steps, values, color=colour, linewidth=0.6, alpha=0.25)
-            axes.plot(steps, _smooth(values), color=colour, linewidth=1.4, label=label)
+            axes.plot(steps, values, color=colour, linewidth=0.7, alpha=0.8, label=label)
         else:
             marker = "o" if len(steps) <= 40 else ""  # more of them would run into each other
             axes.plot(steps, values, color=colour, linewidth=1.4, marker=marker, markersize=2.5,
                       label=label + _mark_best(axes, metric, steps, values, colour))  # fmt: skip
     if metrics[0] is not _RATE:
-        _limit(axes, [curves[metric.name][split][1] for metric, split in drawn])
+        values = np.concatenate([curves[metric.name][split][1] for metric, split in drawn])
+        values = values[np.isfinite(values)]
+        set_axis = _logarithmic if metrics[0].panel == _LOGARITHMIC else _limit
+        set_axis(axes, values)
         axes.legend(loc="best", frameon=False, fontsize=7.5, handlelength=1.4)
 
 
@@ -154,15 +179,22 @@ def _mark_best(
     return f", best {values[best]:.{DIGITS.get(metric.name, 1)}f}"
 
 
-def _limit(axes: Axes, values: Sequence[np.ndarray]) -> None:
+def _logarithmic(axes: Axes, values: np.ndarray) -> None:
+    """Logarithmic axis: numbers as they are, be there many orders of magnitude or less than one."""
+    axes.set_yscale("log")
+    is_wide = len(values) > 0 and values.max() > 10 * values.min() > 0
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if is_wide else MaxNLocator(4))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _limit(axes: Axes, values: np.ndarray) -> None:
     """Sets a panel's limits, cutting off outliers above such as the loss of the first steps."""
-    together = np.concatenate(values)
-    together = together[np.isfinite(together)]
-    if len(together) < 2 or together.min() == together.max():
+    if len(values) < 2 or values.min() == values.max():
         return
     # The top is at most twice as far from the minimum as the 95th percentile is.
-    low, usual, high = np.percentile(together, [0, 95, 100])
-    if len(together) >= 20 and usual > low:
+    low, usual, high = np.percentile(values, [0, 95, 100])
+    if len(values) >= 20 and usual > low:
         high = min(high, low + 2 * (usual - low))
     margin = 0.06 * (high - low)
     axes.set_ylim(low - margin, high + margin)
@@ -171,19 +203,6 @@ def _limit(axes: Axes, values: Sequence[np.ndarray]) -> None:
 def _curve(values: Mapping[int, float]) -> Curve:
     steps = sorted(values)
     return np.array(steps), np.array([values[step] for step in steps])
-
-
-def _smooth(values: np.ndarray) -> np.ndarray:
-    """Gaussian smoothing: averages each value with its neighbours, skipping those not finite."""
-    width = max(1.0, SMOOTHING * len(values))
-    # Not longer than the curve, or `mode="same"` would return as many values as the kernel has.
-    reach = min(int(3 * width), (len(values) - 1) // 2)
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
-    finite = np.isfinite(values)
-    # Divided by the kernel's weight on finite values, which also corrects both ends of the curve.
-    total = np.convolve(np.where(finite, values, 0.0), kernel, mode="same")
-    weight = np.convolve(finite.astype(float), kernel, mode="same")
-    return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0)
 
 
 def _order(split: str) -> tuple[bool, str]:

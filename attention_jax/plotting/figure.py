@@ -19,6 +19,12 @@ OUTLINE = "#8C8C8C"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DOTS_PER_INCH = 150
+# By default these hold the date, and an SVG identifiers made from random numbers (see `_draw`).
+_DETAILS = {
+    ".svg": {"format": "svg", "metadata": {"Date": None}},
+    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None}},
+}
+_STYLE = {"svg.hashsalt": "attention_jax", "pdf.fonttype": 42}  # text of a PDF remains text
 MOST_PIXELS = 4000  # of a side; a larger figure is drawn with fewer dots per inch
 
 # Matplotlib reports a character that no font has by a warning, and in no other way.
@@ -41,19 +47,18 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes a figure as PNG or SVG, making its directory if need be.
+    """Writes a figure as PNG, SVG or PDF, making its directory if need be.
 
     If the figure's fonts lack a character, all installed fonts are searched for it. Characters that
     no installed font has are drawn as boxes, and a notice says which font would help.
 
     Args:
       figure: The figure; the same figure gives the same bytes.
-      path: An SVG if it ends in `.svg`, else a PNG of at most `MOST_PIXELS` a side.
+      path: An SVG if it ends in `.svg`, a PDF if in `.pdf`, else a PNG of at most `MOST_PIXELS` a
+        side.
     """
     path = Path(path)
-    # By default an SVG holds the date, and identifiers made from random numbers (see `_draw`).
-    is_svg = path.suffix == ".svg"
-    details = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
+    details = _DETAILS.get(path.suffix, {"format": "png"})
     path.parent.mkdir(parents=True, exist_ok=True)
     missing = _draw(figure, path, details)
     if missing and use_other_fonts(figure, missing):
@@ -66,7 +71,7 @@ def _draw(figure: Figure, path: Path, details: dict) -> set[str]:
     dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
     with (
         warnings.catch_warnings(record=True) as caught,
-        rc_context({"svg.hashsalt": "attention_jax"}),
+        rc_context(_STYLE),
     ):
         warnings.simplefilter("always")  # else a second figure would not warn again
         figure.savefig(path, dpi=dots, facecolor="white", **details)

@@ -35,6 +35,7 @@ from attention_jax.runs.divergence import check_parameters, said_of
 from attention_jax.runs.held_out_texts import held_out_data
 from attention_jax.runs.length_limits import recorded_limits, with_limits
 from attention_jax.runs.named_files import Moved, check_texts_are_there, located
+from attention_jax.runs.pruning import Kept, read_kept
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.runs.run_inputs import TEXTS, check_texts, recorded_inputs
 from attention_jax.search.config import SearchConfig
@@ -197,25 +198,39 @@ def load_run(
     axes = model.parameter_axes()
     # Restored as training placed it if these devices allow, so that no device has to hold it whole.
     like = placed_shapes(start, build_strategy_here(config.sharding), axes)
+    kept = _kept(directory, like, config, step)
+    with said_of(f"checkpoint step {kept.step} of {directory.path}"):
+        check_parameters(fetch(kept.params))
+    # Search needs all parameters on every device; the optimiser's state is not copied there.
+    strategy = build_strategy(ShardingConfig())
+    shardings = strategy.shardings(like, axes)
+    params = jax.device_put(kept.params, shardings.params)
+    within = with_limits(config.search, recorded_limits(directory))
+    config = dataclasses.replace(config, search=within)
+    return TrainedRun(
+        directory, located(moved(config), directory), source, target, model, params, kept.step,
+        strategy, shardings, texts=kept.texts,
+        resources=load_resources(directory.vocabularies, source, target),
+    )  # fmt: skip
+
+
+def _kept(
+    directory: RunDirectory, like: TrainState, config: ExperimentConfig, step: int | None
+) -> Kept:
+    """Reads the parameters of a run, from the file of a pruned one or else from its checkpoints."""
+    if directory.is_pruned:
+        if step is not None:
+            raise CheckpointError(
+                f"{directory.path}: expected checkpoints to find step {step} among, found a pruned "
+                "run, which has one set of parameters"
+            )
+        return read_kept(directory, like.params)
     with Checkpointer(directory.checkpoints, read_only=True) as checkpointer:
         if step is None:
             chosen, params = best_params(checkpointer, like, config, directory)
         else:
             chosen, params = params_of_step(checkpointer, like, config, directory, step)
-    step, texts = chosen.step, known_inputs(chosen).get(TEXTS)
-    with said_of(f"checkpoint step {step} of {directory.path}"):
-        check_parameters(fetch(params))
-    # Search needs all parameters on every device; the optimiser's state is not copied there.
-    strategy = build_strategy(ShardingConfig())
-    shardings = strategy.shardings(like, axes)
-    params = jax.device_put(params, shardings.params)
-    within = with_limits(config.search, recorded_limits(directory))
-    config = dataclasses.replace(config, search=within)
-    return TrainedRun(
-        directory, located(moved(config), directory), source, target, model, params, step,
-        strategy, shardings, texts=texts,
-        resources=load_resources(directory.vocabularies, source, target),
-    )  # fmt: skip
+    return Kept(params, chosen.step, known_inputs(chosen).get(TEXTS))
 
 
 def best_params(

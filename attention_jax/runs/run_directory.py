@@ -6,9 +6,10 @@
 `alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word alignments that
 supervise attention, if any; `viewer.SPLIT.html`, attention to look at; `documents.SPLIT.html`,
 documents coloured by it; `comparison.SPLIT.json`, differences from another run; `checkpoints/`,
-`vocab/`, `plots/`; `texts/`, the user's own text that was held out of training; `logs/`, the
-output of each of several processes; and, where asked for, `profile/`. What another search or text
-gives is in a folder of `evaluations/`, with files of the same names.
+`vocab/`, `plots/`; `weights.safetensors`, the parameters of a pruned run; `texts/`, the user's own
+text that was held out of training; `logs/`, the output of each of several processes; and, where
+asked for, `profile/`. What another search or text gives is in a folder of `evaluations/`, with
+files of the same names.
 """
 
 import contextlib
@@ -72,6 +73,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.results = self.outputs / "results.json"
         self.checkpoints = self.path / "checkpoints"
+        self.weights = self.path / "weights.safetensors"
         self.vocabularies = self.path / "vocab"
         self.texts = self.path / "texts"
         self.links = self.path / "links.train.txt"
@@ -194,6 +196,11 @@ class RunDirectory:
         """Whether a training got as far as a line of metrics or a checkpoint."""
         is_measured = self.metrics.exists() and self.metrics.stat().st_size > 0
         return is_measured or (self.checkpoints.is_dir() and any(self.checkpoints.iterdir()))
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether the run has kept its parameters alone; see `pruning`."""
+        return self.weights.exists()
 
     def forget(self) -> None:
         """Removes what is left of a training that never began, for example for want of a file."""

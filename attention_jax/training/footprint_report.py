@@ -72,6 +72,13 @@ def _decoding_line(found: Footprint, target: Target) -> str:
     return f"{held} of a device's {mebibytes(target.memory_gib * 2**30)}"
 
 
+def fits_line(found: Footprint, target: Target) -> str:
+    """Says of a step that fits how much of a device's memory it needs."""
+    if target.memory_gib is None:
+        return f"needs {found.total / 2**20:,.0f} MiB of each device"
+    return f"fits: {found.total / 2**20:,.0f} of {1024 * target.memory_gib:,.0f} MiB"
+
+
 def _exchange_lines(found: Footprint) -> Iterator[str]:
     if not found.exchanges:
         yield "devices exchange nothing"

@@ -105,7 +105,7 @@ def provenance(runs: Sequence[Run]) -> str:
     }
     shown = [f"- {name}: {'; '.join(dict.fromkeys(texts))}" for name, texts in lines.items()]
     commands = (shlex.join(["python", *arguments]) for arguments in runs[0].arguments())
-    return "\n".join([*shown, "", f"Commands of {runs[0].name}:", "", "```", *commands, "```"])
+    return "\n".join([*shown, "", f"Commands of {runs[0].name}:", "", "```sh", *commands, "```"])
 
 
 def _hardware(facts: Mapping[str, Any]) -> str:

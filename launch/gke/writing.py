@@ -63,3 +63,4 @@ def write(request: Request, path: Path | None) -> None:
         write_text(path, text)
     except OSError as error:
         raise UserError(f"--out: {path} cannot be written ({error.strerror})") from None
+    print(f"{path} holds the JobSet {request.name}; kubectl apply -f {path}")

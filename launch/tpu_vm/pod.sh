@@ -42,10 +42,21 @@ fail() {
   exit 2
 }
 
+# Words as a shell reads them again, in quotes only where need be; `printf %q` escapes every space.
+quoted() {
+  local word words="" apostrophe="'\\''"
+  for word in "$@"; do
+    case "$word" in
+      '' | *[!A-Za-z0-9_./:=,@%+-]*) words="$words '${word//\'/$apostrophe}'" ;;
+      *) words="$words $word" ;;
+    esac
+  done
+  echo "${words# }"
+}
+
 run() {
   if [ "$dry_run" = 1 ]; then
-    printf '%q ' "$@" | sed 's/ $//'
-    echo
+    quoted "$@"
   else
     "$@"
   fi
@@ -148,10 +159,8 @@ case "$stage" in
   train)
     [[ " ${training[*]-} " == *" --config="* ]] || fail "expected -- --config=FILE and --workdir=DIRECTORY, found no --config="
     [[ " ${training[*]-} " == *" --workdir="* ]] || fail "expected -- --config=FILE and --workdir=DIRECTORY, found no --workdir="
-    # Quoted for the shell of the workers.
-    quoted=$(printf '%q ' "${training[@]}")
     # In a session of its own, which lives on when the connection ends; $! is the supervisor's.
-    supervised="launch/supervise.sh .venv/bin/python -m launch.train ${quoted% }"
+    supervised="launch/supervise.sh .venv/bin/python -m launch.train $(quoted "${training[@]}")"
     environment="ATTENTION_JAX_DISTRIBUTED=auto PYTHON=.venv/bin/python"
     on_workers all "cd attention_jax && { $environment setsid nohup $supervised >> train.log 2>&1 < /dev/null & echo \$! > train.pid; }"
     ;;

@@ -8,7 +8,8 @@ SOURCE = ["das Haus", "das Buch", "ein Buch", ""]
 TARGET = ["the house", "the book", "a book", "?"]
 FORWARD = ["0-0 1-1 2-2 3-2", "", "0-0"]
 REVERSE = ["0-0 1-2 2-2 4-4 5-0", "1-1", "0-0"]
-GOLD = ["1-1 2-2 3p2 3?3", "2-2", "1-1"]
+GOLD = ["1-1 2-2 3p2 3?3", "2-2", "1-1"]  # counted from 1
+SCORE = ("align", "score", "--gold_base=1")
 
 
 @pytest.fixture
@@ -137,8 +138,7 @@ def test_links_are_compressed_by_name(launch, files, tmp_path):
     links = tmp_path / "links.gz"
     texts = files(source=SOURCE, target=TARGET)
     assert launch("align", "train", *texts, f"--output={links}").code == 0
-    result = launch("align", "score", f"--gold={links}", "--gold_base=0",
-                    f"--hypothesis={links}")  # fmt: skip
+    result = launch("align", "score", f"--gold={links}", f"--hypothesis={links}")
     assert result.code == 0 and "100.0" in result.out, result.err
 
 
@@ -188,7 +188,7 @@ def test_symmetrize_says_where_one_direction_seems_to_be_counted_from_one(
 
 def test_score_prints_percent_and_links(launch, files):
     paths = files(gold=GOLD, hypothesis=["0-0 2-2 1-2", "1-1", "0-0"])
-    result = launch("align", "score", *paths)
+    result = launch(*SCORE, *paths)
     assert (result.code, result.err) == (0, "")
     # |A| = 5, |S| = 4, |A & S| = 3, |A & P| = 4.
     assert [line.split() for line in result.out.splitlines()] == [
@@ -202,26 +202,24 @@ def test_score_prints_percent_and_links(launch, files):
 def test_score_takes_bases_transposed_links_and_some_lines_only(launch, files):
     gold = ["# number\tlinks", "0\t0-0 1-1 2?1 2?2"]
     paths = files(gold=gold, hypothesis=["1-1 3-3 3-2", "7-7"])
-    result = launch(
-        "align", "score", *paths, "--gold_base=0", "--hypothesis_base=1", "--transposed"
-    )
+    result = launch("align", "score", *paths, "--hypothesis_base=1", "--transposed")
     assert result.code == 0, result.err
     assert result.out.split()[1::2] == ["66.7", "50.0", "40.0", "3"]
 
 
 def test_score_says_where_words_seem_to_be_counted_from_one(launch, files):
     paths = files(gold=["1-1 2-2"], hypothesis=["1-1 2-2"])
-    result = launch("align", "score", *paths)
+    result = launch(*SCORE, *paths)
     assert "no link names word 0: counted from 1? --hypothesis_base=1" in result.err
     assert result.err.count("\n") == 1 and result.code == 0
-    assert not launch("align", "score", *paths, "--hypothesis_base=1").err
+    assert not launch(*SCORE, *paths, "--hypothesis_base=1").err
 
 
 def test_score_reproduces_a_published_number(launch, data_root):
     folder = data_root / "hansards_aer"
     if not folder.is_dir():
         pytest.skip(f"needs real data: {folder} is not a directory")
-    result = launch("align", "score", f"--gold={folder / 'enfr.gold'}", "--transposed",
+    result = launch(*SCORE, f"--gold={folder / 'enfr.gold'}", "--transposed",
                     f"--hypothesis={folder / 'giza' / 'test.enfr.reverse.talp'}")  # fmt: skip
     assert result.out.split()[1::2] == ["91.6", "88.3", "9.8", "5672"]
 
@@ -241,7 +239,7 @@ def test_score_reproduces_a_published_number(launch, data_root):
 )
 def test_score_refuses_bad_files(launch, files, changes, options, words):
     paths = files(**({"gold": GOLD, "hypothesis": ["0-0"] * 3} | changes))
-    assert words in launch("align", "score", *paths, *options).error
+    assert words in launch(*SCORE, *paths, *options).error
 
 
 @pytest.mark.parametrize(
@@ -256,7 +254,7 @@ def test_score_refuses_bad_files(launch, files, changes, options, words):
 def test_score_checks_links_against_the_texts(launch, files, links, options, words):
     texts = files(source=["a b", "a b"], target=["x", "x"])
     paths = files(gold=["1-1", "2-1"], hypothesis=links)
-    result = launch("align", "score", *paths, *texts, *options)
+    result = launch(*SCORE, *paths, *texts, *options)
     assert words in (result.error if words else result.out)
     assert result.code == (2 if words else 0), result.err
 
@@ -321,32 +319,33 @@ def test_symmetrize_needs_as_many_lines(launch, files, tmp_path):
 def test_score_reads_numbered_links_on_either_side(launch, files):
     gold, links = ["1-1-S 2-2-P", "", "1-1\t2-2"], ["0-0-0.5 1-1-0.1", "0-0 ||| -3.5", "0-0\t1-1"]
     numbered = [f"{number}\t{line}" for number, line in enumerate(links)]
-    expected = launch("align", "score", *files(gold=gold, hypothesis=links))
+    given = {"gold": gold, "hypothesis": links}
+    expected = launch(*SCORE, *files(**given))
     assert expected.out.split()[1::2] == ["80.0", "100.0", "12.5", "5"]
     for changes in (
         {"hypothesis": numbered[::-1]},
         {"gold": [f"{number}\t{line}" for number, line in enumerate(gold)]},
         {"gold": [f"{n}\t{line}" for n, line in enumerate(gold)], "hypothesis": numbered},
     ):
-        result = launch("align", "score", *files(**({"gold": gold, "hypothesis": links} | changes)))
+        result = launch(*SCORE, *files(**(given | changes)))
         assert (result.out, result.err) == (expected.out, ""), changes
     for hypothesis, words in (
         (numbered[:2], "hypothesis: expected links of pair 2 as in"),
         ([*numbered, "3\t0-0"], "hypothesis: expected pairs below 3, as"),
     ):
-        result = launch("align", "score", *files(gold=gold, hypothesis=hypothesis))
+        result = launch(*SCORE, *files(gold=gold, hypothesis=hypothesis))
         assert words in result.error
 
 
 def test_score_says_what_percentages_are_of_nothing(launch, files):
-    result = launch("align", "score", *files(gold=["", ""], hypothesis=["0-0", "0-0"]))
+    result = launch(*SCORE, *files(gold=["", ""], hypothesis=["0-0", "0-0"]))
     assert "gold: expected links, found none in 2 lines" in result.error
-    result = launch("align", "score", *files(gold=["0\t"], hypothesis=["0-0"]))
+    result = launch(*SCORE, *files(gold=["0\t"], hypothesis=["0-0"]))
     assert "gold: expected links, found none in 1 lines" in result.error
-    result = launch("align", "score", *files(gold=["1p1 2-2-P"], hypothesis=["0-0 1-0"]))
+    result = launch(*SCORE, *files(gold=["1p1 2-2-P"], hypothesis=["0-0 1-0"]))
     assert result.out.split()[1::2] == ["50.0", "0.0", "50.0", "2"]
     assert "gold: no sure links" in result.err and result.err.count("\n") == 1
-    result = launch("align", "score", *files(gold=["1-1"], hypothesis=[""]))
+    result = launch(*SCORE, *files(gold=["1-1"], hypothesis=[""]))
     assert "hypothesis: no links for the pairs of" in result.err and result.code == 0
 
 
@@ -377,9 +376,9 @@ def test_words_are_between_spaces_and_tabs_alone(launch, files, tmp_path):
     texts = files(source=["\u3000 a\u00a0b\u00a0d c"] * 3, target=["x\ty\u2009z\u2009v \u3000"] * 3)
     output = tmp_path / "links"
     links = files(gold=["1-1 2-2 3-3"] * 3, hypothesis=["0-0 1-1 2-2"] * 3)
-    assert launch("align", "score", *links, *texts).code == 0
+    assert launch(*SCORE, *links, *texts).code == 0
     assert "words of sentences of 3 and 3 words counted from 1, found '4-1'" in (
-        launch("align", "score", *files(gold=["4-1"] * 3, hypothesis=[""] * 3), *texts).error
+        launch(*SCORE, *files(gold=["4-1"] * 3, hypothesis=[""] * 3), *texts).error
     )
     launch(
         "align", "train", *texts, "--method=ibm1", f"--output={output}", "--symmetrization=union"

@@ -44,6 +44,7 @@ def test_gnmt_of_the_papers_size_compiles_for_eight_devices(launch, tmp_path):
     assert parameters > 4 * 182e6 / 2**20  # of the layers, beside which there are few words
     held = float(re.search(r"parameters +([\d.]+)\n", result.out)[1])
     assert 1 / 8 < held / parameters < 0.15  # attention is whole
+    assert re.search(r"\n\nneeds [\d,]+ MiB of each device\n$", result.out)
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,16 @@ def test_the_config_of_the_page_is_whole(repository, load):
     config = from_config_dict(load(code, head=""))
     assert config.model.decoder.hidden_dim == 256
     assert config.model.sources["source"].input.name == "tokens"  # what it leaves out
+
+
+def test_configs_of_the_project_are_known_by_name_anywhere(tmp_path, monkeypatch, repository):
+    expected = load_config(f"{repository / 'configs' / 'bahdanau2015.py'}:smoke")
+    monkeypatch.chdir(tmp_path)
+    assert load_config("bahdanau2015:smoke") == expected
+    with pytest.raises(ConfigError, match="none at bahdanau2051; did you mean bahdanau2015[?]"):
+        load_config("bahdanau2051")
+    with pytest.raises(ConfigError, match="none at configs/wu2018.py; did you mean wu2018[?]"):
+        load_config("configs/wu2018.py")
+    (tmp_path / "bahdanau2015").write_text("")  # what is here comes first
+    with pytest.raises(ConfigError, match="expected a Python file, found bahdanau2015"):
+        load_config("bahdanau2015:smoke")

@@ -80,6 +80,8 @@ def run(wheel, tmp_path_factory):
 
 def test_wheel_holds_the_package_alone_with_its_data_files(wheel, repository):
     held = set(zipfile.ZipFile(wheel).namelist())
+    configs = {path.name for path in (repository / "configs").glob("*.py")}
+    assert {f"attention_jax/bundled/configs/{name}" for name in configs} <= held
     kinds = (".py", ".md", ".bib", ".txt", ".tsv", ".html", ".css", ".js", ".gz", ".typed")
     wanted = {
         str(path.relative_to(repository))
@@ -143,6 +145,13 @@ def test_a_config_of_the_users_own_trains(run):
     wrong = run("attention-train", "--config=configs/mien.py", "--workdir=other")
     assert wrong.returncode == 2 and wrong.stderr.startswith("error: --config: expected a file")
     assert "did you mean configs/mine.py?" in wrong.stderr
+
+
+def test_configs_of_the_project_are_known_by_name(run):
+    """Although the user's folder has a package `configs` of its own."""
+    wrong = run("attention-train", "--config=gnmt2016:parallel", "--workdir=named")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: config.data.train_source: expected"), wrong.stderr
 
 
 def test_a_job_of_installed_programs_is_supervised(run):

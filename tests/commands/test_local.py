@@ -65,6 +65,14 @@ def test_each_process_has_its_place_and_its_log(repository, tmp_path):
     assert done.stdout.split() == lines[0]
 
 
+def test_what_the_library_of_collectives_tells_is_not_shown(repository, tmp_path):
+    chatter = "[Gloo] Rank 0 is connected to 1 peer ranks. Expected number is : 1\\n"
+    code = f"print('one\\n{chatter}two\\n{chatter}[Gloo] failed', end='')"
+    done = local(repository, f"--logs={tmp_path}", 1, sys.executable, "-c", code)
+    assert done.stdout == "one\ntwo\n[Gloo] failed"
+    assert (tmp_path / "process_0.log").read_text().count("is connected to") == 2
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

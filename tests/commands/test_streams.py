@@ -45,8 +45,8 @@ def test_a_mistake_that_nobody_hears_keeps_its_code(shell, program, target):
 
 
 def test_scores_that_are_not_taken_are_one_line(shell, tmp_path):
-    (tmp_path / "links").write_text("1-1\n")
-    files = f"--gold={tmp_path / 'links'} --hypothesis={tmp_path / 'links'} --hypothesis_base=1"
+    (tmp_path / "links").write_text("0-0\n")
+    files = f"--gold={tmp_path / 'links'} --hypothesis={tmp_path / 'links'}"
     result = shell(f"python -m launch.align score {files} >/dev/full")
     assert result.returncode == 2
     assert result.stderr == (

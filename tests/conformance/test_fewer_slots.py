@@ -36,7 +36,7 @@ WORDS = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 0]], bool)
 FIELDS = {
     "target_embedding_dim": D,
     "input": {"embedding_dim": D},
-    "encoder": {"name": "pyramid", "hidden_dim": D},
+    "encoder": {"name": "halving", "hidden_dim": D},
     "attention": {"name": "bahdanau", "attention_dim": D},
     "decoder": {"name": "luong", "hidden_dim": D, "attentional_dim": D, "bridge": "mean"},
 }
@@ -116,7 +116,7 @@ def test_both_directions_have_no_symmetry_of_slots_and_tokens():
 
 
 def test_coverage_embeddings_want_one_word_type_for_each_slot():
-    message = "^config.model.attention.name: .*'coverage_embedding'.* no slot of encoder 'pyramid'"
+    message = "^config.model.attention.name: .*'coverage_embedding'.* no slot of encoder 'halving'"
     with pytest.raises(ConfigError, match=message):
         build(attention={"name": "coverage_embedding", "attention_dim": D, "coverage_dim": 2})
 

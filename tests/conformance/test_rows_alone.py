@@ -94,7 +94,7 @@ def test_encoder(name):
 
 def test_encoder_that_halves_the_slots(tmp_path):
     with pyramid_in(tmp_path):
-        compare(build("pyramid", "conditional_gru"), batch())
+        compare(build("halving", "conditional_gru"), batch())
 
 
 @pytest.mark.parametrize("name", DECODERS.names())

@@ -35,9 +35,13 @@ def test_smoke_run_writes_every_file_of_a_run(workdir):
     }  # fmt: skip
     assert names <= {path.name for path in workdir.iterdir()}
     plots = {path.name: path.read_bytes() for path in (workdir / "plots").iterdir()}
-    assert plots.keys() == {"attention.test.png", "attention.test.svg", "learning_curves.png"}
+    kinds = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    assert plots.keys() == {
+        *("attention.test.png", "attention.test.svg"),
+        *("learning_curves.png", "learning_curves.pdf"),
+    }
     for name, found in plots.items():
-        assert found.startswith(b"<?xml" if name.endswith(".svg") else b"\x89PNG")
+        assert found.startswith(kinds[name.rpartition(".")[2]])
 
 
 def test_smoke_run_tells_how_it_was_made(workdir):

@@ -85,17 +85,44 @@ def test_learning_curves_draw_a_panel_for_each_kind_of_metric(tmp_path):
     save_figure(figure, tmp_path / "curves.png")
 
 
-def test_learning_curves_smooth_without_lag():
-    steps = np.arange(1, 401)
+def test_learning_curves_go_through_every_point():
     noise = np.random.default_rng(0).normal(size=400)
     logged = [
-        {"step": int(step), "split": "train", "loss": 1e-2 * step + 0.1 * error}
-        for step, error in zip(steps, noise, strict=True)
+        {"step": step, "split": "train", "loss": float(error)} for step, error in enumerate(noise)
     ]
-    smooth = learning_curves(logged).axes[0].lines[1].get_ydata()
-    middle = slice(20, -20)
-    assert np.abs(smooth - 1e-2 * steps)[middle].max() < 0.15
-    assert np.abs(np.mean((smooth - 1e-2 * steps)[middle])) < 0.02
+    (line,) = learning_curves(logged).axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), noise)
+
+
+def test_learning_curves_draw_every_objective():
+    logged = [
+        {**record, "nll": 2.0, "loss/nll": 2.1, "loss/coverage_loss": 5 / record["step"]}
+        for record in records()
+    ]
+    figure = learning_curves(logged)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "coverage loss", "learning rate"]
+    curves = [line.get_ydata() for line in figure.axes[1].lines]
+    train, validation = (curve for curve in curves if len(curve) > 1)  # not the best of them
+    np.testing.assert_array_equal(train, [5 / step for step in range(1, 61)])
+    np.testing.assert_array_equal(validation, [5 / step for step in range(10, 61, 10)])
+    alone = [{**record, "loss/pointer_loss": record["loss"]} for record in records()]
+    assert [axes.get_ylabel() for axes in learning_curves(alone).axes] == ["loss", "learning rate"]
+
+
+@pytest.mark.parametrize("first", [30_000.0, 1.3])
+def test_perplexity_is_on_a_logarithmic_axis(first):
+    logged = [
+        {"step": step, "split": "validation", "perplexity": 1 + (first - 1) / 3**step}
+        for step in range(20)
+    ]
+    figure = learning_curves(logged)
+    axes = figure.axes[0]
+    assert (axes.get_ylabel(), axes.get_yscale()) == ("perplexity", "log")
+    figure.draw_without_rendering()
+    low, high = axes.get_ylim()
+    assert low < 1.01 and high > first  # nothing is cut off
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert sum(low <= float(label) <= high for label in labels) >= 2
 
 
 @pytest.mark.parametrize(
@@ -143,4 +170,4 @@ def test_learning_curves_draw_nll_beside_a_loss_that_is_more(split):
 
 def test_learning_curves_draw_nll_where_no_loss_was_logged():
     logged = [{"step": step, "split": "train", "nll": 3 / step} for step in range(1, 9)]
-    assert len(learning_curves(logged).axes[0].lines) == 2
+    assert len(learning_curves(logged).axes[0].lines) == 1

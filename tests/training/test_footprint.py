@@ -11,6 +11,7 @@ import pytest
 from attention_jax.data.buckets import Bucket
 from attention_jax.devices.ahead_of_time.targets import parse_target
 from attention_jax.training.footprint import DoesNotFit, Footprint, most_demanding, require_fit
+from attention_jax.training.footprint_report import fits_line
 
 PROGRAM = """
 import dataclasses, json
@@ -78,5 +79,7 @@ def test_what_does_not_fit_is_said():
     found = Footprint({}, (1, 1, 1), 1, state, 2**29, 0, 2**30, 0, [], [])
     require_fit(found, parse_target("v5e:2x2"))
     require_fit(found, parse_target("cpu:4"))
+    assert fits_line(found, parse_target("v5e:2x2")) == "fits: 3,072 of 15,259 MiB"  # 16 GB
+    assert fits_line(found, parse_target("cpu:4")) == "needs 3,072 MiB of each device"
     with pytest.raises(DoesNotFit, match="needs 3 GiB on each device, which has 2.5; "):
         require_fit(found, parse_target("cpu:4", memory_gib=2.5))

@@ -34,6 +34,7 @@ def save_weights(
     path: str | os.PathLike,
     config: Mapping[str, Any] | None = None,
     vocabularies: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Exports parameters to a safetensors file.
 
@@ -42,6 +43,7 @@ def save_weights(
       path: The file, replaced atomically.
       config: The config of the model, kept as JSON in the file's metadata.
       vocabularies: A hash of the vocabularies, kept in the metadata too.
+      about: Further texts for the metadata, by name.
 
     Raises:
       UserError: If the file cannot be written.
@@ -52,7 +54,7 @@ def save_weights(
         metadata[_VOCABULARIES] = vocabularies
     try:
         with replacing(Path(path)) as partial:
-            partial.write_bytes(save(tensors, {"format": "np", **metadata}))
+            partial.write_bytes(save(tensors, {"format": "np", **metadata, **(about or {})}))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from None
 
@@ -145,8 +147,7 @@ def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
         the same ids mean other tokens.
     """
     loaded = load_weights(path, like)
-    with safe_open(path, framework="np") as file:
-        known = (file.metadata() or {}).get(_VOCABULARIES)
+    known = metadata_of(path).get(_VOCABULARIES)
     if known not in (None, hash_files(vocabularies)):
         raise UserError(
             f"config.training.initial_weights: expected parameters for the vocabularies in "
@@ -154,6 +155,12 @@ def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
             "config.data.vocabularies naming vocab/ of their run"
         )
     return loaded
+
+
+def metadata_of(path: str | os.PathLike) -> dict[str, str]:
+    """Returns the texts that a safetensors file, which has been read already, holds by name."""
+    with safe_open(str(path), framework="np") as file:
+        return file.metadata() or {}
 
 
 def named_leaves(params: Params) -> dict[str, Any]:

@@ -159,7 +159,8 @@ def test_command_writes_the_manifest(launch, tmp_path):
     out = tmp_path / "pod.yaml"
     options = ("--topology=v5e:4x4", "--bucket=runs", "--config.seed=3")
     result = launch(*COMMAND, *options, f"--out={out}")
-    assert (result.code, result.out, result.err) == (0, "", "")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"{out} holds the JobSet pod; kubectl apply -f {out}\n"
     manifest = yaml.safe_load(out.read_text())
     assert problems(manifest) == []
     assert "--config.seed=3" in parts(manifest)[3]["args"]

@@ -67,6 +67,7 @@ def test_dry_run_prints_exactly_what_is_run_else(pod, tmp_path, stage):
     assert not (tmp_path / "record").exists()
     real = pod(stage, *WHERE, *STAGES[stage])
     assert real.returncode == 0, real.stderr
+    assert "\\ " not in dry.stdout  # quotes are read more easily
     printed = [shlex.split(line.replace(TEMPLATE, "PACKED")) for line in dry.stdout.splitlines()]
     record = re.sub(r"attention_jax\.\w{6}/", "PACKED/", (tmp_path / "record").read_text())
     called = [shlex.split(line) for line in record.splitlines()]
