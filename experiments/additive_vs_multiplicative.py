@@ -31,10 +31,10 @@ from attention_jax.runs.provenance import (
     short_commit,
 )
 from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps.tables import table
 from experiments.benchmarks.speed.harness import Conditions, wait_until_quiet
 from experiments.kit import templates
 from experiments.kit.machine import hardware, named
-from experiments.kit.tables import table
 
 USAGE = """
 Tests the claim of Vaswani et al. (2017, section 3.2.1) that dot-product attention is much faster

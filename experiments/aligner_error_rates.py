@@ -16,9 +16,9 @@ from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.files import write_json
 from attention_jax.runs.run_directory import read_json, writing
+from attention_jax.sweeps.grid import Run
 from experiments import coverage_vs_supervised as experiment
 from experiments.kit import attention_record, program
-from experiments.kit.grid import Run
 
 USAGE = """
 Measures aligners on the test pairs that have gold links: those that supervise attention, and

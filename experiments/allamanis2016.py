@@ -7,16 +7,9 @@ better than attention to tokens by themselves, and best where it also copies.
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.kit import (
-    differences,
-    kept_counts,
-    name_outcomes,
-    page,
-    program,
-    score_means,
-    tables,
-)
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import differences, kept_counts, name_outcomes, page, program, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "allamanis2016"

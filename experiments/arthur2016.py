@@ -7,17 +7,10 @@ with rare words and makes training faster.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.kit import (
-    differences,
-    kept_counts,
-    page,
-    program,
-    rare_words,
-    score_means,
-    seeds,
-    tables,
-)
-from experiments.kit.grid import Grid, Run
+from attention_jax.evaluation import seeds
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import differences, kept_counts, page, program, rare_words, score_means
 from experiments.kit.variants import (
     MADE_UP,
     Cells,

@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from attention_jax.evaluation import seeds
 from attention_jax.runs.files import write_text
-from experiments.kit import length_tables, program, seeds, sentence_bleu, tables, templates
-from experiments.kit.grid import SMOKE, Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import length_tables, page_texts, program, sentence_bleu, templates
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.length_tables import sentences_of
 from experiments.kit.templates import section
+from experiments.kit.variants import SMOKE
 
 NAME = "bahdanau2015_length"
 USAGE = """
@@ -129,8 +132,8 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, str]:
     data, training = config["data"], config["training"]
     title = "Attention against a fixed vector, by sentence length"
     return {
-        "opening": section(tables.opening(title, NAME, grid, runs)),
-        "corpus": tables.corpus(data),
+        "opening": section(page_texts.opening(title, NAME, grid, runs)),
+        "corpus": page_texts.corpus(data),
         "short_words": str(SHORT_WORDS),
         "embedding": source["input"]["embedding_dim"],
         "encoder": source["encoder"]["hidden_dim"],

@@ -7,16 +7,9 @@ attention does, or a little better.
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.kit import (
-    differences,
-    kept_counts,
-    page,
-    program,
-    score_means,
-    tables,
-    word_outcomes,
-)
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
 from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of, label_of
 
 NAME = "captions"

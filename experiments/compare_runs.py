@@ -17,7 +17,8 @@ from attention_jax.data.examples import Split, Texts
 from attention_jax.errors import UserError
 from attention_jax.runs.files import write_text
 from attention_jax.runs.run_directory import read_json
-from experiments.kit import attention_record, measure_tables, tables
+from attention_jax.sweeps import tables
+from experiments.kit import attention_record, measure_tables
 from experiments.kit.sentence_measures import SentenceMeasure
 
 USAGE = """

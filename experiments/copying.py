@@ -8,16 +8,9 @@ copy words of its source writes those that it does not know, and so writes bette
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.kit import (
-    differences,
-    kept_counts,
-    page,
-    program,
-    program_outcomes,
-    score_means,
-    tables,
-)
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import differences, kept_counts, page, program, program_outcomes, score_means
 from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "copying"

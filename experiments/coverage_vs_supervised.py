@@ -8,19 +8,22 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from attention_jax.evaluation import seeds
 from attention_jax.evaluation.over_under import count_repeated, tokenized
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.plotting.tradeoff import Point, tradeoff
 from attention_jax.runs.files import replacing, write_text
 from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.arrays import read_lines
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     disagreement,
     measure_tables,
+    page_texts,
     program,
-    seeds,
     sentence_measures,
-    tables,
     templates,
 )
 from experiments.kit import dropped_word_counts as untranslated_counts
@@ -33,12 +36,11 @@ from experiments.kit.alignment_variants import (
     VARIANTS,
     cells,
 )
-from experiments.kit.arrays import read_lines
 from experiments.kit.claims import claims_table
-from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.low_resource_gains import gains_section
 from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve
+from experiments.kit.variants import SMOKE
 
 NAME = "coverage_vs_supervised"
 USAGE = """
@@ -123,7 +125,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     text = templates.fill(
         NAME, **_set_up(grid, runs, out), folder=grid.name, conditions=section(conditions),
         gains=section(gains_section(found, tuple(CONDITIONS), _labels())),
-        reading=section(tables.reading(folder)), provenance=tables.provenance(runs),
+        reading=section(page_texts.reading(folder)), provenance=tables.provenance(runs),
     )  # fmt: skip
     sentences = folder / "sentences.md"
     write_text(sentences, _sentences_page(runs) + "\n")
@@ -171,7 +173,7 @@ def _set_up(grid: Grid, runs: Sequence[Run], out: Path) -> dict[str, object]:
     few = grid.cells.get(f"4k_{BASE}", {}).get("training.num_steps", training["num_steps"])
     title = "Coverage against supervised alignment"
     return {
-        "opening": section(tables.opening(title, NAME + options, grid, runs)),
+        "opening": section(page_texts.opening(title, NAME + options, grid, runs)),
         "encoder": source["encoder"]["hidden_dim"],
         "decoder": model["decoder"]["hidden_dim"],
         "embedding": source["input"]["embedding_dim"],

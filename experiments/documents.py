@@ -7,8 +7,8 @@ section 3.4: attention is better than averages and maxima.
 from collections.abc import Sequence
 from pathlib import Path
 
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import program, score_means
-from experiments.kit.grid import Grid, Run
 from experiments.kit.variants import Variant, grid_of
 
 NAME = "documents"

@@ -10,10 +10,10 @@ from attention_jax.data.loading import build_task
 from attention_jax.errors import UserError
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import writing
+from attention_jax.sweeps.grid import Run
 from experiments import coverage_vs_supervised as experiment
 from experiments.kit import disagreement, program
 from experiments.kit import dropped_word_counts as untranslated_counts
-from experiments.kit.grid import Run
 
 USAGE = """
 Measures the content words of the test sources that no word of an output is linked to. One aligner

@@ -12,22 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from attention_jax.evaluation import seeds
 from attention_jax.runs.files import write_text
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     length_tables,
     measure_tables,
+    page_texts,
     program,
-    seeds,
     sentence_bleu,
     sentence_measures,
-    tables,
     templates,
 )
-from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.templates import section
 from experiments.kit.training_curves import tokens_per_second
+from experiments.kit.variants import SMOKE
 
 NAME = "encoders_as_matrices"
 USAGE = """
@@ -144,7 +146,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     text = templates.fill(
         NAME, **_set_up(grid, runs), main_table=_main_table(runs, found),
         legend=measure_tables.LEGEND_OF_DIFFERENCES, differences="\n".join(_differences(found)),
-        **by_length, reading=section(tables.reading(out / grid.name)),
+        **by_length, reading=section(page_texts.reading(out / grid.name)),
         provenance=tables.provenance(runs),
     )  # fmt: skip
     write_text(page, text + "\n")
@@ -158,8 +160,8 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     data, model, training = config["data"], config["model"], config["training"]
     title = "Sentences as matrices: what the vectors of a sentence must know of one another"
     return {
-        "opening": section(tables.opening(title, NAME, grid, runs)),
-        "corpus": tables.corpus(data),
+        "opening": section(page_texts.opening(title, NAME, grid, runs)),
+        "corpus": page_texts.corpus(data),
         "decoder": model["decoder"]["hidden_dim"],
         "num_steps": f"{training['num_steps']:,}",
         "batch_size": data["batch_size"],

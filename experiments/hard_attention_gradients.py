@@ -25,8 +25,8 @@ from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text
 from attention_jax.runs.files import write_json, write_text
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps.tables import table
 from attention_jax.types import Array, AttentionOutput, ModelOutput
-from experiments.kit.tables import table
 
 USAGE = """
 Measures how far the gradient estimators of hard attention are from the exact gradient, in the mean

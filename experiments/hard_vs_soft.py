@@ -10,16 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.kit import (
-    differences,
-    kept_counts,
-    page,
-    program,
-    score_means,
-    tables,
-    word_outcomes,
-)
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
 from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "hard_vs_soft"

@@ -9,21 +9,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from attention_jax.evaluation import seeds
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
 from attention_jax.runs.files import write_text
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     measure_tables,
+    page_texts,
     program,
-    seeds,
     sentence_measures,
-    tables,
     templates,
 )
-from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.score_panels import score_panels
 from experiments.kit.templates import section
+from experiments.kit.variants import SMOKE
 
 NAME = "luong2015_ablation"
 USAGE = """
@@ -167,7 +169,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         NAME, **_set_up(grid, runs), plot=plot.relative_to(out),
         steps=_main_table(runs, found, STEPS), with_feeding=_main_table(runs, found, fed),
         without_feeding=_main_table(runs, found, unfed), comparisons=_comparisons(found),
-        resamples=f"{seeds.RESAMPLES:,}", reading=section(tables.reading(plot.parent)),
+        resamples=f"{seeds.RESAMPLES:,}", reading=section(page_texts.reading(plot.parent)),
         provenance=tables.provenance(runs),
     )  # fmt: skip
     write_text(page, text + "\n")
@@ -197,8 +199,8 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     source = config["model"]["sources"]["source"]
     title = "Luong's ablation: where to attend, with which score, and input feeding"
     return {
-        "opening": section(tables.opening(title, NAME, grid, runs)),
-        "corpus": tables.corpus(data),
+        "opening": section(page_texts.opening(title, NAME, grid, runs)),
+        "corpus": page_texts.corpus(data),
         "hidden": source["encoder"]["hidden_dim"],
         "embedding": source["input"]["embedding_dim"],
         "num_steps": f"{training['num_steps']:,}",

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from attention_jax.evaluation import seeds
+from attention_jax.sweeps import archive, tables
+from attention_jax.sweeps.grid import Run
 from experiments import (
     bahdanau2015_length,
     coverage_vs_supervised,
     luong2015_ablation,
     transformer_vs_rnn,
 )
-from experiments.kit import archive, seeds, sentence_bleu, sentence_measures, tables
-from experiments.kit.grid import Run
+from experiments.kit import sentence_bleu, sentence_measures
 
 RESULTS = Path("docs/results")
 

@@ -11,8 +11,8 @@ from typing import Any
 from attention_jax import layers, objectives
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
+from attention_jax.sweeps.tables import NOTHING, table
 from experiments.kit.sections import write_sections
-from experiments.kit.tables import NOTHING, table
 
 USAGE = """
 Writes the tables of docs/mechanisms.md: every part of a model that a config chooses by its name,

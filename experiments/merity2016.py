@@ -7,16 +7,10 @@ perplexity, most of all that of rare words.
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.kit import (
-    differences,
-    kept_counts,
-    page,
-    program,
-    seeds,
-    tables,
-    word_likelihoods,
-)
-from experiments.kit.grid import Grid, Run
+from attention_jax.evaluation import seeds
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import differences, kept_counts, page, program, word_likelihoods
 from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 from experiments.kit.word_likelihoods import GROUPS
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.kit import page, program, tables
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import page, program
 from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "pyramid"

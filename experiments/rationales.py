@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import program, score_means
-from experiments.kit.grid import Grid, Run
 from experiments.kit.variants import Variant, grid_of
 
 NAME = "rationales"

@@ -13,7 +13,7 @@ from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.provenance import short_commit
 from attention_jax.runs.results import format_results
 from attention_jax.runs.run_directory import RunDirectory
-from experiments.kit.records import keep_record, read_record
+from attention_jax.sweeps.records import keep_record, read_record
 from experiments.kit.sections import write_sections
 from experiments.main_results import main_results
 

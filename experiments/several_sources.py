@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from attention_jax.evaluation import seeds
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     measure_tables,
     page,
+    page_texts,
     program,
-    seeds,
     sentence_measures,
-    tables,
 )
-from experiments.kit.grid import Grid, Run
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "several_sources"
@@ -99,7 +100,7 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     return {
-        "corpus": tables.corpus(config["data"]),
+        "corpus": page_texts.corpus(config["data"]),
         "decoder": config["model"]["decoder"]["hidden_dim"],
         "num_steps": f"{config['training']['num_steps']:,}",
         "batch_size": config["data"]["batch_size"],

@@ -7,8 +7,8 @@ translates better than to words alone. Pictures that have nothing to do with the
 from collections.abc import Sequence
 from pathlib import Path
 
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
-from experiments.kit.grid import Grid, Run
 from experiments.kit.variants import Variant, by_condition, crossed, grid_of
 
 NAME = "text_and_picture"

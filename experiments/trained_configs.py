@@ -12,10 +12,11 @@ from attention_jax.runs.config import changed_fields, from_config_dict, to_plain
 from attention_jax.runs.files import write_text
 from attention_jax.runs.provenance import short_commit
 from attention_jax.runs.run_directory import read_json, writing
-from experiments.kit import archive, templates
-from experiments.kit.archive import Record
-from experiments.kit.records import record_of, require_finished
-from experiments.kit.tables import NOTHING, table
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.records import record_of, require_finished
+from attention_jax.sweeps.tables import NOTHING, table
+from experiments.kit import templates
 
 USAGE = """
 Writes docs/results/configs.md: what the configs of this repository reach on their test sets.

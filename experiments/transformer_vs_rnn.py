@@ -12,17 +12,19 @@ from attention_jax.plotting.curves import Curve
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.runs.files import write_text
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     measure_tables,
+    page_texts,
     program,
     sentence_measures,
-    tables,
     templates,
 )
-from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve, seconds_computed, sentences_per_second
+from experiments.kit.variants import SMOKE
 
 NAME = "transformer_vs_rnn"
 TITLE = "The Transformer against a recurrent network"
@@ -77,12 +79,12 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     no_links = "AER is missing: the runs were not measured beside gold links."
     compared = [measure_tables.differences(found, LABELS, each) for each in measures]
     text = templates.fill(
-        NAME, opening=section(tables.opening(TITLE, NAME, grid, runs)),
+        NAME, opening=section(page_texts.opening(TITLE, NAME, grid, runs)),
         data=runs[0].resolved()["data"]["name"],
         overview=measure_tables.overview(found, LABELS, measures), legend=measure_tables.LEGEND,
         costs=_costs(found, runs), missing="" if "aer" in measures else no_links,
         differences="\n\n".join(compared) if len(found) > 1 else "",
-        title=title, plot=plot.relative_to(out), reading=section(tables.reading(plot.parent)),
+        title=title, plot=plot.relative_to(out), reading=section(page_texts.reading(plot.parent)),
         provenance=tables.provenance(runs),
     )  # fmt: skip
     write_text(page, text + "\n")

@@ -8,22 +8,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from attention_jax.evaluation import seeds
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
 from attention_jax.runs.files import write_text
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     measure_tables,
+    page_texts,
     program,
-    seeds,
     sentence_measures,
-    tables,
     templates,
 )
-from experiments.kit.grid import SMOKE, Grid, Run
 from experiments.kit.score_panels import score_panels
 from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve
+from experiments.kit.variants import SMOKE
 
 NAME = "vaswani2017_table3"
 USAGE = """
@@ -157,7 +159,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     text = templates.fill(
         NAME, **_set_up(grid, runs), table=_table(grid, runs, found),
         resamples=f"{seeds.RESAMPLES:,}", plot=plot.relative_to(out),
-        reading=section(tables.reading(plot.parent)), provenance=tables.provenance(runs),
+        reading=section(page_texts.reading(plot.parent)), provenance=tables.provenance(runs),
     )  # fmt: skip
     write_text(page, text + "\n")
     return [page, plot]
@@ -168,7 +170,7 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     config = runs[0].resolved()
     data, training = config["data"], config["training"]
     return {
-        "opening": section(tables.opening("The Transformer's ablation", NAME, grid, runs)),
+        "opening": section(page_texts.opening("The Transformer's ablation", NAME, grid, runs)),
         "data": data["name"],
         "layers": _LAYERS,
         "depth": _DEPTH,

@@ -43,6 +43,7 @@ LAYERS = {
     "attention_jax.plotting": 6,
     "attention_jax.analysis": 6,
     "attention_jax.experiment": 7,
+    "attention_jax.sweeps": 7,
     "attention_jax.commands": 7,
     "attention_jax.api": 8,
     "configs": 8,

@@ -5,6 +5,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 
+from attention_jax.analysis.resamples import write_resamples
 from attention_jax.configuration import plain
 from attention_jax.data.decoded import Decoded, Gathered, Scores
 from attention_jax.data.examples import Split
@@ -125,7 +126,7 @@ class Evaluation:
     def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
         """Scores outputs and writes all files of the split except the viewer.
 
-        These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`,
+        These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`, `resamples.SPLIT.npz`,
         `plots/attention.SPLIT.png` and `.svg`, the task's page, and the split's metrics in
         `results.json`.
 
@@ -150,6 +151,9 @@ class Evaluation:
         gathered = self._gathered(split)
         scores = self._scores(outputs, gathered)
         self._write_outputs(outputs)
+        if run.task.statistics is not None:
+            statistics = run.task.statistics(split, outputs.texts, run.config.data)
+            write_resamples(run.directory, split.name, statistics)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
         metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
         metrics |= more or {}

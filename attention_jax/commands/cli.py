@@ -82,7 +82,7 @@ def prepare_experiment(argv: Sequence[str]) -> list[str]:
     from attention_jax.config_choices import Choices
     from attention_jax.runs.config import template
 
-    argv, location = _take_out(argv, "config")
+    argv, location = take_out(argv, "config")
     if location is None:
         raise ConfigError("--config: expected a file such as configs/quickstart.py, found none")
     # Overrides such as `.name=` choose which fields there are, so they are looked at before.
@@ -96,7 +96,7 @@ def prepare_search(argv: Sequence[str]) -> list[str]:
     Raises:
       UserError: If there is no such run, or an override does not fit.
     """
-    _, workdir = _take_out(argv, "workdir")
+    _, workdir = take_out(argv, "workdir")
     if not workdir:
         raise UserError("--workdir: expected the directory of a run, found none")
     from attention_jax.runs.config import complete
@@ -118,7 +118,7 @@ def prepare_evaluation(argv: Sequence[str]) -> list[str]:
     from ml_collections import ConfigDict
 
     argv = prepare_search(argv)
-    return define_overrides(argv, "data", ConfigDict(_texts(_take_out(argv, "workdir")[1])))
+    return define_overrides(argv, "data", ConfigDict(_texts(take_out(argv, "workdir")[1])))
 
 
 def moved_texts() -> Any:
@@ -308,7 +308,7 @@ def _fail(message: str) -> NoReturn:
     sys.exit(_FAILED)
 
 
-def _take_out(argv: Sequence[str], name: str) -> tuple[list[str], str | None]:
+def take_out(argv: Sequence[str], name: str) -> tuple[list[str], str | None]:
     """Removes `--name=value` and `--name value`; returns the other arguments and the last value."""
     left, value, arguments = [], None, iter(argv)
     for argument in arguments:

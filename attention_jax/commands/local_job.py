@@ -190,16 +190,7 @@ def shares_of_gpus(count: int) -> list[list[int]]:
     Raises:
       ValueError: If they cannot be shared evenly.
     """
-    if os.environ.get("JAX_PLATFORMS", "").split(",")[0] not in ("", "cuda", "gpu"):
-        return []
-    # Counted without JAX, which would start the very devices that the processes are to have.
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        gpus = len([name for name in visible.split(",") if name.strip()])
-    else:
-        lister = shutil.which("nvidia-smi")
-        listed = subprocess.run([lister, "-L"], capture_output=True, text=True) if lister else None
-        gpus = sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed else 0
+    gpus = len(visible_gpus())
     if not gpus:
         return []
     if gpus % count:
@@ -209,3 +200,17 @@ def shares_of_gpus(count: int) -> list[list[int]]:
         )
     size = gpus // count
     return [list(range(number * size, (number + 1) * size)) for number in range(count)]
+
+
+def visible_gpus() -> list[str]:
+    """Lists the host's GPUs that programs may use, by the names that CUDA_VISIBLE_DEVICES has."""
+    if os.environ.get("JAX_PLATFORMS", "").split(",")[0] not in ("", "cuda", "gpu"):
+        return []
+    # Counted without JAX, which would start the very devices that the processes are to have.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name.strip() for name in visible.split(",") if name.strip()]
+    lister = shutil.which("nvidia-smi")
+    listed = subprocess.run([lister, "-L"], capture_output=True, text=True) if lister else None
+    lines = listed.stdout.splitlines() if listed else []
+    return [str(number) for number in range(sum(line.startswith("GPU ") for line in lines))]

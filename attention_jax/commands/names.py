@@ -15,8 +15,7 @@ def usage(text: str) -> str:
 
     The `text` has the names of the clone.
     """
-    # An installed program is started by a script whose name begins like this.
-    if not pathlib.Path(sys.argv[0]).name.startswith("attention-"):
+    if not _is_installed():
         return text
     return _OF_THE_CLONE.sub(lambda match: installed(match[1] or match[2]), text)
 
@@ -24,3 +23,15 @@ def usage(text: str) -> str:
 def installed(name: str) -> str:
     """Returns the name of a program where the package is installed."""
     return f"attention-{name.replace('_', '-')}"
+
+
+def program(name: str) -> list[str]:
+    """Returns the arguments by which Python starts another program, in the clone or installed."""
+    if _is_installed():
+        return [str(pathlib.Path(sys.argv[0]).with_name(installed(name)))]
+    return ["-m", f"launch.{name}"]
+
+
+def _is_installed() -> bool:
+    # An installed program is started by a script whose name begins like this.
+    return pathlib.Path(sys.argv[0]).name.startswith("attention-")

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
@@ -15,11 +15,14 @@ Override = tuple[str, str | None]
 _UNSET = "None"
 
 
-def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list[str]:
+def define_overrides(
+    argv: Sequence[str], name: str, values: ConfigDict, found: flags.FlagValues | None = None
+) -> list[str]:
     """Config overrides: defines `--NAME.FIELD` for every field, and checks those that are given.
 
-    `flags.FLAGS[name].value` then holds the values with their overrides. The value `None` unsets a
-    number or a group; whether it may be unset is checked where the config is read.
+    `found[name].value` then holds the values with their overrides, where `found` is `flags.FLAGS`
+    unless given. The value `None` unsets a number or a group; whether it may be unset is checked
+    where the config is read.
 
     Returns:
       The arguments that are left to be parsed as flags.
@@ -32,10 +35,32 @@ def define_overrides(argv: Sequence[str], name: str, values: ConfigDict) -> list
     argv = _without_nones(argv, name, values)
     for path, text in listed(argv, name):
         _check(values, name, path, text)
-    config_flags.DEFINE_config_dict(
-        name, values, flag_values=flags.FLAGS, sys_argv=argv
-    )
+    found = flags.FLAGS if found is None else found
+    config_flags.DEFINE_config_dict(name, values, flag_values=found, sys_argv=argv)
     return argv
+
+
+def overridden(values: ConfigDict, name: str, overrides: Iterable[tuple[str, str]]) -> ConfigDict:
+    """Config overrides: returns a completed config with the values of (path, text) put in.
+
+    Args:
+      values: The config, made with the parts that the overrides choose.
+      name: What it is called in messages.
+      overrides: What stands on a command line as `--NAME.PATH=TEXT`.
+
+    Raises:
+      ConfigError: If there is no such field, or its value is of the wrong type.
+    """
+    found = flags.FlagValues()
+    argv = ["", *(f"--{name}.{path}={text}" for path, text in overrides)]
+    argv = define_overrides(argv, name, values, found)
+    try:
+        found(argv)
+    except flags.Error as error:
+        raise ConfigError(mistakes.illegal_value(error, found)) from None
+    except (ValueError, TypeError) as error:
+        raise ConfigError(" ".join(str(error).split())) from None
+    return found[name].value
 
 
 def listed(argv: Sequence[str], name: str) -> list[Override]:

@@ -1,8 +1,10 @@
 """Learning curves of several systems: one metric over training, in groups side by side."""
 
+import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
@@ -40,7 +42,7 @@ def system_curves(
     shared = shared if len(panels) > 1 else set()  # all are in a single panel
     for axes, (group, systems) in zip(row, panels.items(), strict=True):
         # All colours of solid lines come first, then those of dashed ones.
-        looks = itertools.product(_STYLES, COLOURS)
+        looks = itertools.cycle(itertools.product(_STYLES, COLOURS))
         for name, (steps, values) in systems.items():
             style, colour = ("-", OUTLINE) if name in shared else next(looks)
             axes.plot(steps, values, style, color=colour, linewidth=1.5, marker="o",
@@ -58,3 +60,9 @@ def system_curves(
     if title:
         figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure
+
+
+def averaged_curve(curves: Sequence[Curve]) -> Curve:
+    """Averages curves at the steps that all of them have."""
+    steps = functools.reduce(np.intersect1d, [each for each, _ in curves])
+    return steps, np.mean([values[np.isin(each, steps)] for each, values in curves], axis=0)

@@ -11,6 +11,52 @@ _LINE_EVERY_SECONDS = 10.0
 _RATE_WINDOWS = 20
 
 
+class StatusLine:
+    """Status line: says how far a program is, rewritten on a terminal, now and then elsewhere."""
+
+    def __init__(self, stream: Any = None, every_seconds: float = _LINE_EVERY_SECONDS):
+        """Shows nothing yet.
+
+        Args:
+          stream: Text stream to write to; the standard error if None.
+          every_seconds: Time between two lines where none can be rewritten.
+        """
+        self._stream = sys.stderr if stream is None else stream
+        # In a log file, carriage returns would leave one endless line.
+        self._in_place = self._stream.isatty()
+        self._every_seconds = every_seconds
+        self._width = 0
+        self._began = time.monotonic()
+        self._last_line = self._began - every_seconds
+
+    def say(self, line: str) -> None:
+        """Writes a line that stays."""
+        if self._in_place and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._width = 0
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def show(self, line: str, *, last: bool = False) -> None:
+        """Shows the state, in place of the one before; `last` where it should be seen anyhow."""
+        now = time.monotonic()
+        if self._in_place:
+            # Padded to the previous line's width, of which nothing may be left on the terminal.
+            self._stream.write("\r" + line.ljust(self._width))
+            self._width = len(line)
+            self._stream.flush()
+        elif last or now - self._last_line >= self._every_seconds:
+            self._last_line = now
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+    def passing(self, line: str) -> None:
+        """Shows a line until the next one; in a log file only if it has been silent for long."""
+        silent = time.monotonic() - max(self._last_line, self._began)
+        if self._in_place or silent >= self._every_seconds:
+            self.show(line, last=True)
+
+
 class Progress:
     """Shows step, loss, tokens per second, the use of time, and the estimated time left."""
 
@@ -31,13 +77,8 @@ class Progress:
           silent: Whether to write nothing, as every process but the first does.
         """
         self._total_steps = total_steps
-        self._stream = sys.stderr if stream is None else stream
         self._silent = silent
-        # In a log file, carriage returns would leave one endless line.
-        self._in_place = self._stream.isatty()
-        self._width = 0
-        self._began = time.monotonic()
-        self._last_line = self._began - _LINE_EVERY_SECONDS
+        self._line = StatusLine(stream)
         self._windows: collections.deque = collections.deque(maxlen=_RATE_WINDOWS)
         self._mark = (time.monotonic(), step)
 
@@ -77,7 +118,8 @@ class Progress:
             *([shares] if shares else []),
             *self._time_left(step),
         ]
-        self._show("  ".join(words), now, last=step >= self._total_steps)
+        if not self._silent:
+            self._line.show("  ".join(words), last=step >= self._total_steps)
         return rates
 
     def _time_left(self, step: int) -> list[str]:
@@ -94,35 +136,13 @@ class Progress:
 
     def passing(self, line: str) -> None:
         """Shows a line until the next one; in a log file only if it has been silent for long."""
-        now = time.monotonic()
-        if self._in_place or now - max(self._last_line, self._began) >= _LINE_EVERY_SECONDS:
-            self._show(line, now, last=True)
+        if not self._silent:
+            self._line.passing(line)
 
     def say(self, line: str) -> None:
         """Writes a line that stays."""
-        if self._silent:
-            return
-        self._clear()
-        self._stream.write(line + "\n")
-        self._stream.flush()
-
-    def _show(self, line: str, now: float, last: bool) -> None:
-        if self._silent:
-            return
-        if self._in_place:
-            # Padded to the previous line's width, of which nothing may be left on the terminal.
-            self._stream.write("\r" + line.ljust(self._width))
-            self._width = len(line)
-            self._stream.flush()
-        elif last or now - self._last_line >= _LINE_EVERY_SECONDS:
-            self._last_line = now
-            self._stream.write(line + "\n")
-            self._stream.flush()
-
-    def _clear(self) -> None:
-        if self._in_place and self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._width = 0
+        if not self._silent:
+            self._line.say(line)
 
 
 class Counter:

@@ -6,7 +6,7 @@ from typing import Any
 from attention_jax.runs.run_directory import RunDirectory, read_json
 
 # Metrics of interest whatever the task, shown after the task's own.
-_SHOWN = (
+SHOWN = (
     "aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "average_lagging",
     "perplexity", "accuracy",
 )  # fmt: skip
@@ -30,7 +30,7 @@ def format_results(
     for split, metrics in (read_json(directory.results) or {}).items():
         if splits is not None and split.partition(".")[0] not in splits:
             continue
-        found = [name for name in (*shown, *_SHOWN) if metrics.get(name) is not None]
+        found = [name for name in (*shown, *SHOWN) if metrics.get(name) is not None]
         values = [f"{name} {metrics[name]:.2f}" for name in found]
         lines.append(f"{split:<11} {'  '.join(values)}")
         lines += [] if table is None else table(metrics)

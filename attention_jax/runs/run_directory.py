@@ -3,13 +3,14 @@
 `config.json` the resolved config; `run.json` how it was made; `metrics.jsonl` one object a line;
 `results.json` {split: {metric: number}}; `predictions.SPLIT.txt` one output a line, and
 `predictions.SPLIT.tsv` with the columns source, output and (first) reference;
-`alignments.SPLIT.txt` in Pharaoh format; `links.train.txt` likewise, the word alignments that
-supervise attention, if any; `viewer.SPLIT.html`, attention to look at; `documents.SPLIT.html`,
-documents coloured by it; `comparison.SPLIT.json`, differences from another run; `checkpoints/`,
-`vocab/`, `plots/`; `weights.safetensors`, the parameters of a pruned run; `texts/`, the user's own
-text that was held out of training; `logs/`, the output of each of several processes; and, where
-asked for, `profile/`. What another search or text gives is in a folder of `evaluations/`, with
-files of the same names.
+`resamples.SPLIT.npz`, scores of bootstrap resamples; `alignments.SPLIT.txt` in Pharaoh format;
+`links.train.txt` likewise, the word alignments that supervise attention, if any;
+`viewer.SPLIT.html`, attention to look at; `documents.SPLIT.html`, documents coloured by it;
+`comparison.SPLIT.json`, differences from another run; `checkpoints/`, `vocab/`, `plots/`;
+`weights.safetensors`, the parameters of a pruned run; `texts/`, the user's own text that was held
+out of training; `logs/`, the output of processes that others have started; and, where asked for,
+`profile/`. What another search or text gives is in a folder of `evaluations/`, with files of the
+same names.
 """
 
 import contextlib
@@ -66,7 +67,7 @@ class RunDirectory:
         self.writes = writes
         self.path = expanded(path).absolute()
         self.evaluated = evaluated
-        folder = self.path / _EVALUATIONS / _as_file_name(evaluated)
+        folder = self.path / _EVALUATIONS / as_file_name(evaluated)
         self.outputs = folder if evaluated else self.path
         self.config = self.path / "config.json"
         self.run = self.path / "run.json"
@@ -88,6 +89,10 @@ class RunDirectory:
     def prediction_table(self, split: str) -> pathlib.Path:
         """Returns the path of the table of a split's sources, outputs and references."""
         return self.outputs / f"predictions.{split}.tsv"
+
+    def resamples(self, split: str) -> pathlib.Path:
+        """Returns the path of the scores of bootstrap resamples of a split."""
+        return self.outputs / f"resamples.{split}.npz"
 
     def alignments(self, split: str) -> pathlib.Path:
         """Returns the path of the alignments of a split's outputs, in Pharaoh format."""
@@ -343,7 +348,7 @@ def writing(path: pathlib.Path) -> Iterator[None]:
         raise _unwritable(path, error) from None
 
 
-def _as_file_name(name: str) -> str:
+def as_file_name(name: str) -> str:
     """Returns a name without what file systems do not like, told from others by a hash then."""
     allowed = re.sub(r"[^\w=,.+-]", "_", name)
     if allowed == name and len(name) <= _LONGEST_NAME:

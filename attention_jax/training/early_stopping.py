@@ -10,7 +10,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.runs.config import ExperimentConfig, TrainingConfig
 
 # Metrics under teacher forcing; whether BLEU or an error rate is better high, the task says.
-_BETTER = {"accuracy": "max", "loss": "min", "nll": "min", "perplexity": "min"}
+BETTER = {"accuracy": "max", "loss": "min", "nll": "min", "perplexity": "min"}
 
 
 def watched_fields(name: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def check_mode(name: str, mode: str, where: str, metrics: Sequence[Metric]) -> N
     Raises:
       ConfigError: If the mode contradicts what is known of the metric.
     """
-    better = {**_BETTER, **{metric.name: metric.better for metric in metrics}}.get(name, mode)
+    better = {**BETTER, **{metric.name: metric.better for metric in metrics}}.get(name, mode)
     if mode != better:
         level = {"max": "higher", "min": "lower"}[better]
         raise ConfigError(

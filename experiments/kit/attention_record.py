@@ -41,10 +41,10 @@ from attention_jax.evaluation.pharaoh import Link
 from attention_jax.evaluation.unknown import readable, scorable
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps.arrays import write_lines
+from attention_jax.sweeps.grid import Grid, Run
 from attention_jax.training.loop import count_parameters
 from experiments.kit import disagreement, measure_tables, sentence_measures
-from experiments.kit.arrays import write_lines
-from experiments.kit.grid import Grid, Run
 
 USAGE = """
 Measures the attention and the translations of a trained run, sentence by sentence.

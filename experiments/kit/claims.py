@@ -3,7 +3,9 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from experiments.kit import measure_tables, seeds, tables
+from attention_jax.evaluation import seeds
+from attention_jax.sweeps import tables
+from experiments.kit import measure_tables
 from experiments.kit.sentence_measures import MEASURES
 
 

@@ -2,18 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from experiments.kit import seeds, tables
-from experiments.kit.grid import Run
-from experiments.kit.seeds import Difference, SentenceCounts
+from attention_jax.evaluation import seeds
+from attention_jax.evaluation.seeds import SentenceCounts
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Run
 from experiments.kit.variants import Cells, Variant, label_of
 
 HEADINGS = ("95 % interval", "p")  # behind the difference
-
-
-def tested(result: Difference) -> list[str]:
-    """Formats a test: the difference, its interval and its p-value."""
-    p = tables.probability(result.p_value, seeds.RESAMPLES)
-    return [f"{result.difference:+.2f}", tables.interval(result), p]
 
 
 def rows_against(
@@ -31,11 +26,12 @@ def rows_against(
     if base not in cells:
         return []
     first = [of_run(run) for run in cells[base]]
-    return [
-        [label_of(systems, name), *tested(seeds.compare(first, [of_run(run) for run in runs]))]
+    tests = {
+        name: seeds.compare(first, [of_run(run) for run in runs])
         for name, runs in cells.items()
         if name != base
-    ]
+    }
+    return [[label_of(systems, name), *tables.tested(test)] for name, test in tests.items()]
 
 
 def table_against(

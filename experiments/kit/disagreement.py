@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.evaluation.bleu import bleu_from_statistics
-from experiments.kit.arrays import read_lines
-from experiments.kit.grid import Run
+from attention_jax.sweeps.arrays import read_lines
+from attention_jax.sweeps.grid import Run
 
 OUTPUTS = "outputs.test.txt.gz"
 TEXTS = "texts.test.txt.gz"  # a source and its reference in turn

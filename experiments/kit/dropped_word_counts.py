@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from attention_jax.runs.files import replacing
-from experiments.kit.arrays import read_arrays
+from attention_jax.sweeps.arrays import read_arrays
 from experiments.kit.sentence_measures import SentenceMeasure
 
 FILE = "untranslated.npz"

@@ -1,4 +1,4 @@
-"""Counts that records keep of a run: a row for each sentence, as `experiments.kit.seeds` takes it.
+"""Counts that records keep of a run: a row for each sentence, as `evaluation.seeds` takes it.
 
 What the programs share that a grid runs where training ends (`Grid.after`): they count what is in
 the predictions of the run, or what its model makes of a text, and leave one array.
@@ -15,8 +15,8 @@ from attention_jax.commands import cli
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import writing
-from experiments.kit.grid import Run
-from experiments.kit.records import Kept
+from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.records import Kept
 
 ARRAY = "counts"
 

@@ -7,8 +7,9 @@ from attention_jax.evaluation.by_length import LengthBucket
 from attention_jax.plotting.by_length import bleu_by_length_curves
 from attention_jax.plotting.figure import save_figure
 from attention_jax.runs.files import replacing
-from experiments.kit import sentence_bleu, tables
-from experiments.kit.grid import Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Run
+from experiments.kit import sentence_bleu
 from experiments.kit.sentence_bleu import SentenceBleu
 
 Curves = Mapping[str, Sequence[LengthBucket]]

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.kit import seeds, tables, templates
-from experiments.kit.differences import tested
+from attention_jax.evaluation import seeds
+from attention_jax.sweeps import tables
+from experiments.kit import templates
 from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
 
 # For each variant the measures of each seed.
@@ -50,7 +51,7 @@ def differences(
         if name == base or not _all_have(measure, runs, found[base]):
             continue
         result = seeds.compare(_of(found[base], measure), _of(runs, measure))
-        rows.append([labels[name], *tested(result), f"{result.wins} of {result.pairs}"])
+        rows.append([labels[name], *tables.tested(result), f"{result.wins} of {result.pairs}"])
     headings = [f"{MEASURES[measure].label} against {labels[base]}", "difference",
                 "95 % interval", "p", "pairs of seeds higher"]  # fmt: skip
     return tables.table(headings, rows)
@@ -80,7 +81,7 @@ def contrasts(
             if not _all_have(measure, first, second):
                 cells += [tables.NOTHING] * 3
                 continue
-            cells += tested(seeds.compare(_of(first, measure), _of(second, measure)))
+            cells += tables.tested(seeds.compare(_of(first, measure), _of(second, measure)))
         rows.append([name, *cells])
     headings = [text for measure in measures
                 for text in (MEASURES[measure].label, "95 % interval", "p")]  # fmt: skip

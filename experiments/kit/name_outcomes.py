@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from attention_jax.evaluation.naming import naming_counts
 from attention_jax.runs.load import TrainedRun
+from attention_jax.sweeps.grid import Run
 from experiments.kit import kept_counts
-from experiments.kit.grid import Run
 
 USAGE = """
 Measures F1 of the name of every test function of a run, from its predictions.test.tsv.
@@ -24,7 +24,7 @@ FILE = "name_outcomes.npz"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NameOutcomes:
-    """One seed of a system: a row for each function, as `experiments.kit.seeds` takes it.
+    """One seed of a system: a row for each function, as `evaluation.seeds` takes it.
 
     Attributes:
       counts: F1 of sub-tokens, whether the name is right, and 1.

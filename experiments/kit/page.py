@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.runs.files import write_text
-from experiments.kit import tables, templates
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import page_texts, templates
 from experiments.kit.templates import section
 
 
@@ -29,8 +30,8 @@ def write(
     """
     page = out / f"{grid.name}.md"
     text = templates.fill(
-        template or name, opening=section(tables.opening(title, name, grid, runs)),
-        reading=section(tables.reading(out / grid.name)), provenance=tables.provenance(runs),
+        template or name, opening=section(page_texts.opening(title, name, grid, runs)),
+        reading=section(page_texts.reading(out / grid.name)), provenance=tables.provenance(runs),
         **values,
     )  # fmt: skip
     write_text(page, text + "\n")

@@ -9,9 +9,9 @@ from absl import flags
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.runs.run_directory import writing
-from experiments.kit import archive
-from experiments.kit.grid import Grid, Run
-from experiments.kit.runner import run_all
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.runner import run_all
 
 OPTIONS = """
   --jobs=N          runs at a time, which share the cores (1)
@@ -82,7 +82,7 @@ def run(
             return 0
         forget(forgotten)
         tables_only = cli.value("tables_only")
-        code = 0 if tables_only else run_all(chosen, cli.value("jobs"), _say)
+        code = 0 if tables_only else run_all(chosen, cli.value("jobs"))
         finished = [each for each in runs if each.is_finished()]
         # Seeds of a cell say the same; each line is shown once.
         for line in dict.fromkeys(filter(None, map(_note, finished))):

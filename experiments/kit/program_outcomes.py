@@ -15,9 +15,9 @@ from attention_jax.data.text.code import code_words
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.evaluation.code import match_counts, recall_counts
 from attention_jax.runs.load import TrainedRun, task_of
+from attention_jax.sweeps.grid import Run
 from attention_jax.training.loop import count_parameters
 from experiments.kit import kept_counts
-from experiments.kit.grid import Run
 
 USAGE = """
 Counts what is right of every test program of a run, from its predictions.test.tsv.
@@ -32,7 +32,7 @@ _OTHERS = 14  # of made-up code, whose names are all rare
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProgramOutcomes:
-    """One seed of a system: a row for each program, as `experiments.kit.seeds` takes it.
+    """One seed of a system: a row for each program, as `evaluation.seeds` takes it.
 
     Attributes:
       counts: Whether a program is right, 1, its rare words that were written, and all of these.

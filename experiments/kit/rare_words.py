@@ -13,8 +13,8 @@ from jaxtyping import Float
 
 from attention_jax.data.text.words import words_of_text
 from attention_jax.runs.load import TrainedRun, task_of
+from attention_jax.sweeps.grid import Run
 from experiments.kit import kept_counts
-from experiments.kit.grid import Run
 
 USAGE = """
 Counts the rare words of every test sentence that a run has found, from its predictions.test.tsv.
@@ -27,7 +27,7 @@ MOST_OCCURRENCES = 5  # of a rare word, in the training text of the run
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RareWords:
-    """One seed of a system: a row for each sentence, as `experiments.kit.seeds` takes it.
+    """One seed of a system: a row for each sentence, as `evaluation.seeds` takes it.
 
     Attributes:
       counts: How many rare words were found, and how many there are in the reference.

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from experiments.kit import page, tables
-from experiments.kit.grid import Grid, Run
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from experiments.kit import page
 from experiments.kit.variants import Variant, by_cell, label_of
 
 

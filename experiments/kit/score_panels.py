@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from attention_jax.evaluation import seeds
 from attention_jax.plotting.score_dots import Score, Series
-from experiments.kit import seeds
-from experiments.kit.grid import Run
+from attention_jax.sweeps.grid import Run
 from experiments.kit.measure_tables import Found, heading
 
 # The cells of each series, by the label of their line.

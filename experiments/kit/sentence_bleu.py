@@ -14,10 +14,10 @@ from jaxtyping import Float, Int
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.by_length import LengthBucket
+from attention_jax.evaluation.seeds import corpus_score, seed_mean
 from attention_jax.runs.files import replacing
 from attention_jax.spaced_words import spaced_words
-from experiments.kit.grid import Run
-from experiments.kit.seeds import corpus_score, seed_mean
+from attention_jax.sweeps.grid import Run
 
 FILE = "sentence_bleu.npz"
 

@@ -12,7 +12,7 @@ from attention_jax.evaluation.aer import error_rate
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.evaluation.chrf import chrf_from_statistics
 from attention_jax.runs.files import replacing
-from experiments.kit.grid import Run
+from attention_jax.sweeps.grid import Run
 
 FILE = "sentence_measures.npz"
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.plotting.curves import Curve
-from experiments.kit.grid import Run
+from attention_jax.plotting.system_curves import averaged_curve
+from attention_jax.sweeps.grid import Run
 
 
 def tokens_per_second(run: Run) -> float:
@@ -36,7 +37,7 @@ def mean_curve(runs: Sequence[Run], metric: str, split: str) -> Curve:
     steps = curves[0][0]
     if any(not np.array_equal(steps, each) for each, _ in curves):
         raise ValueError(f"{metric}: expected runs that logged it at the same steps")
-    return steps, np.mean([values for _, values in curves], axis=0)
+    return averaged_curve(curves)
 
 
 def _median(run: Run, metric: str) -> float:

@@ -8,9 +8,18 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.kit.grid import SMOKE, Grid, Run
+from attention_jax.sweeps.grid import Grid, Run
 
 SEEDS = (0, 1, 2)
+# Overrides with which a run of a `:smoke` config takes seconds.
+SMOKE: Mapping[str, Any] = {
+    "training.num_steps": 4,
+    "training.evaluate_every_steps": 0,
+    "data.num_buckets": 1,
+    "data.eval_batch_size": 128,
+    "search.method": "greedy",
+    "evaluation.num_heat_maps": 0,
+}
 # Runs of each system.
 Cells = Mapping[str, Sequence[Run]]
 

@@ -12,8 +12,8 @@ from jaxtyping import Float
 
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.runs.load import TrainedRun, task_of
+from attention_jax.sweeps.grid import Run
 from experiments.kit import kept_counts
-from experiments.kit.grid import Run
 
 USAGE = """
 Sums up the log-likelihoods of the words of every test text of a run, by their frequency.
@@ -29,7 +29,7 @@ GROUPS = ("at most 10 times", "11 to 100", "101 to 1,000", "more than 1,000")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """One seed of a system: a row for each text, as `experiments.kit.seeds` takes it.
+    """One seed of a system: a row for each text, as `evaluation.seeds` takes it.
 
     Attributes:
       counts: The negative log-likelihood of its words, and how many there are.

@@ -13,9 +13,9 @@ from jaxtyping import Float
 from attention_jax.evaluation.error_rates import error_counts
 from attention_jax.runs.load import TrainedRun
 from attention_jax.spaced_words import spaced_words
+from attention_jax.sweeps.grid import Run
 from attention_jax.training.loop import count_parameters
 from experiments.kit import kept_counts
-from experiments.kit.grid import Run
 
 USAGE = """
 Counts what is right of every test word of a run, from its predictions.test.tsv.
@@ -27,7 +27,7 @@ FILE = "word_outcomes.npz"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WordOutcomes:
-    """One seed of a system: a row for each word, as `experiments.kit.seeds` takes it.
+    """One seed of a system: a row for each word, as `evaluation.seeds` takes it.
 
     Attributes:
       counts: Whether a word is right, edits, symbols of its reference, and 1.

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-PROGRAMS = ("train", "evaluate", "translate", "align", "compile_check", "weights", "gke.manifest")
+PROGRAMS = (
+    "train", "sweep", "evaluate", "translate", "align", "compile_check", "weights", "gke.manifest",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -4,9 +4,10 @@ import numpy as np
 
 from attention_jax.evaluation import chrf
 from attention_jax.evaluation.bleu import FIELDS
-from experiments.kit import archive, disagreement, sentence_measures
-from experiments.kit.archive import Record
-from experiments.kit.arrays import write_lines
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.arrays import write_lines
+from experiments.kit import disagreement, sentence_measures
 from experiments.kit.sentence_measures import SentenceMeasure
 
 _OTHERS = ("curves", "config", "arrays", "facts")

@@ -5,11 +5,13 @@ import types
 import numpy as np
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.arrays import read_arrays
 from experiments import allamanis2016 as experiment
-from experiments.kit import archive, kept_counts, name_outcomes, seeds
-from experiments.kit.arrays import read_arrays
+from experiments.kit import kept_counts, name_outcomes
 from tests.experiments.measured import made_record
 
 

@@ -5,9 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.runs.config import from_config_dict
+from attention_jax.sweeps import archive
 from experiments import arthur2016 as experiment
-from experiments.kit import archive, kept_counts, rare_words, seeds
+from experiments.kit import kept_counts, rare_words
 from tests.experiments.measured import made_record
 
 

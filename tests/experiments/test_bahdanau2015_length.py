@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.evaluation.bleu import FIELDS
 from experiments import bahdanau2015_length as experiment
-from experiments.kit import seeds, sentence_bleu
+from experiments.kit import sentence_bleu
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.sentence_bleu import SentenceBleu
 from tests.experiments.measured import made_record, write_records

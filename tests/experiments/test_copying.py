@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
+from attention_jax.sweeps import archive
 from experiments import copying as experiment
-from experiments.kit import archive, kept_counts, program_outcomes, seeds, variants
+from experiments.kit import kept_counts, program_outcomes, variants
 from experiments.kit.program_outcomes import ProgramOutcomes
 from tests.experiments.measured import made_record
 

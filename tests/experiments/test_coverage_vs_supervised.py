@@ -6,10 +6,12 @@ from pathlib import Path
 import jax
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
+from attention_jax.sweeps import tables
 from experiments import coverage_vs_supervised as experiment
-from experiments.kit import disagreement, seeds, sentence_measures, tables
+from experiments.kit import disagreement, sentence_measures
 from experiments.kit import dropped_word_counts as untranslated_counts
 from experiments.kit.alignment_variants import BASE, CONDITIONS, VARIANTS
 from experiments.kit.training_curves import mean_curve

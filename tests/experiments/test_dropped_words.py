@@ -2,12 +2,13 @@ import pytest
 
 from attention_jax.analysis.dropped_words import MAX_WORDS, dropped_word_counts
 from attention_jax.data.examples import Texts
+from attention_jax.evaluation.seeds import corpus_score
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.arrays import write_lines
 from experiments import coverage_vs_supervised
-from experiments.kit import archive, disagreement
+from experiments.kit import disagreement
 from experiments.kit import dropped_word_counts as untranslated_counts
-from experiments.kit.archive import Record
-from experiments.kit.arrays import write_lines
-from experiments.kit.seeds import corpus_score
 
 DICTIONARY = {"red": "rot", "old": "alt", "dog": "Hund", "cat": "Katze", "runs": "rennt",
               "sits": "sitzt"}  # fmt: skip

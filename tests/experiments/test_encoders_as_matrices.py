@@ -5,9 +5,10 @@ import jax
 import pytest
 
 from attention_jax.configuration import typed
+from attention_jax.evaluation import seeds
 from attention_jax.models import MODELS, build_model
 from experiments import encoders_as_matrices as experiment
-from experiments.kit import seeds, sentence_bleu
+from experiments.kit import sentence_bleu
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.sentence_bleu import SentenceBleu
 from tests.experiments.measured import alignments, made_record, translations, write_records

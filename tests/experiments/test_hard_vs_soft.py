@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
+from attention_jax.evaluation import seeds
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import load_run
 from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.arrays import read_arrays
 from experiments import hard_vs_soft as experiment
-from experiments.kit import archive, kept_counts, seeds, word_outcomes
-from experiments.kit.arrays import read_arrays
+from experiments.kit import kept_counts, word_outcomes
 from tests.experiments.measured import made_record
 
 VOCABULARIES = 77, 42  # of Turkish with 1,000 pairs

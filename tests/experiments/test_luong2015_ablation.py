@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from attention_jax.evaluation import seeds
 from experiments import luong2015_ablation as experiment
-from experiments.kit import seeds
 from tests.experiments.measured import alignments, made_record, shares, translations, write_records
 
 

@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.experiment import run_experiment
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import load_run
+from attention_jax.sweeps import archive
 from configs import merity2016
 from experiments import merity2016 as experiment
-from experiments.kit import archive, kept_counts, seeds, word_likelihoods
+from experiments.kit import kept_counts, word_likelihoods
 from tests.experiments.measured import made_record
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
+from attention_jax.sweeps import archive
 from experiments import pyramid as experiment
-from experiments.kit import archive
 from tests.experiments.measured import made_record
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
 from experiments import several_sources as experiment
-from experiments.kit import seeds
 from tests.experiments.measured import alignments, made_record, translations, write_records
 
 

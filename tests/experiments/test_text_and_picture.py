@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.runs.config import from_config_dict
+from attention_jax.sweeps import archive
 from experiments import text_and_picture as experiment
-from experiments.kit import archive, kept_counts, seeds, word_outcomes
+from experiments.kit import kept_counts, word_outcomes
 from tests.experiments.measured import made_record
 
 

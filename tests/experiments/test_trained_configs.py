@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.records import FILES, keep_record, read_record, record_of
 from experiments import trained_configs
-from experiments.kit import archive
-from experiments.kit.archive import Record
-from experiments.kit.records import FILES, keep_record, read_record, record_of
 from experiments.trained_configs import REPORT, config_name, report, require_plain
 
 

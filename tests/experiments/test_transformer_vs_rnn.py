@@ -1,8 +1,8 @@
 
 import pytest
 
+from attention_jax.evaluation import seeds
 from experiments import transformer_vs_rnn as experiment
-from experiments.kit import seeds
 from tests.experiments.measured import alignments, made_record, translations, write_records
 
 

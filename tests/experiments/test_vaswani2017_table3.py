@@ -3,10 +3,11 @@ from pathlib import Path
 import jax
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.models import build_model
 from attention_jax.runs.config import changed_fields, from_config_dict
+from attention_jax.sweeps import tables
 from experiments import vaswani2017_table3 as experiment
-from experiments.kit import seeds, tables
 from tests.experiments.measured import made_record, translations, write_records
 
 

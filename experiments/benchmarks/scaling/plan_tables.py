@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from attention_jax.sweeps.tables import NOTHING, table
 from attention_jax.training.footprint import Footprint
 from attention_jax.training.footprint_report import mesh_name
 from experiments.kit import templates
-from experiments.kit.tables import NOTHING, table
 
 _MIB = 2**20
 

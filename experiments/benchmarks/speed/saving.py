@@ -11,7 +11,8 @@ from typing import Any
 from absl import flags
 
 from attention_jax.commands import cli
-from experiments.kit import machine, tables, templates
+from attention_jax.sweeps import tables
+from experiments.kit import machine, templates
 
 USAGE = """
 Trains the model of the comparisons, saves now and then, and measures for how long a save holds

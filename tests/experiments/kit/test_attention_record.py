@@ -9,12 +9,12 @@ from attention_jax.data.loading import build_task
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.over_under import over_under_scores
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.evaluation.seeds import corpus_score
 from attention_jax.evaluation.translation import translation_scores
 from attention_jax.runs.load import load_run
 from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps.arrays import read_arrays, read_lines
 from experiments.kit import attention_record, disagreement, sentence_measures
-from experiments.kit.arrays import read_arrays, read_lines
-from experiments.kit.seeds import corpus_score
 from experiments.kit.sentence_measures import SentenceMeasure
 from tests.smoke_runs import smoke_run
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.kit import seeds
+from attention_jax.evaluation import seeds
 from experiments.kit.differences import rows_against, table_against
 from experiments.kit.variants import Variant
 

@@ -7,8 +7,8 @@ import pytest
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.sweeps.arrays import read_arrays
 from experiments.kit import kept_counts
-from experiments.kit.arrays import read_arrays
 
 
 def test_predictions_are_read_as_they_are_written(tmp_path):

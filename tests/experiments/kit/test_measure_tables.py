@@ -1,7 +1,7 @@
 import pytest
 
+from attention_jax.evaluation.seeds import corpus_score
 from experiments.kit.measure_tables import contrasts, differences, overview
-from experiments.kit.seeds import corpus_score
 from tests.experiments.measured import system
 
 LABELS = {"base": "the base", "good": "a good one", "same": "much the same"}

@@ -5,11 +5,12 @@ import pytest
 from absl import flags
 
 from attention_jax.errors import UserError
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.grid import Grid
 from experiments import aligner_error_rates as teachers
 from experiments import dropped_words as untranslated
-from experiments.kit import archive, program
-from experiments.kit.archive import Record
-from experiments.kit.grid import Grid
+from experiments.kit import program
 
 
 def grid(smoke=False):

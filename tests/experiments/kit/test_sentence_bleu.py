@@ -3,8 +3,8 @@ import pytest
 import sacrebleu
 
 from attention_jax.errors import RunDirectoryError
+from attention_jax.sweeps.arrays import read_arrays
 from experiments.kit import sentence_bleu
-from experiments.kit.arrays import read_arrays
 from experiments.kit.sentence_bleu import SentenceBleu
 
 WORDS = "der ein Hund Mann läuft sieht rot groß auf mit".split()

@@ -3,9 +3,9 @@ import pytest
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts
+from attention_jax.evaluation.seeds import corpus_score
+from attention_jax.sweeps.arrays import read_arrays
 from experiments.kit import sentence_measures
-from experiments.kit.arrays import read_arrays
-from experiments.kit.seeds import corpus_score
 from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
 
 

@@ -1,9 +1,9 @@
 """Variants: crossed grids, their tiny forms, and groups of their runs."""
 
-from experiments.kit.grid import SMOKE
 from experiments.kit.variants import (
     MADE_UP,
     SEEDS,
+    SMOKE,
     Variant,
     by_cell,
     by_condition,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
-from experiments.kit.arrays import read_arrays, read_lines, write_lines
+from attention_jax.sweeps.arrays import read_arrays, read_lines, write_lines
 
 
 @pytest.fixture

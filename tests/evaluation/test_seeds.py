@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.kit.seeds import _draws, compare, compare_gains, corpus_score, seed_mean
+from attention_jax.evaluation.seeds import _draws, compare, compare_gains, corpus_score, seed_mean
 
 SENTENCES = 60
 

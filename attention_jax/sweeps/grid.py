@@ -1,9 +1,9 @@
-"""The grid of an experiment: cells, each a few config overrides, times seeds.
+"""Grid of runs: cells, each a few overrides of a config, times seeds.
 
-Every run is a run directory of `launch.train`, `RUNS/EXPERIMENT/CELL/seedK`. The tables are made
-from records alone, which are found by cell and seed in `OUT/EXPERIMENT/records.zip`. Records are
-committed: a run that has one is finished, wherever it was trained and whatever its config would be
-today.
+Every run is a run directory of `launch.train`, `RUNS/NAME/CELL/seedK`. Tables are made from records
+alone, which are found by cell and seed in `OUT/NAME/records.zip`: a run that has one is finished,
+wherever it was trained. Those of experiments are committed, and stay whatever their configs would
+be today.
 """
 
 import dataclasses
@@ -16,35 +16,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ml_collections import ConfigDict
 
-from attention_jax.commands import cli
+from attention_jax.commands import names
+from attention_jax.commands.config_file import load_config
+from attention_jax.commands.overrides import overridden
 from attention_jax.config_choices import Choices
-from attention_jax.errors import ConfigError, RunDirectoryError
+from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.config import (
+    ExperimentConfig,
     changed_fields,
     from_config_dict,
-    names_part,
     present_path,
     template,
     to_plain,
 )
 from attention_jax.runs.files import replacing
-from attention_jax.runs.run_directory import RunDirectory, read_json, writing
-from experiments.kit import archive
-from experiments.kit.archive import Record
-from experiments.kit.records import Kept, record_of
+from attention_jax.runs.run_directory import RunDirectory, as_file_name, read_json, writing
+from attention_jax.runs.size_of_text import USUAL, settled
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.records import Kept, record_of
 
 _BLOCK = 4096  # bytes that a full disk has no room for, although it can still make empty files
-# Overrides with which a run of a `:smoke` config takes seconds.
-SMOKE: Mapping[str, Any] = {
-    "training.num_steps": 4,
-    "training.evaluate_every_steps": 0,
-    "data.num_buckets": 1,
-    "data.eval_batch_size": 128,
-    "search.method": "greedy",
-    "evaluation.num_heat_maps": 0,
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,12 +45,13 @@ class Grid:
     """Runs that differ in a few fields of their configs.
 
     Attributes:
-      name: Name of the experiment, and of its directories.
+      name: Name of the experiment or sweep, and of its directories.
       config: Config file that all runs share, with its argument, or one for each cell.
-      cells: The overrides of each cell by its name, path -> value.
+      cells: The overrides of each cell by its name, path -> value, or the value as it is typed.
       seeds: Values of `config.seed`, in which the runs of a cell differ.
       overrides: Overrides of all cells.
       after: Modules to run after training: `python -m MODULE --workdir=RUN`.
+      evaluate: Options of `launch.evaluate`, which is run after training; empty for not at all.
       kept: Arrays and lines of text to keep in records; see `record_of`.
       curves: Metrics whose curve over training is kept in records.
       shared: Files that are the same in all runs, kept once beside the records.
@@ -69,6 +63,7 @@ class Grid:
     seeds: Sequence[int]
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     after: Sequence[str] = ()
+    evaluate: Sequence[str] = ()
     kept: Kept = dataclasses.field(default_factory=dict)
     curves: Sequence[str] = ()
     shared: Sequence[str] = ()
@@ -80,17 +75,17 @@ class Grid:
           runs: Where experiments train.
           out: Where experiments keep records and tables.
         """
-        return [
-            Run(
-                grid=self,
-                cell=cell,
-                seed=seed,
-                workdir=runs / self.name / cell / f"seed{seed}",
-                records=out / self.name / archive.FILE,
-            )
-            for seed in self.seeds
-            for cell in self.cells
-        ]
+        return [self.run(cell, seed, runs, out) for seed in self.seeds for cell in self.cells]
+
+    def run(self, cell: str, seed: int, runs: Path, out: Path) -> "Run":
+        """Returns one run; the folders are those of `runs`."""
+        return Run(
+            grid=self,
+            cell=cell,
+            seed=seed,
+            workdir=runs / self.name / as_file_name(cell) / f"seed{seed}",
+            records=out / self.name / archive.FILE,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,8 +113,8 @@ class Run:
 
     @property
     def log(self) -> Path:
-        """Log of its programs; beside the run directory, which must be empty before training."""
-        return self.workdir.with_name(f"{self.workdir.name}.log")
+        """Log of its programs, in the folder that launchers have for logs."""
+        return RunDirectory(self.workdir).logs / "run.log"
 
     @property
     def config(self) -> str:
@@ -134,14 +129,34 @@ class Run:
 
     def arguments(self) -> list[list[str]]:
         """Returns the arguments of `python` for each command of the run, in their order."""
-        overrides = [f"--config.{path}={_text(value)}" for path, value in self.overrides.items()]
         config, workdir = f"--config={self.config}", f"--workdir={self.workdir}"
-        train = ["-m", "launch.train", config, workdir, *overrides]
-        return [train, *(["-m", module, workdir] for module in self.grid.after)]
+        overrides = [f"--config.{path}={text}" for path, text in self.texts()]
+        train = [*names.program("train"), config, workdir, *overrides]
+        evaluate = [*names.program("evaluate"), workdir, *self.grid.evaluate]
+        others = [["-m", module, workdir] for module in self.grid.after]
+        return [train, *([evaluate] if self.grid.evaluate else []), *others]
 
     def commands(self) -> list[list[str]]:
         """Returns the commands of the run, with this Python."""
         return [[sys.executable, *arguments] for arguments in self.arguments()]
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Returns all overrides as (path, text), as a command line has them."""
+        return [(path, _text(value)) for path, value in self.overrides.items()]
+
+    def experiment(self, known: Mapping[str, Any] | None = None) -> ExperimentConfig:
+        """Returns the whole config, checked, as `launch.train` will read it.
+
+        Args:
+          known: The config that the run was made with, for fields that are left to the size of a
+            text.
+
+        Raises:
+          ConfigError: If an override does not fit the config.
+        """
+        values = template(load_config(self.config), Choices(self.texts()))
+        values = overridden(values, "config", self.texts())
+        return from_config_dict(settled(values, lambda line: None, USUAL, known))
 
     def resolved(self) -> dict[str, Any]:
         """Returns the whole config, as the run's `config.json` will hold it.
@@ -149,12 +164,7 @@ class Run:
         Raises:
           ConfigError: If an override does not fit the config.
         """
-        values = template(cli.load_config(self.config), Choices(self.overrides.items()))
-        for path, value in self.overrides.items():
-            # Choices of parts were made by `template`, which has given the parts their fields.
-            if not names_part(values, path):
-                _override(values, path, value)
-        return to_plain(from_config_dict(values.to_dict()))
+        return to_plain(self.experiment())
 
     def is_finished(self) -> bool:
         """Returns whether the run has a record.
@@ -272,18 +282,6 @@ class Run:
         return files[file]
 
 
-def _override(values: ConfigDict, path: str, value: Any) -> None:
-    *groups, field = path.split(".")
-    try:
-        for group in groups:
-            values = values[group]
-        if field not in values:
-            raise KeyError
-        values[field] = value
-    except (KeyError, TypeError, AttributeError):
-        raise ConfigError(f"config.{path}: {value!r} does not fit the config") from None
-
-
 def _text(value: Any) -> str:
     """Formats a value for a command-line flag."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else "None" if value is None else json.dumps(value)

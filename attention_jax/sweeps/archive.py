@@ -21,7 +21,7 @@ import lzma
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,11 @@ class Record:
         return self.cell, self.seed
 
 
-class Archive(Mapping[Key, Record]):
-    """The records of an archive; arrays and lines are unpacked when they are first asked for."""
+class Archive(Mapping):
+    """The records of an archive by their keys; arrays and lines are unpacked when first asked for.
+
+    A mapping whose annotation says nothing of its values, for checks of it would unpack one.
+    """
 
     def __init__(self, content: bytes, where: str):
         """Reads the index and the runs, but no arrays and lines.
@@ -144,7 +147,7 @@ class Archive(Mapping[Key, Record]):
                 stack = _unfolded(data[start:end], shape, block)
                 for run, array in zip(block["runs"], stack, strict=True):
                     its = found.setdefault(self._keys[run], {}).setdefault(block["file"], {})
-                    its[block["name"]] = array
+                    its[block["name"]] = np.asarray(array)  # of a single number, too
             start = end
         return found
 
@@ -227,7 +230,7 @@ def update(path: Path, change: Callable[[dict[Key, Record]], Mapping[Key, Record
             temporary.write_bytes(content)
 
 
-def packed(records: Sequence[Record]) -> bytes:
+def packed(records: Iterable[Record]) -> bytes:
     """Returns the bytes of an archive of these records."""
     records = sorted(records, key=lambda record: record.key)
     plain = [

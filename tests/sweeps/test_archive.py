@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
-from experiments.kit import archive
-from experiments.kit.archive import Record
+from attention_jax.sweeps import archive
+from attention_jax.sweeps.archive import Record
 
 
 def make_record(cell="a", seed=0, **fields):

@@ -8,8 +8,8 @@ from typing import Any
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.plotting.curves import curves_by_metric, read_metrics
 from attention_jax.runs.run_directory import RunDirectory, read_json, writing
-from experiments.kit.archive import Record
-from experiments.kit.arrays import read_arrays, read_lines
+from attention_jax.sweeps.archive import Record
+from attention_jax.sweeps.arrays import read_arrays, read_lines
 
 FILES = ("config.json", "run.json", "results.json")
 Kept = Mapping[str, Sequence[str] | None]
