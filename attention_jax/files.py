@@ -35,6 +35,11 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         temporary.unlink(missing_ok=True)
 
 
+def cut_name(name: str, longest: int) -> str:
+    """Returns the beginning of a name that has at most so many bytes, as file systems count."""
+    return name.encode()[:longest].decode(errors="ignore")
+
+
 def is_temporary(name: str) -> bool:
     """Whether a file of this name is one that `replacing` has not moved to its place."""
     return _TEMPORARY.fullmatch(name) is not None

@@ -10,8 +10,11 @@ from attention_jax.data.lines import read_lines, read_pairs
 from attention_jax.data.loading import TaskData
 from attention_jax.decoding.scoring import given_pairs
 from attention_jax.errors import DataError, UserError
+from attention_jax.files import cut_name
 from attention_jax.objectives import Objective
 from attention_jax.runs.load import TrainedRun
+
+_LONGEST_NAME = 100
 
 
 def divide_sources(
@@ -56,6 +59,11 @@ class GivenTexts:
             raise UserError(
                 f"--name: expected letters, digits, underscores and hyphens, found {self.name!r}"
             )
+        if cut_name(self.name, _LONGEST_NAME) != self.name:
+            raise UserError(
+                f"--name: expected at most {_LONGEST_NAME} bytes of UTF-8, for names of files have "
+                f"it in them, found {len(self.name.encode())}"
+            )
 
     @classmethod
     def read(
@@ -82,7 +90,7 @@ class GivenTexts:
         alone = [("", text) for text in ([] if plain else read_lines(target))]
         pairs = read_pairs(plain[0], target) if plain else alone
         stem = Path(plain[0] if plain else target).name.partition(".")[0]
-        name = name or re.sub(r"[^\w-]+", "_", stem) or "given"
+        name = name or cut_name(re.sub(r"[^\w-]+", "_", stem), _LONGEST_NAME) or "given"
         return cls(name, [text for text, _ in pairs], [text for _, text in pairs], further)
 
     def swapped(self) -> Self:

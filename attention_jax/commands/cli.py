@@ -141,8 +141,21 @@ def _texts(workdir: str) -> dict[str, str]:
 
 
 def directories(text: str) -> list[str]:
-    """Divides a flag's value at commas; a directory whose own name has some is one."""
-    return [text] if os.path.isdir(text) else text.split(",")
+    """Divides a flag's value at commas, but for those in the name of a directory that is there.
+
+    A directory may be followed by `@STEP`.
+    """
+    found, left = [], text.split(",")
+    while left:
+        taken = next((n for n in range(len(left), 1, -1) if _is_directory(",".join(left[:n]))), 1)
+        found.append(",".join(left[:taken]))
+        left = left[taken:]
+    return found
+
+
+def _is_directory(text: str) -> bool:
+    path, _, step = text.rpartition("@")
+    return os.path.isdir(text) or step.isdecimal() and os.path.isdir(path)
 
 
 def overridden(name: str) -> Any:

@@ -43,7 +43,7 @@ def define_flags() -> None:
     trained_runs.define_flags(*names, directions=False)
     flags.DEFINE_multi_string("source", [], "See above.")
     flags.DEFINE_list("split", None, "The splits.")
-    flags.DEFINE_list("against", [], "Other runs.")
+    flags.DEFINE_string("against", None, "Other runs.")
     flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
     flags.DEFINE_integer("alignment_shift", None, "Whose attention links a word.", -1, 1)
     flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
@@ -56,6 +56,7 @@ def main() -> None:
     from attention_jax.analysis import evaluation_request as requests
 
     asked = {name: cli.value(name) for name in requests.FLAGS}
+    asked["against"] = cli.directories(asked["against"]) if asked["against"] else ()
     asked["gold"] = requests.GoldFiles(*map(cli.value, GOLD))
     run = trained_runs.loaded(moved=cli.moved_texts())
     if any(map(cli.value, GIVEN)):

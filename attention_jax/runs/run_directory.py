@@ -24,7 +24,7 @@ from typing import Any
 
 from attention_jax import json_files
 from attention_jax.errors import RunDirectoryError, UserError
-from attention_jax.files import is_temporary, remove_abandoned, replacing
+from attention_jax.files import cut_name, is_temporary, remove_abandoned, replacing
 from attention_jax.json_files import Maybe
 from attention_jax.locks import locked
 from attention_jax.paths import expanded
@@ -351,9 +351,14 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 def as_file_name(name: str) -> str:
     """Returns a name without what file systems do not like, told from others by a hash then."""
     allowed = re.sub(r"[^\w=,.+-]", "_", name)
-    if allowed == name and len(name) <= _LONGEST_NAME:
+    kept = cut_name(allowed, _LONGEST_NAME)
+    if kept == name and name.strip("."):
         return name
-    return f"{allowed[:_LONGEST_NAME]}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+    return f"{kept}_{_digest(name)}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
 def _unwritable(path: pathlib.Path, error: OSError) -> RunDirectoryError:

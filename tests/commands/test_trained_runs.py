@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attention_jax import api
+from attention_jax.commands import cli
 
 
 @pytest.mark.parametrize("combination", ["log_linear", "mean"])
@@ -23,6 +24,15 @@ def test_score_with_a_run_twice_is_the_run(launch, trained, tmp_path):
     one, two = (launch("score", f"--workdir={runs}", *files).out.split()
                 for runs in (trained, f"{trained},{trained}"))  # fmt: skip
     np.testing.assert_allclose([*map(float, two)], [*map(float, one)], atol=2e-4)
+
+
+def test_commas_divide_but_in_the_names_of_directories(tmp_path):
+    for name in ("a", "a,b", "c,d,e"):
+        (tmp_path / name).mkdir()
+    a, joined, many = (str(tmp_path / name) for name in ("a", "a,b", "c,d,e"))
+    for runs in ([a], [joined], [a, many], [joined, a, f"{many}@20"], ["no", "where"]):
+        assert cli.directories(",".join(runs)) == runs
+    assert cli.directories(f"{a}," * 60 + a) == [a] * 61  # longer than a path may be
 
 
 @pytest.mark.parametrize(

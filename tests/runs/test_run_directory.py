@@ -263,3 +263,15 @@ def test_numbers_that_are_not_finite_become_null(tmp_path):
     directory.add_results("test", {"step": 3, "nll": math.nan, "x": (1.5, -math.inf)})
     found = json.loads(directory.results.read_text(), parse_constant=pytest.fail)
     assert found == {"test": {"step": 3, "nll": None, "x": [1.5, None]}}
+
+
+@pytest.mark.parametrize(
+    "name", ["n" * 300, "漢" * 90, "dictionary=a/b \udcff[5]\n", "test,beam_size=10", ".."]
+)
+def test_results_have_a_folder_whatever_they_are_called(tmp_path, name):
+    directory = RunDirectory(tmp_path).evaluation(name)
+    directory.record_evaluation("test", {"text": "1"})
+    assert directory.recorded_evaluation("test") == {"text": "1"}
+    assert [path.name for path in tmp_path.iterdir()] == ["evaluations"]
+    other = RunDirectory(tmp_path).evaluation(f"{name}x")
+    assert other.outputs != directory.outputs != tmp_path
