@@ -23,6 +23,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
+from attention_jax.analysis.attribution import Attribution, attribute, check_attributable
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.given_texts import GivenTexts
 from attention_jax.analysis.matrices import Attention, attention_matrices
@@ -203,11 +204,30 @@ class Run:
         [found] = attention_matrices(run, given_pairs(run, [source], [target]))
         return found
 
-    def plot(self, *shown: Output | Attention, columns: int = 2) -> Figure:
+    def attribute(
+        self, source: str, target: str, method: str = "integrated_gradients"
+    ) -> Attribution:
+        """Attribution: how much each source token counts for each token of a given target.
+
+        Args:
+          source: The source text.
+          target: The output to force.
+          method: `input_gradient`, `integrated_gradients`, `occlusion` or `value_norms`: a file of
+            `analysis/attributions`.
+
+        Raises:
+          UserError: If the method is unknown, the model reads no text, or a text cannot be read.
+        """
+        pair = given_pairs(self.trained, [source], [target])
+        check_attributable("attribute", self.trained, pair, [method])
+        [found] = attribute(self.trained, pair, method)
+        return found
+
+    def plot(self, *shown: Output | Attention | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
         Args:
-          *shown: What `translate` or `attend` returned.
+          *shown: What `translate`, `attend` or `attribute` returned.
           columns: How many stand beside each other.
 
         Raises:
@@ -278,8 +298,8 @@ def _check_texts(name: str, texts: Sequence[str]) -> None:
         raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")
 
 
-def _heat_map(shown: Output | Attention) -> HeatMap:
+def _heat_map(shown: Output | Attention | Attribution) -> HeatMap:
     is_output = isinstance(shown, Output)
     weights = shown.attention if is_output else shown.weights
-    title = shown.source if is_output else ""
+    title = shown.source if is_output else getattr(shown, "method", "")
     return HeatMap(np.asarray(weights, np.float64), shown.source_tokens, shown.tokens, title)

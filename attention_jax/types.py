@@ -42,6 +42,8 @@ class Call:
       sequence: The key of a whole sequence, at those of its steps that have an `rng` of their own.
       training_step: How many training steps came before, for what changes with them; None where
         nothing is trained.
+      embedded: What is read in place of the embedded positions of a source, `B S E`, by the path of
+        its input, such as `encoder/input`; see `AttributableModel`.
     """
 
     # Static: whether dropout is on decides what is compiled, not what is computed with.
@@ -50,6 +52,7 @@ class Call:
     masks: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
     sequence: Leaf | None = None
     training_step: Leaf | None = None
+    embedded: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
 
     def fold(self, number: int | Array) -> "Call":
         """Derives the call of one part among several, with a random key of its own (`fold_in`)."""
@@ -75,17 +78,11 @@ class Call:
         return self.rng if self.sequence is None else self.sequence
 
     def within(self, part: str) -> "Call":
-        """Narrows the call to a part of the model: only the masks below that part stay."""
-        if not self.masks:
+        """Narrows the call to a part of the model: only what is below that part stays."""
+        if not (self.masks or self.embedded):
             return self
-        start = f"{part}/"
-        # Paths become relative to the part, as its own layers know them.
-        below = {
-            path.removeprefix(start): mask
-            for path, mask in self.masks.items()
-            if path.startswith(start)
-        }
-        return dataclasses.replace(self, masks=below)
+        masks, embedded = (_below(part, given) for given in (self.masks, self.embedded))
+        return dataclasses.replace(self, masks=masks, embedded=embedded)
 
     def mask_of(self, path: str, mask: Leaf | None = None) -> Leaf | None:
         """Combines the call's mask for a path with the attention's own mask `T S`, if any."""
@@ -93,6 +90,15 @@ class Call:
             return mask
         given = jnp.asarray(self.masks[path])
         return given if mask is None else given & mask
+
+
+def _below(part: str, given: Mapping[str, Leaf]) -> dict[str, Leaf]:
+    """Returns what is given for paths below a part; they become relative to it."""
+    start = f"{part}/"
+    # As the part's own layers know them.
+    return {
+        path.removeprefix(start): leaf for path, leaf in given.items() if path.startswith(start)
+    }
 
 
 @jax.tree_util.register_dataclass
@@ -266,6 +272,26 @@ class BidirectionalModel(Protocol):
     """
 
     reverse: Model
+
+
+@runtime_checkable
+class AttributableModel(Protocol):
+    """A `Model` whose predictions can be attributed to positions of what it begins from.
+
+    With `Call(embedded=embedded)`, `apply` is a function of the vectors that `embed` returns.
+    """
+
+    def embed(self, params: Params, batch: Batch) -> Mapping[str, Array]:
+        """Returns the embedded positions `B S E` of what outputs begin from, by their path."""
+        ...
+
+    def value_norms(self, params: Params, batch: Batch) -> Array:
+        """Norm-based analysis: returns how long what a position adds to a context is, `B T S`.
+
+        Raises:
+          ConfigError: If contexts are not averages of values of one source.
+        """
+        ...
 
 
 def arrays_of(field: str) -> tuple[str, str]:

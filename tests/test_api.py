@@ -87,6 +87,14 @@ def test_train_and_attend_name_every_layer_and_head(tmp_path):
         np.testing.assert_allclose(forced.heads[name].sum(-1), 1, rtol=1e-5)
 
 
+def test_a_digit_counts_most_for_its_own_name(run):
+    found, forced = run.attribute("123", "one two three"), run.attend("123", "one two three")
+    assert (found.tokens, found.source_tokens) == (forced.tokens, forced.source_tokens)
+    assert found.values.shape == forced.weights.shape
+    assert found.weights[:3, :3].argmax(-1).tolist() == [0, 1, 2]
+    assert isinstance(run.plot(found), Figure) and found.method == "integrated_gradients"
+
+
 def test_plot_draws_outputs_and_attention(run):
     [output] = run.translate(["123"])
     figure = run.plot(output, run.attend("45", "four five"))
@@ -111,6 +119,7 @@ def test_train_goes_on_with_what_is_there(run, capsys):
         (lambda run: run.translate("123"), "lines: expected a list of texts, found one text"),
         (lambda run: run.score(["1"], ["one", "two"]), "targets: expected one for each of the 1"),
         (lambda run: run.plot(), "plot: expected outputs or attention, found none"),
+        (lambda run: run.attribute("1", "one", "shap"), "attribute: expected input_gradient, "),
         (lambda run: run.translate(["1" * 20_000]), "input line 1: expected at most"),
         (lambda run: run.score(["1" * 20_000], ["one"]), "pair 1: expected at most"),
         (lambda run: api.load(run.directory, search={"beam": 3}), "search.beam: no such field"),

@@ -3,6 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from attention_jax.analysis.attributed_words import (
+    AttributedWords,
+    attribute_words,
+    write_attributions,
+)
+from attention_jax.analysis.attribution import check_attributable
 from attention_jax.analysis.comparison import (
     compare_outputs,
     describe_comparison,
@@ -48,6 +54,7 @@ class EvaluationRequest:
       alignment_threshold: If given, all links of at least this weight are scored too.
       alignment_shift: The step whose attention links a word, counted from the one that writes it:
         1, 0 or -1; None for the one at which the run learnt to align, usually 0.
+      attribution: Attribution methods, which are compared with gold links beside attention.
       reverse: Directory of a run of the opposite direction, to symmetrise alignments with; a
         bidirectional run has its own.
       against: Directories of runs to compare outputs with, or `DIRECTORY@STEP`.
@@ -60,6 +67,7 @@ class EvaluationRequest:
     gold: GoldFiles = GoldFiles()
     alignment_threshold: float | None = None
     alignment_shift: int | None = None
+    attribution: Sequence[str] = ()
     reverse: str | None = None
     against: Sequence[str] = ()
     dropped_words: bool = False
@@ -85,8 +93,8 @@ class EvaluationRequest:
             found = repr(unknown[0]) if unknown else "none"
             raise UserError(f"--split: expected one of {', '.join(task.splits)}, found {found}")
         self.gold.check()
-        for flag in ("reverse", "alignment_threshold", "alignment_shift"):
-            if getattr(self, flag) is not None and not self.gold.links:
+        for flag in ("reverse", "alignment_threshold", "alignment_shift", "attribution"):
+            if getattr(self, flag) not in (None, (), []) and not self.gold.links:
                 raise UserError(f"--{flag}: expected --alignment beside it, found none")
         if self.alignment_threshold is not None and not 0 <= self.alignment_threshold <= 1:
             raise UserError(
@@ -158,15 +166,20 @@ def evaluate_as_asked(
     reverse = _reverse(run, task, request) if links else None
     if request.heads:
         check_heads(run, splits[0])
-    gold = None
+    gold = attributed = None
     if links:
+        methods = list(dict.fromkeys(request.attribution))
+        check_attributable("--attribution", run, splits[0], methods)
         gold = compare_with_gold(run, splits[0], links, reverse, request.alignment_shift)
+        if methods:
+            attributed = attribute_words(run, splits[0], gold, methods)
     evaluation, printed = Evaluation(run, task), []
     rivals = [Evaluation(opponent.run, opponent.task) for opponent in opponents]
     for split in splits:
         outputs = evaluation.decode(split.name)
-        more = {} if gold is None else gold.scores(request.alignment_threshold)
-        printed += [format_alignment(split.name, more)] if more else []
+        more = _against_gold(gold, attributed, request.alignment_threshold)
+        labels = attributed.labels if attributed else {}
+        printed += [format_alignment(split.name, more, labels)] if more else []
         if request.dropped_words:
             # Imported where it is used: aligners are seldom needed.
             from attention_jax.analysis.dropped_words import dropped_word_scores
@@ -174,13 +187,15 @@ def evaluate_as_asked(
             compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
             more |= dropped_word_scores(task.split("train"), split.sources, compared)
         evaluation.write(outputs, more)
+        if attributed:
+            write_attributions(run, split, attributed)
         # Without --heads the viewer still shows what an earlier evaluation has measured of them.
         heads = _heads(run, split, gold) if request.heads else read_heads(run, split)
         others = [rival.decode(split.name) for rival in rivals]
         if opponents:
             printed += _compare(run, opponents, outputs, others)
         if evaluation.is_shown:
-            _view(run, outputs, gold, reverse, opponents, others, heads)
+            _view(run, outputs, gold, attributed, reverse, opponents, others, heads)
     names = [split.name for split in splits]
     return [*printed, format_results(run.directory, run.task.shown, names, run.task.table)]
 
@@ -230,6 +245,14 @@ def _moved(run: TrainedRun) -> Moved:
     return Moved.between(from_config_dict(run.directory.read_config()), run.config)
 
 
+def _against_gold(
+    gold: GoldComparison | None, attributed: AttributedWords | None, threshold: float | None
+) -> dict[str, float]:
+    """Returns the scores of attention and of attributions; nothing without gold links."""
+    scores = {} if gold is None else gold.scores(threshold)
+    return scores | (attributed.scores(threshold) if attributed else {})
+
+
 def _compare(
     run: TrainedRun,
     opponents: Sequence[OtherRun],
@@ -262,6 +285,7 @@ def _view(
     run: TrainedRun,
     outputs: Outputs,
     gold: GoldComparison | None,
+    attributed: AttributedWords | None,
     reverse: OtherRun | None,
     opponents: Sequence[OtherRun],
     others: Sequence[Outputs],
@@ -281,6 +305,7 @@ def _view(
     write_run_viewer(
         decoded[0],
         gold=gold,
+        attributed=attributed,
         reverse_name="" if reverse is None else names[-1],
         against=decoded[1:],
         heads=heads,

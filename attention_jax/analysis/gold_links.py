@@ -213,14 +213,24 @@ def compare_with_gold(
     return GoldComparison(gold.links, words, forward, backward, steps)
 
 
-def format_alignment(split: str, scores: Mapping[str, float]) -> str:
-    """Formats what `GoldComparison.scores` has computed for a split as lines for the screen."""
+def format_alignment(
+    split: str, scores: Mapping[str, float], attributions: Mapping[str, str] = {}
+) -> str:
+    """Formats what `GoldComparison.scores` has computed for a split as lines for the screen.
+
+    Args:
+      split: Its name.
+      scores: These scores, and those of attributions.
+      attributions: What each attribution method is called.
+    """
+    further = {f"_{method}": label for method, label in attributions.items()}
     links = {f"{kind}{end}": name + (", by threshold" if kind else "")
-             for kind in ("", "_threshold") for end, name in _LINKS.items()}  # fmt: skip
+             for kind in ("", "_threshold")
+             for end, name in {**_LINKS, **further}.items()}  # fmt: skip
     return "\n".join([
         *_table(f"{split}, links against gold ones", links, scores,
                 {"precision": "alignment_precision", "recall": "alignment_recall", "AER": "aer"}),
-        *_table(f"{split}, attention against gold links", _SHIFTED, scores,
+        *_table(f"{split}, attention against gold links", {**_SHIFTED, **further}, scores,
                 {"match": "match", "mass": "probability_mass"}),
     ])  # fmt: skip
 

@@ -7,6 +7,7 @@ decoding of the references is then shown too.
 
 from collections.abc import Sequence
 
+from attention_jax.analysis.attributed_words import AttributedWords
 from attention_jax.analysis.gold_links import GoldComparison
 from attention_jax.analysis.heads import HeadReport
 from attention_jax.analysis.views import (
@@ -32,6 +33,7 @@ def write_run_viewer(
     shown: DecodedRun,
     *,
     gold: GoldComparison | None = None,
+    attributed: AttributedWords | None = None,
     reverse_name: str = "",
     against: Sequence[DecodedRun] = (),
     heads: Sequence[HeadReport] = (),
@@ -43,6 +45,7 @@ def write_run_viewer(
     Args:
       shown: The run and its outputs; its model has attention.
       gold: Forced attention of the references and their gold links.
+      attributed: Attributions of the references that have gold links; only these are shown then.
       reverse_name: Name of the run of the opposite direction in `gold`.
       against: Other runs on the same sources; those without attention are left out, and all of them
         where sources are pictures.
@@ -53,6 +56,8 @@ def write_run_viewer(
     others = [one for one in against if one.run.links_tokens]
     runs = [shown, *others]
     chosen = _chosen(runs, gold)
+    if attributed:
+        chosen = [index for index in chosen if index in attributed.golds]
     directory, split = shown.run.directory, shown.split
     if not chosen or not directory.writes:
         return
@@ -61,6 +66,8 @@ def write_run_viewer(
     else:
         words = split_words(split) if gold is None else gold.words
         views = _between_words(runs, words, chosen, gold, reverse_name)
+    if attributed:
+        views |= _of_attributions(shown.name, attributed, chosen)
     sentences = [_sentence(shown, index, words, gold) for index in chosen]
     title = f"{shown.name}, {split.name}"
     # A head's numbers stand beside its view of outputs and its view of references alike.
@@ -158,6 +165,20 @@ def _between_words(
         view = ForcedView.reverse(f"{reverse_name}, reversed", gold.reverse)
         references[view.name] = view.attentions(chosen, golds)
     return {**outputs, **references}
+
+
+def _of_attributions(name: str, attributed: AttributedWords, chosen: Sequence[int]) -> Views:
+    """Returns a view between words for each attribution method, of a run's references."""
+    views = {}
+    for method, label in attributed.labels.items():
+        words = dict(zip(attributed.golds, attributed.words[method], strict=True))
+        view = ForcedView(
+            f"{references_name(name)}, {label}",
+            {number: each.weights for number, each in words.items()},
+            {number: each.links() for number, each in words.items()},
+        )
+        views[view.name] = view.attentions(chosen, attributed.golds)
+    return views
 
 
 def _sentence(

@@ -56,14 +56,14 @@ class ForcedView:
 
     Attributes:
       name: The name of the view.
-      matrices: Weights of every pair between words, `T S`.
+      matrices: Weights of every pair between words, `T S`, or of some by their numbers.
       links: The alignment that each matrix makes.
       is_forward: Whether rows are distributions over source words.
     """
 
     name: str
-    matrices: Sequence[Matrix]
-    links: Sequence[Links]
+    matrices: Sequence[Matrix] | Mapping[int, Matrix]
+    links: Sequence[Links] | Mapping[int, Links]
     is_forward: bool = True
 
     @classmethod

@@ -1,7 +1,6 @@
 """Evaluates a trained run: perplexity, outputs, scores, alignments, pictures.
 
-usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.FIELD=VALUE]
-       python -m launch.evaluate --workdir=DIRECTORY --source=FILE --target=FILE [options]
+usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--OPTION=VALUE ...]
 
   --workdir        the directory of a run that launch.train made; of several, with commas between,
                    --ensemble=log_linear or mean predicts with all
@@ -21,12 +20,13 @@ usage: python -m launch.evaluate --workdir=DIRECTORY [--split=SPLIT] [--search.F
   --alignment_source --alignment_target: files of the words that the links count, if others
   --alignment_threshold: also scores the links with at least this weight, such as 0.2
   --alignment_shift: links from the step after (1) or before (-1) a word's; default: as taught
+  --attribution: input_gradient, integrated_gradients, occlusion, value_norms: AER of these, too
   --reverse        a run of the opposite direction to symmetrise with, unless one model has both
 for example: python -m launch.evaluate --workdir=runs/mine --split=test --against=runs/other
 
 Writes results.json, predictions.SPLIT.txt and .tsv, alignments.SPLIT.txt, viewer.SPLIT.html,
-comparison.SPLIT.json, heads.SPLIT.tsv and plots/, in place of what they held for these splits: in
-DIRECTORY, but for another search or text in a folder of DIRECTORY/evaluations named by them.
+comparison.SPLIT.json, heads.SPLIT.tsv, attributions.SPLIT.npz and plots/, in place of what they
+held for these splits: in DIRECTORY, or for another search or text in a folder of evaluations/.
 """
 
 from absl import flags
@@ -39,11 +39,11 @@ GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
 
 def define_flags() -> None:
     """Flags of the command line."""
-    names = "target", "name", "reverse", "alignment", *GOLD[2:]
+    names = "target", "name", "reverse", "against", GOLD[0], *GOLD[2:]
     trained_runs.define_flags(*names, directions=False)
     flags.DEFINE_multi_string("source", [], "See above.")
     flags.DEFINE_list("split", None, "The splits.")
-    flags.DEFINE_string("against", None, "Other runs.")
+    flags.DEFINE_list("attribution", [], "Methods.")
     flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
     flags.DEFINE_integer("alignment_shift", None, "Whose attention links a word.", -1, 1)
     flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
@@ -57,11 +57,10 @@ def main() -> None:
 
     asked = {name: cli.value(name) for name in requests.FLAGS}
     asked["against"] = cli.directories(asked["against"]) if asked["against"] else ()
-    asked["gold"] = requests.GoldFiles(*map(cli.value, GOLD))
     run = trained_runs.loaded(moved=cli.moved_texts())
     if any(map(cli.value, GIVEN)):
         asked["texts"] = requests.GivenTexts.read(run, *map(cli.value, GIVEN))
-    request = requests.EvaluationRequest(**asked)
+    request = requests.EvaluationRequest(**asked, gold=requests.GoldFiles(*map(cli.value, GOLD)))
     print(*requests.evaluate_as_asked(run, request.data_of(run), request, cli.note), sep="\n")
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -36,23 +37,42 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
 
     The run's model must have attention.
     """
+    found = of_pairs(run, split, functools.partial(_attend, run.model))
+    return [
+        # T H S -> H T S
+        ForcedAttention(each["weights"], np.moveaxis(each["head_weights"], 1, 0))
+        if "head_weights" in each
+        else ForcedAttention(each["weights"], None)
+        for each in found
+    ]
+
+
+def of_pairs(
+    run: TrainedRun, split: Split, function: Callable[[Params, Batch], Mapping[str, Any]]
+) -> list[dict[str, np.ndarray]]:
+    """Forced decoding: computes arrays between tokens of every pair of a split, on one device.
+
+    Args:
+      run: A trained run, whose parameters are taken.
+      split: The pairs.
+      function: (parameters, batch) -> named arrays `B T ... S`; compiled here.
+
+    Returns:
+      For each pair its arrays `T ... S`, without padding.
+    """
     # Copied to this process's own devices: shared arrays would wait for processes not taking part.
     params = jax.device_put(jax.device_get(run.params))
-    found: dict[int, ForcedAttention] = {}
-    attend = jax.jit(functools.partial(_attend, run.model))
+    compiled = jax.jit(function)
+    found: dict[int, dict[str, np.ndarray]] = {}
     for batch in make_eval_batches(split, run.config.data):
-        arrays = jax.device_get(attend(params, batch))
+        arrays = jax.device_get(compiled(params, batch))
         lengths = (batch["target_mask"].sum(-1), batch[f"{run.model.begins_from}_mask"].sum(-1))
         for row, index in enumerate(batch["index"]):
-            if index >= 0:
-                sizes = (slice(lengths[0][row]), slice(lengths[1][row]))
-                found[int(index)] = ForcedAttention(
-                    arrays["weights"][row][sizes],
-                    # T H S -> H T S, then without padding
-                    np.moveaxis(arrays["head_weights"][row], 1, 0)[(slice(None), *sizes)]
-                    if "head_weights" in arrays
-                    else None,
-                )
+            if index >= 0:  # rows that only fill up the batch have -1
+                rows, columns = lengths[0][row], lengths[1][row]
+                found[int(index)] = {
+                    name: array[row][:rows, ..., :columns] for name, array in arrays.items()
+                }
     return [found[index] for index in range(len(split))]
 
 

@@ -119,20 +119,34 @@ def forced_words(
       Chen et al. (2020), "Accurate word alignment induction from neural machine translation", for
       the step after, in which the decoder reads the token.
     """
+    return in_words(forced_attention(run, split), split, words, shift)
+
+
+def in_words(
+    forced: Sequence[ForcedAttention], split: Split, words: SplitWords, shift: int = 0
+) -> list[WordAttention]:
+    """Subword-to-word attention: merges what was forced between the tokens of a split's pairs.
+
+    Args:
+      forced: Of each pair.
+      split: The pairs.
+      words: The words of `split_words`, in this direction.
+      shift: As `forced_words` has it.
+    """
     found = []
-    for index, forced in enumerate(forced_attention(run, split)):
+    for index, between in enumerate(forced):
         tokens = (
             tokens_of_words(split.source_vocabulary, split.sources[index], words.sources[index]),
             tokens_of_words(split.target_vocabulary, split.targets[index], words.targets[index]),
         )
-        forced = _of_text(forced, split, index)
-        merged = _merged(forced, *tokens)
+        between = _of_text(between, split, index)
+        merged = _merged(between, *tokens)
         if shift:
             # Tokens are shifted, not words: the last word's last token gets the row of EOS.
-            heads = forced.heads
+            heads = between.heads
             if heads is not None:
                 heads = np.stack([shifted(head, shift) for head in heads])
-            other = ForcedAttention(shifted(forced.weights, shift), heads)
+            other = ForcedAttention(shifted(between.weights, shift), heads)
             merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))
         found.append(merged)
     return found

@@ -238,6 +238,19 @@ class SequenceDecoder(abc.ABC):
         """
         return None
 
+    def value_norms(self, params: Params, memory: Any, attention: AttentionOutput) -> Array:
+        """Norm-based analysis of the attention that stands for the decoder's: returns `B T S`.
+
+        Args:
+          params: The decoder's parameters.
+          memory: What `start` returned.
+          attention: What `run` returned.
+
+        Raises:
+          ConfigError: If contexts are not averages of values of one source.
+        """
+        return self.mechanism.value_norms(params.get("attention", {}), memory, attention)
+
 
 def told(ids: Array) -> Told:
     """Returns what mechanisms are told of written words `*B` beside their embeddings."""

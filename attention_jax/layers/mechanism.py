@@ -29,6 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 from jaxtyping import Bool, Float, Int
 
 from attention_jax.discovery import Parts, module_of
+from attention_jax.errors import ConfigError
 from attention_jax.layers.encoder import Sources
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
@@ -186,6 +187,24 @@ class Mechanism(abc.ABC):
     def remaining(self, state: State) -> Float[Array, "*B S C"] | None:
         """Returns how much of each slot is left to translate, where that is tracked."""
         return None
+
+    def value_norms(
+        self, params: Params, memory: Any, output: AttentionOutput
+    ) -> Float[Array, "*B T S"]:
+        """Norm-based analysis: returns the length of what each slot has added to a context.
+
+        Args:
+          params: Its parameters.
+          memory: What `make_memory` returned.
+          output: What `attend` returned for all queries.
+
+        Raises:
+          ConfigError: If contexts are not averages of values of one source.
+        """
+        raise ConfigError(
+            "config.model.attention.name: expected attention to one source, whose values it "
+            f"averages, for value norms, found {type(self).__name__}"
+        )
 
 
 def described(config: Any) -> str:

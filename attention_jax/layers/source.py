@@ -11,11 +11,12 @@ from typing import Any
 from attention_jax.configuration import NamedConfigs, setting
 from attention_jax.discovery import module_of
 from attention_jax.layers.encoder import ENCODERS, Encoded, SequenceEncoder
-from attention_jax.layers.input import INPUTS, Input, InputSizes
+from attention_jax.layers.input import INPUTS, Embedded, Input, InputSizes
 from attention_jax.ops.spans import any_in_spans
 from attention_jax.types import Array, Batch, Call, Params, Slots
 
 MAIN = "source"  # the only one of a plain translation
+INPUT = "input"  # below the encoder's name, the path of the embedded positions
 _TAKEN = ("target", "output")  # names of other parameters begin with them
 
 
@@ -96,6 +97,13 @@ class Source:
         """How many ids a slot of the memory may have; None where slots are no single symbols."""
         return self.input.vocabulary_size if self.encoder.keeps_positions else None
 
+    def embed(self, tables: Params, batch: Batch, call: Call = Call()) -> Embedded:
+        """Embeds a batch's fields; `tables` and `batch` are as `encode` has them."""
+        params = {key: tables[f"{self.name}_{key}"] for key in self.input.parameters}
+        # A tied input has no parameters of its own.
+        params = params or {"embedding": tables["target_embedding"]}
+        return self.input.embed(params, batch, call)
+
     def encode(
         self,
         tables: Params,
@@ -109,7 +117,7 @@ class Source:
           tables: What is declared of `tables`; `target_embedding` is used where it is tied.
           read: The encoder with its parameters.
           batch: What the input reads is among the fields.
-          call: Mode and key.
+          call: Mode and key, and what may stand in place of the vectors, as `input`.
 
         Returns:
           The encoded source, and what its slots stand for.
@@ -117,11 +125,9 @@ class Source:
         Raises:
           ValueError: If the encoder gives slots without saying what they stand for.
         """
-        params = {key: tables[f"{self.name}_{key}"] for key in self.input.parameters}
-        # A tied input has no parameters of its own.
-        params = params or {"embedding": tables["target_embedding"]}
-        embedded = self.input.embed(params, batch, call.fold(0))
-        encoded = read(embedded.vectors, embedded.mask, call.fold(1))
+        embedded = self.embed(tables, batch, call.fold(0))
+        vectors = call.embedded.get(INPUT, embedded.vectors)
+        encoded = read(vectors, embedded.mask, call.fold(1))
         if not self.encoder.keeps_positions:
             if encoded.spans is None:
                 raise ValueError(

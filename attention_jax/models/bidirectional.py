@@ -131,6 +131,15 @@ class Bidirectional:
         reverse = self.reverse.apply(params["reverse"], mirrored, call)
         return dataclasses.replace(forward, outputs={**forward.outputs, "reverse": reverse})
 
+    def embed(self, params: Params, batch: Batch) -> dict[str, Array]:
+        """Returns the embedded positions that the forward model reads, by their path in a call."""
+        found = self.forward.embed(params["forward"], batch)
+        return {f"forward/{path}": vectors for path, vectors in found.items()}
+
+    def value_norms(self, params: Params, batch: Batch) -> Array:
+        """Norm-based analysis of the forward model's attention, `B T S`."""
+        return self.forward.value_norms(params["forward"], batch)
+
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources for the forward model."""
         return self.forward.start(params["forward"], batch, max_length)

@@ -26,6 +26,7 @@ from attention_jax.models.encoder_decoder_checks import check_parts, check_reado
 from attention_jax.models.encoder_decoder_module import EncoderDecoderModule, table_parameters
 from attention_jax.models.online import why_it_waits
 from attention_jax.ops.predictions import Predictions
+from attention_jax.ops.spans import to_positions
 from attention_jax.types import Array, Batch, Call, ModelOutput, Params, Slots
 
 _TYINGS = ("none", "target", "all")
@@ -237,6 +238,21 @@ class EncoderDecoder:
     def apply(self, params: Params, batch: Batch, call: Call = Call()) -> ModelOutput:
         """Teacher forcing: runs the model on known targets."""
         return self._call(params, batch, call)
+
+    def embed(self, params: Params, batch: Batch) -> dict[str, Array]:
+        """Returns the embedded positions of the first source, by their path in a call."""
+        return self._call(params, batch, method="embed")
+
+    def value_norms(self, params: Params, batch: Batch) -> Array:
+        """Norm-based analysis of the attention that stands for the decoder's, `B T S`."""
+        output = self.apply(params, batch)
+        searched, _ = self.start(params, batch, 0)
+        memory = jax.tree.map(lambda leaf: leaf[:, 0], searched.memory)  # B 1 ... -> B ...
+        norms = self.decoder.value_norms(params["decoder"], memory, output.attention)
+        spans = output.outputs["slots"].spans
+        if spans is None:
+            return norms
+        return to_positions(norms, spans, batch[self.begins_from].shape[1])  # B T slots -> B T S
 
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources, with a hypothesis axis of one."""

@@ -18,7 +18,7 @@ from attention_jax.layers.parameters import Parameter, declare
 from attention_jax.layers.predictor import build_predictors
 from attention_jax.layers.readout import Readout, Step
 from attention_jax.layers.several_sources import of_sources
-from attention_jax.layers.source import Source
+from attention_jax.layers.source import INPUT, Source
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
@@ -128,6 +128,11 @@ class EncoderDecoderModule(nn.Module):
             outputs["coverage"] = coverage
         outputs |= of_sources(attended, slots)
         return ModelOutput(predictions, attended, outputs)
+
+    def embed(self, batch: Batch) -> dict[str, Array]:
+        """Returns the embedded positions of the first source, by their path in a call."""
+        first = self.sources[0]
+        return {f"{first.encoder_name}/{INPUT}": first.embed(self.tables, batch).vectors}
 
     def start(self, batch: Batch, max_length: int) -> tuple[Searched, Written]:
         """Encodes the sources; returns what is searched for, and the first state."""

@@ -101,6 +101,21 @@ class Ensemble:
             attention = AttentionOutput(weights[..., :0], weights, weights)
         return ModelOutput(predictions, attention)
 
+    def embed(self, params: Params, batch: Batch) -> dict[str, Array]:
+        """Returns the embedded positions of all members, by their paths in a call."""
+        return {
+            f"{name_of(m)}/{path}": vectors
+            for m, member in enumerate(self.members)
+            for path, vectors in member.embed(params[name_of(m)], batch).items()
+        }
+
+    def value_norms(self, params: Params, batch: Batch) -> Array:
+        """Norm-based analysis of the members that attend, `B T S`: the mean of theirs."""
+        found = [
+            self.members[m].value_norms(params[name_of(m)], batch) for m in self._attending
+        ]
+        return sum(found) / len(found)
+
     def start(self, params: Params, batch: Batch, max_length: int) -> tuple[Any, Any]:
         """Encodes sources for all members.
 

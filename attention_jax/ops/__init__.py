@@ -10,6 +10,12 @@ from attention_jax.ops.attend import (
     make_memory,
     observe,
 )
+from attention_jax.ops.attribution import (
+    input_times_gradient,
+    integrated_gradients,
+    norms_of_sums,
+    occlusion,
+)
 from attention_jax.ops.bands import (
     Band,
     Blocks,
@@ -272,6 +278,8 @@ __all__ = [
     "in_blocks",
     "in_order",
     "init_state",
+    "input_times_gradient",
+    "integrated_gradients",
     "join",
     "joint_softmax",
     "keep_memory",
@@ -303,7 +311,9 @@ __all__ = [
     "multiply_rows",
     "neighbourhood",
     "neural_coverage",
+    "norms_of_sums",
     "observe",
+    "occlusion",
     "pointer_mixture",
     "pointer_sentinel",
     "positions_of_slots",

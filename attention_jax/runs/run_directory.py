@@ -114,6 +114,10 @@ class RunDirectory:
         """Returns the path of the table of measurements of every attention head."""
         return self.outputs / f"heads.{split}.tsv"
 
+    def attributions(self, split: str) -> pathlib.Path:
+        """Returns the path of the attributions of a split's references, as NumPy arrays."""
+        return self.outputs / f"attributions.{split}.npz"
+
     def comparison(self, split: str) -> pathlib.Path:
         """Returns the path of the comparison of a split's outputs with those of another run."""
         return self.outputs / f"comparison.{split}.json"
@@ -298,7 +302,8 @@ class RunDirectory:
     def _seldom_written(self, split: str) -> list[pathlib.Path]:
         pages = [self.viewer(split, side) for side in ("encoder", "decoder")]
         plot = self.plots / f"heads.{split}.png"
-        return [self.comparison(split), self.heads(split), plot, *pages]
+        tables = [self.comparison(split), self.heads(split), self.attributions(split)]
+        return [*tables, plot, *pages]
 
     def _write(self, path: pathlib.Path, value: Any) -> None:
         if self.writes:

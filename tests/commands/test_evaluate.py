@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from attention_jax.data.builders.parallel import Config as ParallelConfig
@@ -188,6 +189,7 @@ def test_evaluate_compares_with_several_runs_and_earlier_steps(launch, copy, tra
         (["--alignment_base=1"], "--alignment_base: expected --alignment beside it, found none"),
         (["--alignment_source=a"], "--alignment_source: expected --alignment beside it"),
         (["--alignment_shift=1"], "--alignment_shift: expected --alignment beside it, found none"),
+        (["--attribution=occlusion"], "--attribution: expected --alignment beside it, found none"),
         (["--alignment_shift=2"], "--alignment_shift: expected a whole number from -1 to 1, found"),
     ],
 )
@@ -275,7 +277,11 @@ def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
     assert "reference AER" not in page["sentences"][20]["views"][1]["scores"]
     error = launch(*arguments, f"--reverse={copy}").error
     assert error == "--reverse: expected a run of the opposite direction, found one of the same"
-    more = launch(*arguments, "--alignment_threshold=0.5", "--alignment_shift=1")
+    error = launch(*arguments, "--attribution=occlusion,shap").error
+    assert error.startswith("--attribution: expected input_gradient, ") and "'shap'" in error
+    more = launch(*arguments, "--alignment_threshold=0.5", "--alignment_shift=1",
+                  "--attribution=occlusion,value_norms")  # fmt: skip
+    _check_attributions(copy, more, scores)
     assert more.code == 0 and "aer_threshold" in more.out and not more.err.count("counted from")
     shifted = json.loads((copy / "results.json").read_text())["test"]
     assert shifted["alignment_shift"] == 1 and shifted["aer"] > 50
@@ -292,6 +298,28 @@ def test_evaluate_compares_attention_with_gold_links(launch, copy, tmp_path):
     gold.write_text("0\t0-0\n")
     digits.write_text("1 2\n")
     assert "lines, one for each pair, found 1" in launch(*arguments).error
+
+
+def _check_attributions(copy, evaluated, attention):
+    """Of 20 pairs with gold links, by two methods, where attention is shifted by a step."""
+    scores = json.loads((copy / "results.json").read_text())["test"]
+    # What a word's prediction depends on is no matter of steps.
+    assert scores["aer_occlusion"] < 10 and scores["aer_value_norms"] > 50 < scores["aer"]
+    assert scores["match_occlusion"] > 90 and "saer_occlusion" in scores
+    assert "aer_threshold_occlusion" in scores and "match_before_occlusion" not in scores
+    for row in ("occlusion", "occlusion, by threshold", "value norms"):
+        assert f"  {row}  " in evaluated.out
+    page = _page(copy / "viewer.test.html")
+    assert page["views"] == ["run", "run, references", "run, references, occlusion",
+                             "run, references, value norms"]  # fmt: skip
+    assert len(page["sentences"]) == 20
+    assert page["sentences"][0]["views"][2]["scores"]["reference AER"] == 0
+    with np.load(copy / "attributions.test.npz") as arrays:
+        tokens, read = arrays["0/tokens"], arrays["0/source_tokens"]
+        assert arrays["19/line"] == 19 and tokens[-1] == read[-1] == "</s>"
+        assert arrays["0/occlusion"].shape == arrays["0/value_norms"].shape
+        assert arrays["0/occlusion"].shape == (len(tokens), len(read))
+        assert arrays["0/occlusion"].min() < 0 < arrays["0/value_norms"].min()
 
 
 def _digits(outputs):

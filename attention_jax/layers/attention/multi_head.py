@@ -185,6 +185,24 @@ class MultiHead(OneSource):
         )
         return joined, state
 
+    def _contributions(
+        self, params: Params, memory: Memory, output: AttentionOutput
+    ) -> tuple[Float[Array, "*B T H S"], Float[Array, "*B S H D"]]:
+        """Returns those of all heads, each as it enters the joint context, without its bias."""
+        values = jnp.repeat(memory.values, self.num_heads // self._num_memory_heads, axis=-3)
+        values = jnp.moveaxis(values, -3, -2)  # *B H S Dv -> *B S H Dv
+        layout = self.layout
+        join = _side_by_side if layout is None else functools.partial(layout.join, params)
+        nothing = join(jnp.zeros(values.shape[-2:], values.dtype))
+
+        def alone(head: Array) -> Array:
+            is_there = (jnp.arange(self.num_heads) == head)[:, None]  # H 1
+            return join(jnp.where(is_there, values, 0)) - nothing
+
+        vectors = jax.lax.map(alone, jnp.arange(self.num_heads))  # H *B S D
+        read = output.aux.get("read", output.aux["head_weights"])
+        return read, jnp.moveaxis(vectors, 0, -2)
+
     def _over_heads(
         self, function: Any, params: Params, own: Any, memory: Memory, axis: int, *arrays: Any
     ) -> Any:

@@ -1,5 +1,6 @@
 """A single head as a mechanism: one query is compared with all slots of one source."""
 
+import abc
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int
 
+from attention_jax.errors import ConfigError
 from attention_jax.layers.encoder import Sources
 from attention_jax.layers.mechanism import Mechanism, MechanismParts
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import attend, init_state, make_memory, observe
+from attention_jax.ops.attribution import norms_of_sums
 from attention_jax.ops.normalizers import softmax_normalizer
+from attention_jax.ops.products import average_values
 from attention_jax.types import Array, AttentionOutput, Memory, Params, State
 
 
@@ -103,6 +107,24 @@ class OneSource(Mechanism):
         """Names in `aux` of what only an objective that reads them teaches it by."""
         return self.parts.provides
 
+    def value_norms(
+        self, params: Params, memory: Memory, output: AttentionOutput
+    ) -> Float[Array, "*B T S"]:
+        """Norm-based analysis; see `Mechanism.value_norms`."""
+        if self.parts.spec.average is not average_values:
+            raise ConfigError(
+                "config.model.attention: expected contexts that are averages of the source's "
+                "values, for value norms, found others"
+            )
+        weights, vectors = self._contributions(params, memory, output)
+        return norms_of_sums(weights, vectors)
+
+    @abc.abstractmethod
+    def _contributions(
+        self, params: Params, memory: Memory, output: AttentionOutput
+    ) -> tuple[Float[Array, "*B T H S"], Float[Array, "*B S H D"]]:
+        """Returns what each head's values were averaged under, and each slot's in its context."""
+
     def _of_source(self, sources: Sources) -> tuple[Array, Array, Array, Mapping[str, Array]]:
         """Returns keys, values, mask and what stands beside them of the only source."""
         if len(sources) != 1:
@@ -161,6 +183,13 @@ class SingleHead(OneSource):
     def remaining(self, state: State) -> Float[Array, "*B S C"] | None:
         """Returns how much of each slot is left to translate, where that is tracked."""
         return state[self.parts.remaining] if self.tells_remaining else None
+
+    def _contributions(
+        self, params: Params, memory: Memory, output: AttentionOutput
+    ) -> tuple[Float[Array, "*B T H S"], Float[Array, "*B S H D"]]:
+        """Returns those of the only head."""
+        read = output.aux.get("read", output.weights)
+        return read[..., None, :], memory.values[..., None, :]  # *B T 1 S, *B S 1 D
 
     def attend(
         self,

@@ -224,6 +224,17 @@ class TransformerDecoder(SequenceDecoder):
         here = jax.tree.map(lambda part: jnp.squeeze(part, axis), found.attention)
         return found.features[..., 0, :], here, found.state
 
+    def value_norms(
+        self, params: Params, memory: tuple[Memory, ...], attention: AttentionOutput
+    ) -> Array:
+        """Norm-based analysis of the layer that aligns, all of its heads together."""
+        aligned, number = self.config.aligned, self.mechanism.num_heads
+        heads = attention.aux["head_weights"]  # of all layers side by side
+        own = heads[..., aligned * number : (aligned + 1) * number, :]
+        attention = dataclasses.replace(attention, aux={**attention.aux, "head_weights": own})
+        weights = params[self._layers[aligned]].get("attention", {})
+        return self.mechanism.value_norms(weights, memory[aligned], attention)
+
     def _decode(
         self,
         params: Params,

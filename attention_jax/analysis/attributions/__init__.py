@@ -1,0 +1,1 @@
+"""Attribution methods: what source tokens count for predictions, one file each."""
