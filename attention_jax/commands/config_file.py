@@ -1,4 +1,7 @@
-"""Config files: runs the user's code, which may do anything, to get a plain config."""
+"""Config files: runs the user's code, which may do anything, to get a plain config.
+
+The `config.json` of a run is one as well: a new training then begins from what that run was.
+"""
 
 import contextlib
 import difflib
@@ -16,6 +19,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from attention_jax.errors import ConfigError, UserError, quoted
+from attention_jax.json_files import read_json
 
 # Bounds for a config that contains itself.
 _DEEPEST = 32
@@ -24,7 +28,7 @@ _SCALARS = (bool, int, float, str)
 
 
 def load_config(location: str) -> ConfigDict:
-    """Config file: calls its `get_config`.
+    """Config file: calls its `get_config`, or reads it where it is JSON.
 
     Args:
       location: Path of the file, or the name of one of this project's, such as `bahdanau2015`;
@@ -42,6 +46,11 @@ def load_config(location: str) -> ConfigDict:
         file, beside = known[path], known[path].parents[1]
     if not os.path.isfile(file):
         raise ConfigError(f"--config: expected a file, found none at {path}{_nearest_file(file)}")
+    if file.suffix == ".json":
+        if argument:
+            raise ConfigError(f"--config: expected nothing after {path}, found {argument!r}")
+        values = read_json(file, {str: object}, ConfigError)
+        return _plain(values, path, _DEEPEST, itertools.count())
     spec = importlib.util.spec_from_file_location("experiment_config", file)
     if spec is None:
         raise ConfigError(f"--config: expected a Python file, found {path}")

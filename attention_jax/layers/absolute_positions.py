@@ -1,9 +1,11 @@
 """Absolute positions: what is added to embedded tokens so that their order can be seen.
 
-  learned     a vector of its own for each of the first `max_positions` positions; later ones share
-              the last (Gehring et al. 2017, "A convolutional encoder model", section 3.1)
-  sinusoidal  sines and cosines (Vaswani et al. 2017, section 3.5)
-  none        nothing
+  learned            a vector of its own for each of the first `max_positions` positions; later ones
+                     share the last (Gehring et al. 2017, "A convolutional encoder model",
+                     section 3.1)
+  sinusoidal         sines and cosines by turns (Vaswani et al. 2017, section 3.5)
+  sinusoidal_halves  all sines, then all cosines, as in Marian
+  none               nothing
 """
 
 from typing import Any
@@ -18,7 +20,8 @@ from attention_jax.ops.positions import sinusoidal_positions
 from attention_jax.ops.products import add_bias
 from attention_jax.types import Array, Params
 
-POSITIONS = ("learned", "sinusoidal", "none")
+_LAYOUTS = {"sinusoidal": "interleaved", "sinusoidal_halves": "halves"}
+POSITIONS = ("learned", *_LAYOUTS, "none")
 MAX_POSITIONS = 1024
 
 
@@ -45,8 +48,8 @@ def place(
     if positions == "learned":
         table = params["positions"]
         return add_bias(embedded, look_up(table, jnp.minimum(places, table.shape[0] - 1)))
-    if positions == "sinusoidal":
-        vectors = sinusoidal_positions(places, embedded.shape[-1])
+    if positions in _LAYOUTS:
+        vectors = sinusoidal_positions(places, embedded.shape[-1], _LAYOUTS[positions])
         return embedded + vectors.astype(embedded.dtype)
     return embedded
 

@@ -5,6 +5,7 @@
 """
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -25,7 +26,15 @@ from attention_jax.ops.products import add_bias, multiply_rows
 from attention_jax.types import Array, Call, Params
 
 _MAX_POSITIONS = 256
-_ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "swiglu": jax.nn.silu}
+_ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "gelu": jax.nn.gelu,
+    "gelu_erf": functools.partial(jax.nn.gelu, approximate=False),
+    "silu": jax.nn.silu,
+    "swiglu": jax.nn.silu,
+    "geglu": jax.nn.gelu,
+}
+_GATED = ("swiglu", "geglu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +44,14 @@ class StackConfig:
     Attributes:
       num_layers: How many layers there are (6 in the paper).
       feed_forward_dim: Depth of the hidden layer between two attentions (2,048 in the paper).
-      activation: Of that layer: `relu` as in the paper, `gelu` in its approximation by tanh, or
-        `swiglu`, which multiplies it by a second projection (Shazeer 2020).
+      activation: Of that layer: `relu` as in the paper, `gelu` in its approximation by tanh or, as
+        `gelu_erf`, without, `silu` (also called swish), or `swiglu` and `geglu`, which multiply
+        that of `silu` and of `gelu` by a second projection (Shazeer 2020).
       norm: `layer` or `rms` (Zhang and Sennrich 2019).
       norm_order: `post` as in the paper, or `pre`.
-      positions: `sinusoidal`, `learned`, or `none`, which leaves them to the attention.
+      norm_epsilon: Added to the variance or the mean square by which vectors are normalised.
+      positions: `sinusoidal`, with sines and cosines by turns, `sinusoidal_halves`, with all sines
+        first, `learned`, or `none`, which leaves them to the attention.
       max_positions: Of learned positions: how many there are; the last one stands for all later.
       scales_embeddings: Whether embeddings are multiplied by the square root of their depth.
       dropout: Share of each sublayer's output, and of embeddings with positions, that is dropped.
@@ -52,6 +64,7 @@ class StackConfig:
     activation: str = setting("relu", choices=_ACTIVATIONS)
     norm: str = setting("layer", choices=("layer", "rms"))
     norm_order: str = setting("post", choices=("post", "pre"))
+    norm_epsilon: float = setting(1e-6, above=0.0)
     positions: str = setting("sinusoidal", choices=POSITIONS)
     max_positions: int = setting(_MAX_POSITIONS, at_least=1)
     scales_embeddings: bool = setting(True)
@@ -141,8 +154,8 @@ def norm_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
 def normalize(config: StackConfig, params: Params, vectors: Array) -> Array:
     """Layer norm: normalises a residual stream, as the config says."""
     if config.norm == "rms":
-        return rms_norm(vectors, params["scale"])
-    return layer_norm(vectors, params["scale"], params["bias"])
+        return rms_norm(vectors, params["scale"], config.norm_epsilon)
+    return layer_norm(vectors, params["scale"], params["bias"], config.norm_epsilon)
 
 
 def final_norm_parameters(config: StackConfig, depth: int) -> dict[str, Any]:
@@ -198,7 +211,7 @@ def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parame
         "output": Parameter.of("kernel", feed_forward=width, embed=depth),
         "output_bias": Parameter.of("bias", embed=depth),
     }
-    if config.activation == "swiglu":
+    if config.activation in _GATED:
         tree["gate"] = Parameter.of("kernel", embed=depth, feed_forward=width)
     return tree
 
@@ -207,7 +220,7 @@ def feed_forward(config: StackConfig, params: Params, vectors: Array, call: Call
     """Feed-forward sublayer: transforms each position on its own.
 
     y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
-    y = (silu(x W_1 + b_1) (x V)) W_2 + b_2    (Shazeer 2020, eq. 6, with biases)
+    y = (act(x W_1 + b_1) (x V)) W_2 + b_2     (Shazeer 2020, eq. 6, with biases)
     """
     hidden = add_bias(multiply_rows(vectors, params["hidden"]), params["hidden_bias"])
     hidden = _ACTIVATIONS[config.activation](hidden)

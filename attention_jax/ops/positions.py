@@ -14,7 +14,9 @@ from jaxtyping import Array, Float, Int, Shaped
 from attention_jax.types import Memory
 
 
-def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array, "*T {depth}"]:
+def sinusoidal_positions(
+    positions: Int[Array, "*T"], depth: int, layout: str = "interleaved"
+) -> Float[Array, "*T {depth}"]:
     """Sinusoidal positions: codes of sines and cosines whose wavelengths grow geometrically.
 
       code[p, 2i]     = sin(p / 10000^(2i / depth))
@@ -23,16 +25,19 @@ def sinusoidal_positions(positions: Int[Array, "*T"], depth: int) -> Float[Array
     Args:
       positions: Indices.
       depth: How many channels; the last sine stays alone where it is odd.
+      layout: `interleaved` as above, or `halves`: all sines, then all cosines.
 
     Returns:
       Codes in float32, or float64 under `jax_enable_x64`.
 
     Source:
-      Vaswani et al. (2017), section 3.5. (tensor2tensor puts all sines first and spaces the
-      wavelengths a little differently.)
+      Vaswani et al. (2017), section 3.5; `halves` as in Marian (Junczys-Dowmunt et al. 2018).
+      (tensor2tensor, too, puts all sines first, but spaces the wavelengths a little differently.)
     """
     channel = jnp.arange(0, depth, 2, dtype=float)  # 2i of the formulas
     angle = positions.astype(float)[..., None] * 10000.0 ** (-channel / depth)  # *T D/2
+    if layout == "halves":
+        return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)[..., :depth]
     pairs = jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
     # Interleaved, sine before cosine; an odd depth ends in a sine.
     return pairs.reshape(*positions.shape, 2 * channel.size)[..., :depth]

@@ -11,6 +11,7 @@ import jax
 from attention_jax.data.config import DataConfig
 from attention_jax.data.loading import TaskData, build_task
 from attention_jax.data.pipeline import TrainIterator, make_train_iterator
+from attention_jax.data.text.pieces import share_ids
 from attention_jax.data.text.storage import has_vocabularies
 from attention_jax.devices import Strategy, build_strategy, local_shards, process_share, processes
 from attention_jax.devices.placement import placed_shapes
@@ -201,7 +202,7 @@ def _check_sources(config: ExperimentConfig, task: TaskData) -> None:
         source is read as if it had other sizes.
     """
     ties_both = getattr(config.model, "tie_embeddings", None) == "all"
-    if ties_both and task.source_vocabulary is not task.target_vocabulary:
+    if ties_both and not share_ids(task.source_vocabulary, task.target_vocabulary):
         raise ConfigError(
             "config.model.tie_embeddings: expected a joint vocabulary for 'all' "
             "(config.data.subwords.joint=True), found one for each side"

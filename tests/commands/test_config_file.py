@@ -126,3 +126,16 @@ def test_configs_of_the_project_are_known_by_name_anywhere(tmp_path, monkeypatch
     (tmp_path / "bahdanau2015").write_text("")  # what is here comes first
     with pytest.raises(ConfigError, match="expected a Python file, found bahdanau2015"):
         load_config("bahdanau2015:smoke")
+
+
+def test_the_config_of_a_run_is_one_as_well(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"seed": 3, "search": {"beam_size": 2}, "splits": ["test"]}')
+    found = load_config(str(path))
+    assert isinstance(found, ConfigDict)
+    assert found.search.beam_size == 2
+    with pytest.raises(ConfigError, match=r"expected nothing after .*config\.json, found 'smoke'"):
+        load_config(f"{path}:smoke")
+    path.write_text("[1]")
+    with pytest.raises(ConfigError, match="expected an object"):
+        load_config(str(path))

@@ -8,7 +8,8 @@ import time
 import pytest
 
 PROGRAMS = (
-    "train", "sweep", "evaluate", "translate", "align", "compile_check", "weights", "gke.manifest",
+    "train", "sweep", "evaluate", "translate", "align", "compile_check", "weights",
+    "import_weights", "gke.manifest",
 )  # fmt: skip
 
 

@@ -31,8 +31,8 @@ def test_data_config_class_lists_the_names():
         data_config_class("cmu")
     assert error.value.args[0] == [
         "cmudict", "conll2017", "django", "documents", "emoji", "emoji_names", "eraser_movies",
-        "features", "formulas", "hearthstone", "inflections", "method_naming", "multi30k",
-        "parallel", "pictures", "pronunciations", "ptb", "recordings", "seen_texts",
+        "features", "formulas", "hearthstone", "imported", "inflections", "method_naming",
+        "multi30k", "parallel", "pictures", "pronunciations", "ptb", "recordings", "seen_texts",
         "sigmorphon2021", "smoke", "smoke_code", "smoke_documents", "smoke_pictures",
         "spoken_digits", "tatoeba", "texts", "tones",
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -47,20 +48,25 @@ def heads(p, x, y, allowed):
 
 
 def norm(stack, p, x):
+    epsilon = stack.norm_epsilon
     if stack.norm == "rms":
-        return p["scale"] * x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+        return p["scale"] * x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon)
     centred = x - x.mean(-1, keepdims=True)
-    return p["scale"] * centred / np.sqrt(x.var(-1, keepdims=True) + 1e-6) + p["bias"]
+    return p["scale"] * centred / np.sqrt(x.var(-1, keepdims=True) + epsilon) + p["bias"]
 
 
 def alone(stack, p, x):
     hidden = x @ p["hidden"] + p["hidden_bias"]
     if stack.activation == "relu":
         hidden = np.maximum(hidden, 0)
-    elif stack.activation == "gelu":  # by its approximation, as in the authors' programs
+    elif stack.activation == "gelu_erf":
+        hidden *= (1 + np.vectorize(math.erf)(hidden / np.sqrt(2))) / 2
+    elif stack.activation in ("gelu", "geglu"):  # by its approximation, as in the authors' programs
         hidden *= (1 + np.tanh(np.sqrt(2 / np.pi) * (hidden + 0.044715 * hidden**3))) / 2
     else:
-        hidden = hidden / (1 + np.exp(-hidden)) * (x @ p["gate"])
+        hidden = hidden / (1 + np.exp(-hidden))
+    if stack.activation.endswith("glu"):
+        hidden = hidden * (x @ p["gate"])
     return hidden @ p["output"] + p["output_bias"]
 
 
@@ -70,7 +76,10 @@ def placed(stack, p, table, tokens):
     if stack.positions == "learned":
         return embedded + p["positions"][np.minimum(positions[:, 0], stack.max_positions - 1)]
     angle = positions / 10000 ** (2 * (channels // 2) / D)
-    return embedded + np.where(channels % 2, np.cos(angle), np.sin(angle))
+    codes = np.where(channels % 2, np.cos(angle), np.sin(angle))
+    if stack.positions == "sinusoidal_halves":
+        codes = np.concatenate([codes[:, 0::2], codes[:, 1::2]], 1)
+    return embedded + codes
 
 
 def add(stack, p, x, function):
@@ -132,8 +141,14 @@ STACKS = [
         ("pre", "rms", "swiglu", "sinusoidal"),
     )
 ]
+# Those of models that other programs have trained.
+STACKS += [
+    {"activation": "silu", "norm_epsilon": 1e-2, "positions": "sinusoidal_halves"},
+    {"activation": "gelu_erf", "norm_order": "pre"},
+    {"activation": "geglu", "norm": "rms", "norm_epsilon": 1e-1},
+]
 # The paper's, then encoders and decoders that differ.
-PAIRS = [(0, 0), (1, 2), (2, 3), (3, 4), (4, 5), (5, 1)]
+PAIRS = [(0, 0), (1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (6, 7), (8, 6)]
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
@@ -301,8 +316,8 @@ def test_the_papers_sizes(name, expected):
 
 ALTERNATIVES = {
     "num_layers": 1, "feed_forward_dim": 8, "activation": "gelu", "norm": "rms",
-    "norm_order": "pre", "positions": "none", "scales_embeddings": False, "dropout": 0.5,
-    "hidden_dropout": 0.5, "alignment_layer": 1, "alignment_head": 1,
+    "norm_order": "pre", "norm_epsilon": 1e-1, "positions": "none", "scales_embeddings": False,
+    "dropout": 0.5, "hidden_dropout": 0.5, "alignment_layer": 1, "alignment_head": 1,
     "self_attention": {"name": "multi_head", "num_heads": 1, "head_dim": 4},
 }  # fmt: skip
 

@@ -25,6 +25,9 @@ def test_sinusoidal_positions_are_those_of_the_formula(numpy_rng):
             expected[..., channel] = np.cos(angle) if channel % 2 else np.sin(angle)
         found = sinusoidal_positions(jnp.asarray(positions), depth)
         np.testing.assert_allclose(found, expected, atol=2e-5)
+        apart = np.concatenate([expected[..., 0::2], expected[..., 1::2]], -1)
+        found = sinusoidal_positions(jnp.asarray(positions), depth, "halves")
+        np.testing.assert_allclose(found, apart, atol=2e-5)
 
 
 @pytest.mark.parametrize(

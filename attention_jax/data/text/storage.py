@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+from attention_jax.data.text.pieces import PieceVocabulary
 from attention_jax.data.text.subwords import SubwordVocabulary
 from attention_jax.data.text.vocabulary import (
+    PIECES,
     SUBWORDS,
     SymbolVocabulary,
     Vocabulary,
@@ -17,6 +19,7 @@ from attention_jax.json_files import read_json
 PAIR_FILE = "vocabularies.json"
 SIDES = ("source", "target")
 _JOINT = "joint"
+_WITH_MODELS = {SUBWORDS: SubwordVocabulary.load, PIECES: PieceVocabulary.load}
 
 
 def load_vocabulary(directory: str | Path) -> Vocabulary:
@@ -26,8 +29,8 @@ def load_vocabulary(directory: str | Path) -> Vocabulary:
       DataError: If a file is missing or damaged.
     """
     record = read_record(directory)
-    if record["kind"] == SUBWORDS:
-        return SubwordVocabulary.load(directory)
+    if record["kind"] in _WITH_MODELS:
+        return _WITH_MODELS[record["kind"]](directory)
     return SymbolVocabulary(record["kind"], record["symbols"])
 
 

@@ -12,7 +12,6 @@ Source: Sennrich, Haddow and Birch 2016, "Neural Machine Translation of Rare Wor
 Units", section 3.2; Kudo and Richardson 2018, "SentencePiece".
 """
 
-import hashlib
 import io
 import itertools
 import re
@@ -28,9 +27,8 @@ from attention_jax.data.text.vocabulary import (
     SPECIAL_TOKENS,
     SUBWORDS,
     content_ids,
-    read_record,
-    write_atomically,
-    write_record,
+    read_model,
+    write_model,
 )
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
@@ -168,11 +166,8 @@ class SubwordVocabulary:
 
     def save(self, directory: str | Path) -> None:
         """Writes `subwords.model`, then `vocabulary.json` with its checksum."""
-        write_atomically(Path(directory) / MODEL_FILE, self._model)
-        # The record comes last: a vocabulary that has one is whole.
-        digest = hashlib.sha256(self._model).hexdigest()
-        record = {"kind": SUBWORDS, "model_sha256": digest}
-        write_record(directory, record | ({"given_words": True} if self.given_words else {}))
+        record = {"kind": SUBWORDS} | ({"given_words": True} if self.given_words else {})
+        write_model(Path(directory) / MODEL_FILE, self._model, record)
 
     @classmethod
     def load(cls, directory: str | Path) -> "SubwordVocabulary":
@@ -182,15 +177,7 @@ class SubwordVocabulary:
           DataError: If the model is missing or damaged.
         """
         path = Path(directory) / MODEL_FILE
-        try:
-            model = path.read_bytes()
-        except OSError:
-            raise DataError(f"{path}: expected a sentencepiece model, found none") from None
-        record = read_record(directory)
-        if hashlib.sha256(model).hexdigest() != record["model_sha256"]:
-            raise DataError(f"{path}: the model does not match its checksum, the file is damaged")
-        if not model:
-            raise DataError(f"{path}: expected a sentencepiece model, found an empty file")
+        model, record = read_model(path)
         try:
             found = cls(model, record.get("given_words", False))
             found.tokens(range(found.size))  # damaged pieces would otherwise show while decoding

@@ -16,7 +16,13 @@ from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
 SUBWORDS = "bpe"  # the kind of vocabulary whose pieces join to words; see `subwords`
+PIECES = "pieces"  # in records: of that kind too, from another program's model; see `pieces`
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+# What records have beside which there is a model in a file of its own.
+_WITH_MODELS: dict[str, Any] = {
+    SUBWORDS: {"model_sha256": str, "given_words": Maybe(bool)},
+    PIECES: {"model_sha256": str, "symbols": [str]},
+}
 
 
 @runtime_checkable
@@ -192,19 +198,43 @@ def read_record(directory: str | Path) -> dict[str, Any]:
     """
     path = Path(directory) / RECORD_FILE
     try:
-        record = read_json(path, {"kind": {SUBWORDS, *KINDS}, "sha256": str})
+        record = read_json(path, {"kind": {*_WITH_MODELS, *KINDS}, "sha256": str})
     except FileNotFoundError:
         raise DataError(f"{path}: expected a saved vocabulary, found none") from None
     recorded = record.pop("sha256")
     if recorded != _checksum(record):
         raise DataError(f"{path}: the vocabulary does not match its checksum, the file is damaged")
     # A right checksum does not mean that this program wrote the content.
-    shape = {"symbols": [str]}
-    if record["kind"] == SUBWORDS:
-        shape = {"model_sha256": str, "given_words": Maybe(bool)}
+    shape = _WITH_MODELS.get(record["kind"], {"symbols": [str]})
     if problem := mismatch(record, shape):
         raise DataError(f"{path}: {problem}")
     return record
+
+
+def write_model(path: Path, model: bytes, record: dict[str, Any]) -> None:
+    """Writes a model into a file, then the record beside it, which knows the model's checksum."""
+    write_atomically(path, model)
+    # The record comes last: a vocabulary that has one is whole.
+    digest = hashlib.sha256(model).hexdigest()
+    write_record(path.parent, {"kind": record["kind"], "model_sha256": digest, **record})
+
+
+def read_model(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Reads a sentencepiece model and its record, as `write_model` wrote them.
+
+    Raises:
+      DataError: If either is missing or damaged.
+    """
+    try:
+        model = path.read_bytes()
+    except OSError:
+        raise DataError(f"{path}: expected a sentencepiece model, found none") from None
+    record = read_record(path.parent)
+    if hashlib.sha256(model).hexdigest() != record["model_sha256"]:
+        raise DataError(f"{path}: the model does not match its checksum, the file is damaged")
+    if not model:
+        raise DataError(f"{path}: expected a sentencepiece model, found an empty file")
+    return model, record
 
 
 def write_atomically(path: Path, content: bytes) -> None:

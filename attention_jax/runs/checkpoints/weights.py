@@ -77,7 +77,7 @@ def load_weights(path: str | os.PathLike, like: Params) -> Params:
     try:
         with safe_open(str(path), framework="np") as file:
             _check_names(path, set(file.keys()), expected.keys())
-            tensors = [_read(path, file, name, leaf) for name, leaf in expected.items()]
+            tensors = [read_tensor(path, file, name, leaf) for name, leaf in expected.items()]
     except FileNotFoundError:
         raise UserError(f"{path}: expected a safetensors file, found none") from None
     except (OSError, SafetensorError) as error:
@@ -95,8 +95,14 @@ def _check_names(path: str | os.PathLike, found: Set[str], expected: Set[str]) -
             raise UserError(f"{path}: tensor {min(names)!r}{more} {what}")
 
 
-def _read(path: str | os.PathLike, file: Any, name: str, leaf: Any) -> np.ndarray:
-    """Reads one tensor. Its type is checked first, since NumPy cannot read every type."""
+def read_tensor(path: str | os.PathLike, file: Any, name: str, leaf: Any) -> np.ndarray:
+    """Reads one tensor of an open file, as the type of a leaf of the parameters.
+
+    Its type is checked first, since NumPy cannot read every type.
+
+    Raises:
+      UserError: If it is of another shape or of no type of floats, or numbers are not finite.
+    """
     where, header = f"{path}: tensor {name!r}", file.get_slice(name)
     shape, kind = tuple(header.get_shape()), header.get_dtype()
     if shape != tuple(leaf.shape):

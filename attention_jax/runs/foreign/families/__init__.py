@@ -1,0 +1,1 @@
+"""Architectures by the `model_type` of their config.json, one file each: `read(folder)`."""

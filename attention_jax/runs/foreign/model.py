@@ -1,0 +1,151 @@
+"""A foreign model in the parts of this package: its config, its parameters and its vocabularies.
+
+Every vocabulary here begins with PAD, BOS, EOS and UNK. Another program's ids are put in this
+order, and what starts its decoder becomes BOS: a symbol of its own, with the embedding of that
+which the other program starts with, be that padding or the end. As no output has a BOS, its bias is
+lower by `NEVER`, by which its probability is nothing in float32 and all others are what they were.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attention_jax.data.text.pieces import PieceVocabulary
+from attention_jax.data.text.vocabulary import Vocabulary
+from attention_jax.errors import DataError, UserError
+from attention_jax.runs.foreign.folder import Folder
+from attention_jax.types import Params, SpecialIds
+
+NEVER = 40.0  # exp(-40) is 4e-18, and yet label smoothing can bear it
+_GENERATION = "generation_config.json"
+_SEARCH = {
+    "num_beams": int, "length_penalty": float, "max_length": int, "no_repeat_ngram_size": int
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ForeignModel:
+    """A foreign model, translated.
+
+    Attributes:
+      model: The config of the model here, as `config.model` holds it.
+      params: Its parameters, arrays on the host.
+      source: Vocabulary of sources.
+      target: Vocabulary of targets; the same object if it is joint.
+      search: How outputs are searched for, as `config.search` holds it.
+    """
+
+    model: Mapping[str, Any]
+    params: Params
+    source: Vocabulary
+    target: Vocabulary
+    search: Mapping[str, Any]
+
+
+class Special(NamedTuple):
+    """Special ids of another program.
+
+    Attributes:
+      pad: Padding.
+      start: What the decoder is given first.
+      end: The end of a text.
+      unknown: What the vocabulary lacks.
+    """
+
+    pad: int
+    start: int
+    end: int
+    unknown: int
+
+    def rows(self, size: int) -> np.ndarray:
+        """Returns, by the ids here, which id of another program each was, of `size` in all.
+
+        Raises:
+          UserError: If a special id is none of these, or two are the same.
+        """
+        own = self.pad, self.end, self.unknown
+        if len({*own}) < len(own) or not all(0 <= index < size for index in self):
+            raise UserError(
+                f"config.json: expected special ids below {size}, those of padding, end and "
+                f"unknown words different, found {self._asdict()}"
+            )
+        others = np.setdiff1d(np.arange(size), own)
+        return np.concatenate([self, others])
+
+
+def settings(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads config.json: the fields in `defaults`, of their types, which are taken if it has none.
+
+    Raises:
+      UserError: If it is missing, or a field is of another type.
+    """
+    shape = {name: _optional(type(value)) for name, value in defaults.items()}
+    found = folder.maybe_json("config.json", shape)
+    given = {name: value for name, value in found.items() if value is not None}
+    return {**defaults, **{name: given[name] for name in defaults if name in given}}
+
+
+def search_of(folder: Folder) -> dict[str, Any]:
+    """Reads how outputs are searched for, from generation_config.json and else config.json."""
+    shape = {name: _optional(kind) for name, kind in _SEARCH.items()}
+    files = (folder.maybe_json(name, shape) for name in ("config.json", _GENERATION))
+    given = {name: value for file in files for name, value in file.items() if value is not None}
+    beams, penalty = given.get("num_beams", 1), given.get("length_penalty", 1.0)
+    search: dict[str, Any] = {"method": "greedy"}
+    if beams > 1:
+        search = {"method": "beam", "beam_size": beams}
+        # The score is divided by a power of the length; what favours short outputs has no name.
+        search |= {"length_alpha": penalty} if penalty > 0 else {"length_normalization": "none"}
+    if given.get("max_length", 0) > 1:  # counts the symbol that the decoder starts from
+        search |= {"max_length_factor": 0.0, "max_length_constant": given["max_length"] - 1}
+    if given.get("no_repeat_ngram_size"):
+        search["no_repeat_ngram_size"] = given["no_repeat_ngram_size"]
+    return search
+
+
+def output_bias(bias: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Output bias: returns that of each id here, by which no output has a BOS."""
+    ordered = bias[rows].astype(np.float32)
+    ordered[SpecialIds.BOS] -= NEVER
+    return ordered
+
+
+def piece_vocabulary(
+    folder: Folder, model: str, ids: Mapping[str, int], rows: np.ndarray
+) -> PieceVocabulary:
+    """Builds a vocabulary of a sentencepiece model and the ids that another program gives pieces.
+
+    Args:
+      folder: The folder.
+      model: Name of the model's file.
+      ids: The other program's id of each piece; those without a piece are named here.
+      rows: From `Special.rows`.
+
+    Raises:
+      UserError: If the file is missing or no such model, or an id is beyond the model's.
+    """
+    pieces = names_by_id(ids, len(rows) - 1, folder)
+    content = folder.content(model)
+    try:
+        return PieceVocabulary(content, [pieces[row] for row in rows[SpecialIds.COUNT :]])
+    except DataError as error:
+        raise UserError(f"{folder.path / model}: {error}") from None
+
+
+def names_by_id(ids: Mapping[str, int], size: int, folder: Folder) -> Sequence[str]:
+    """Returns the symbol of each of `size` ids; raises `UserError` if there are other ids."""
+    names = [f"<unused_{index}>" for index in range(size)]
+    for name, index in ids.items():
+        if not 0 <= index < size:
+            raise UserError(
+                f"{folder.path}: expected a vocabulary of the {size} symbols of the parameters, "
+                f"found {name!r} with id {index}"
+            )
+        names[index] = name
+    return names
+
+
+def _optional(kind: type) -> Any:
+    return (kind, None)

@@ -1,0 +1,132 @@
+"""Makes small models by the package transformers, with random parameters, and what they answer.
+
+    python -m tests.golden.foreign.make
+
+writes those of `CASES`, by which imports are tested where there is no such package; with it, tests
+make others.
+"""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+SOURCES = ("a cat sat on the mat", "the dog", "a dog ate the cat and the mat", "ate that")
+TARGETS = ("le chat est sur le tapis", "un chien a vu le chat", "le chien", "un tapis sale")
+ASKED = ("the dog", *SOURCES[:2], ">>fra<< a cat \u2603 sat", "")  # one has an unknown piece
+LENGTH = 12  # most symbols that a decoder reads and writes
+
+
+def write_pieces(path, texts, size=24, kind="unigram", **options):
+    """Trains a sentencepiece model that normalises nothing, which needs the least room."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, model_type=kind, vocab_size=size,
+        hard_vocab_limit=False, normalization_rule_name="identity", minloglevel=2, num_threads=1,
+        **options,
+    )  # fmt: skip
+    path.write_bytes(model.getvalue())
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return [processor.id_to_piece(index) for index in range(processor.get_piece_size())]
+
+
+def write_marian_tokenizer(folder, separate=False):
+    """Two models and their pieces' ids; the first is a code of a language, the last is padding."""
+    specials = {"pad_id": -1, "bos_id": -1, "eos_id": 0, "unk_id": 1}
+    names = ("source.spm", SOURCES), ("target.spm", TARGETS)
+    pieces = [write_pieces(folder / name, texts, **specials) for name, texts in names]
+    if separate:  # of one size, for padding has the same id in both
+        pieces[0].append(">>fra<<")
+        size = max(map(len, pieces))
+        for name, known in (("vocab", pieces[0]), ("target_vocab", pieces[1])):
+            further = [f"further_{number}" for number in range(size - len(known))]
+            write_ids(folder / f"{name}.json", [*known, *further, "<pad>"])
+        (folder / "tokenizer_config.json").write_text('{"separate_vocabs": true}')
+        return [size + 1] * 2
+    known = list(dict.fromkeys(["</s>", "<unk>", ">>fra<<", *pieces[0], *pieces[1], "<pad>"]))
+    write_ids(folder / "vocab.json", known)
+    return [len(known)] * 2
+
+
+def write_ids(path, pieces):
+    path.write_text(json.dumps({piece: index for index, piece in enumerate(pieces)}))
+
+
+def marian(folder, seed, separate=False, **changes):
+    """A model of Marian with its tokenizer; returns both."""
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+    sizes = write_marian_tokenizer(folder, separate)
+    fields = {
+        "vocab_size": sizes[0], "decoder_vocab_size": sizes[1], "d_model": 8,
+        "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 12, "decoder_ffn_dim": 10,
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 64,
+        "activation_function": "swish", "scale_embedding": True, "pad_token_id": sizes[1] - 1,
+        "decoder_start_token_id": sizes[1] - 1, "eos_token_id": 0, "forced_eos_token_id": 0,
+        "share_encoder_decoder_embeddings": not separate,
+    }  # fmt: skip
+    model = MarianMTModel(MarianConfig(**{**fields, **changes}))
+    model.generation_config.bad_words_ids = [[sizes[1] - 1]]
+    save(model, folder, seed)
+    return model, MarianTokenizer.from_pretrained(folder)
+
+
+def save(model, folder, seed):
+    """Draws all parameters far from zero, and saves the model."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if tensor.is_floating_point() and "embed_positions" not in name:
+            drawn = torch.randn(tensor.shape, generator=generator)
+            is_gain = "norm" in name and name.endswith("weight")
+            # Small tables and biases, or a tied output would be the input, or the same for all.
+            is_small = "bias" in name or "shared" in name or "embed_tokens" in name
+            tensor.data = drawn * 0.2 + 1 if is_gain else drawn * (0.3 if is_small else 0.6)
+    model.generation_config.max_length = LENGTH
+    model.eval().save_pretrained(folder)
+
+
+def answers(model, tokenizer):
+    """Returns what the model makes of texts, padded beside one another, and of known targets.
+
+    Logits are computed in float64, so that they do not depend on the order of sums.
+    """
+    import torch
+
+    given = tokenizer(list(ASKED), return_tensors="pt", padding=True)
+    targets = [*TARGETS, ""]
+    known = tokenizer(text_target=targets, return_tensors="pt", padding=True)["input_ids"]
+    start = torch.full((len(known), 1), model.config.decoder_start_token_id)
+    before = torch.cat([start, known[:, :-1]], 1)
+    with torch.no_grad():
+        written = model.generate(**given, num_beams=1, do_sample=False)
+        logits = model.double()(**given, decoder_input_ids=before).logits.float()
+    return {
+        "source": given["input_ids"].numpy(), "source_mask": given["attention_mask"].numpy(),
+        "target": known.numpy(), "logits": logits.numpy(), "written": written.numpy(),
+        "texts": np.array(tokenizer.batch_decode(written, skip_special_tokens=True)),
+    }  # fmt: skip
+
+
+CASES = {"marian": (marian, 13)}  # with seeds whose outputs differ
+
+
+def write_case(folder, family, **changes):
+    """Writes the folder of a model, and `answers.npz` beside its files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    make, seed = CASES[family]
+    model, tokenizer = make(folder, seed, **changes)
+    np.savez_compressed(folder / "answers.npz", **answers(model, tokenizer))
+
+
+if __name__ == "__main__":
+    for name in CASES:
+        place = Path(__file__).parent / name
+        shutil.rmtree(place, ignore_errors=True)
+        write_case(place, name)
+        for path in sorted(place.iterdir()):
+            print(f"{path}: {path.stat().st_size:,} bytes")

@@ -1,0 +1,32 @@
+"""Imports of models that the package transformers makes here, in forms of which no file is kept."""
+
+import pytest
+
+from tests.foreign_models import check_logits, check_outputs, vocabulary_of
+from tests.golden.foreign.make import write_case
+
+pytest.importorskip("transformers", reason="makes models of other programs")
+pytest.importorskip("torch", reason="in which transformers computes")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of these packages
+
+MARIAN = {
+    "plain": {},
+    "depths and heads that differ": {
+        "encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 4,
+        "activation_function": "gelu", "scale_embedding": False,
+    },
+    "a vocabulary for each side": {"separate": True, "activation_function": "relu"},
+    "an output of its own": {"tie_word_embeddings": False, "activation_function": "gelu_new"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", MARIAN.values(), ids=MARIAN)
+def test_marian(changes, tmp_path):
+    write_case(tmp_path / "folder", "marian", **changes)
+    source = target = vocabulary_of(tmp_path / "folder")
+    if "separate" in changes:
+        target = vocabulary_of(tmp_path / "folder", "target_vocab.json")
+    special = {name: target[piece] for name, piece in
+               (("pad", "<pad>"), ("end", "</s>"), ("unknown", "<unk>"))}  # fmt: skip
+    check_logits(tmp_path / "folder", source, target, special)
+    check_outputs(tmp_path / "folder", tmp_path / "run", target, special)
