@@ -45,6 +45,8 @@ def read_captions(table: str | Path, folder: str | Path) -> list[Example]:
         if not os.path.isfile(path := Path(folder) / file):
             raise DataError(f"{where}: expected a file, found none at {path}")
         found.append((file, checked_caption(caption, where)))
+    if not found:
+        raise DataError(f"{table}: expected captions, found none")
     return grouped(found)
 
 

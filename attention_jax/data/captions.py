@@ -173,9 +173,11 @@ def checked_caption(caption: str, where: str) -> str:
     """Returns a caption with single spaces.
 
     Raises:
-      DataError: If nothing is left of it.
+      DataError: If nothing is left of it, or no file of text could hold it.
     """
     caption = " ".join(caption.split())
     if not caption:
         raise DataError(f"{where}: expected a caption, found an empty one")
+    if "\0" in caption:  # which JSON can have
+        raise DataError(f"{where}: expected a caption, found a NUL character in it")
     return caption

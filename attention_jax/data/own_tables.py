@@ -16,7 +16,7 @@ _HELD_OUT = ("validation", "test")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OwnTables:
-    """Where the examples of a data set of the user's own are.
+    """Where the examples of a data set of the user's own are; part of a `DataConfig`.
 
     Attributes:
       train_table: File of training examples.
@@ -59,5 +59,7 @@ class OwnTables:
                 others[split] = read(path)
                 continue
             count = getattr(self, f"{split}_examples")
-            others[split], train = hold_out(train, split, count, self.train_table)
+            others[split], train = hold_out(
+                train, split, count, self.train_table, lowercase=self.lowercase
+            )
         return {"train": train, **others}

@@ -68,6 +68,13 @@ def test_a_broken_or_missing_export_is_one_line(folder):
     table.write_text('{"images": [{"id": "7", "file_name": "a.jpg"}], "annotations": []}')
     with pytest.raises(DataError, match=r"t.json: expected a whole number at images"):
         read_captions(table, folder)
+    table.write_text('{"images": [{"id": 7, "file_name": "a.jpg"}], "annotations": []}')
+    with pytest.raises(DataError, match=r"t\.json: expected captions, found none"):
+        read_captions(table, folder)
+    images, annotation = [{"id": 7, "file_name": "a.jpg"}], {"image_id": 7, "caption": "a\0b"}
+    table.write_text(json.dumps({"images": images, "annotations": [annotation]}))
+    with pytest.raises(DataError, match=r"annotations\[0\]: .* found a NUL character"):
+        read_captions(table, folder)
 
 
 def test_texts_stand_beside_an_image(folder):

@@ -151,3 +151,12 @@ def test_a_model_of_other_sources_is_one_line(data, model, words):
         from_config_dict(values)
     assert str(error.value).startswith("config.model.name: expected a model")
     assert words in str(error.value) and repr(model) in str(error.value)
+
+
+def test_documents_that_only_case_tells_apart_are_in_one_split(tmp_path):
+    texts = [f"Film {number} was good." for number in range(40)]
+    texts += [text.upper() for text in texts]
+    rows = [(("good", "bad")[n % 2], text) for n, text in enumerate(texts)]
+    splits = Config(train_table=table(tmp_path / "t.tsv", rows), lowercase=True).load()
+    found = {name: {example.source.lower() for example in split} for name, split in splits.items()}
+    assert all(found.values()) and sum(map(len, found.values())) == 40

@@ -1,5 +1,7 @@
 """Formulas: their markup, their pictures, and where each symbol is in them."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,35 @@ def test_the_data_set_is_rendered_once(tmp_path, monkeypatch):
         assert links.tolist() == expected
     scores = config.further_scores(split, [split.targets[0], "}", split.targets[2]])
     assert scores == {"exact_pictures": pytest.approx(200 / 3)}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content, arrays: content[:-50],
+        lambda content, arrays: b"",
+        lambda content, arrays: b"garbage",
+        lambda content, arrays: repacked(arrays, cells_counts=np.array([1])),
+        lambda content, arrays: repacked(arrays, boxes_counts=arrays["boxes_counts"] + 1),
+        lambda content, arrays: repacked(arrays, markups=np.arange(7)),
+    ],
+)
+def test_what_is_kept_is_rendered_anew_where_it_is_damaged(tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
+    monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 2)
+    config = Config(num_formulas=3, max_symbols=4, height=24)
+    before = config.load()
+    (path,) = (tmp_path / "formulas").glob("*.npz")
+    with np.load(path) as arrays:
+        path.write_bytes(damage(path.read_bytes(), dict(arrays)))
+    for split, examples in config.load().items():
+        for one, other in zip(before[split], examples, strict=True):
+            assert one[:2] == other[:2] and one[2].keys() == other[2].keys()
+            for name, array in one[2].items():
+                np.testing.assert_array_equal(array, other[2][name])
+
+
+def repacked(arrays, **changes):
+    content = io.BytesIO()
+    np.savez(content, **{**arrays, **changes})
+    return content.getvalue()

@@ -65,6 +65,16 @@ def test_what_is_no_grid_is_one_line(tmp_path, grid, made, message):
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
+def test_a_damaged_archive_is_one_line(tmp_path, grid):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, grid)
+    content = path.read_bytes()
+    for at in range(60, len(content) - 90, 7):  # of what is compressed
+        path.write_bytes(content[:at] + b"\xff" * 9 + content[at + 9 :])
+        with pytest.raises(DataError, match=r"x\.npz: expected "):
+            Config(**SIZES).read_files([path])
+
+
 def test_an_archive_has_one_array(tmp_path, grid):
     np.savez(tmp_path / "two.npz", grid, grid)
     with pytest.raises(DataError, match="expected one array, found 2 in the archive"):

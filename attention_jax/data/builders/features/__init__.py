@@ -1,7 +1,6 @@
 """features: vectors of the user's own images, such as another network's, with their captions."""
 
 import dataclasses
-import zipfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -84,7 +83,9 @@ def _read_array(path: str) -> np.ndarray:
                 found = archive[archive.files[0]]
     except FileNotFoundError:
         raise DataError(f"{path}: expected features, found no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DataError:
+        raise
+    except Exception as error:  # archives have a dozen ways to be damaged, with an exception each
         reason = " ".join(str(error).split())[:120]
         raise DataError(f"{path}: expected a file of NumPy's, found another ({reason})") from None
     if found.dtype.kind not in "fiu":

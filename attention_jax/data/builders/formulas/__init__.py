@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from absl import logging
 
+from attention_jax.array_files import Form, read_arrays
 from attention_jax.configuration import setting
 from attention_jax.data import storage
 from attention_jax.data.captions import GOLD_BOXES, PICTURE, UNITS, PictureConfig
@@ -24,6 +25,10 @@ from attention_jax.files import replacing
 _SEED = 0
 _EVALUATION = 500  # formulas of validation, and of test
 _VERSION = 1  # of what the rendering of a formula gives
+_FORMS = {
+    "markups": Form("U", 1), "cells": Form("u", 2), "cells_counts": Form("i", 1),
+    "boxes": Form("f", 2), "boxes_counts": Form("i", 1),
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,10 +72,12 @@ class Config(PictureConfig):
         digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
         path = storage.cache_root() / "formulas" / f"{digest[:16]}.npz"
         with storage.exclusive(path.with_suffix(".lock")):
-            if not path.exists():
+            try:
+                return _read(path)
+            except (FileNotFoundError, DataError):  # none yet, or a damaged one
                 logging.info("Rendering %d formulas into %s", count, path)
                 self._render(count, path)
-        return _read(path)
+            return _read(path)
 
     def _render(self, count: int, path: Path) -> None:
         """Writes formulas, those that are too high for a picture left out."""
@@ -100,14 +107,17 @@ class Config(PictureConfig):
 
 
 def _read(path: Path) -> list[tuple[str, tuple[str, ...], Mapping[str, np.ndarray]]]:
-    with np.load(path) as kept:
-        arrays = {name: kept[name] for name in kept.files}
-
-    def apart(name: str) -> list[np.ndarray]:
-        return np.split(arrays[name], np.cumsum(arrays[f"{name}_counts"])[:-1])
-
-    rows = zip(arrays["markups"].tolist(), apart("cells"), apart("boxes"), strict=True)
+    """Reads what was rendered; raises `DataError` if it is damaged."""
+    expected = f"{path}: expected rendered formulas"
+    arrays = read_arrays(path.read_bytes(), _FORMS, expected)
+    counts = {name: arrays[f"{name}_counts"] for name in ("cells", "boxes")}
+    for name, each in counts.items():
+        if len(each) != len(arrays["markups"]) or each.sum() != len(arrays[name]):
+            raise DataError(f"{expected}, found others in number than their {name}")
+    apart = [np.split(arrays[name], np.cumsum(each)[:-1]) for name, each in counts.items()]
     return [
         (f"formula {number}", (markup,), {PICTURE.name: cells, GOLD_BOXES: boxes})
-        for number, (markup, cells, boxes) in enumerate(rows)
+        for number, (markup, cells, boxes) in enumerate(
+            zip(arrays["markups"].tolist(), *apart, strict=True)
+        )
     ]
