@@ -57,6 +57,7 @@ MEASURES: Mapping[str, Measure] = {
     "unattended": Measure("fertility < 0.5", share, "low"),
     "overattended": Measure("fertility > 1.5", share, "low"),
     "deviation": Measure("coverage deviation", share, "low"),
+    "agreement": Measure("agreement with attention", share, ""),
 }
 
 
