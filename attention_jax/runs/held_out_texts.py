@@ -23,6 +23,7 @@ from attention_jax.runs.named_files import texts
 from attention_jax.runs.run_directory import RunDirectory
 
 _TRAIN, _SUFFIX = "train", ".jsonl"
+_LARGEST = np.iinfo(np.int32).max
 _SHAPE = {
     "source": str, "target": str, "references": [str], "number": int, "extras": {str: (str, [int])}
 }  # fmt: skip
@@ -92,17 +93,28 @@ def _rows(split: Split) -> Iterator[Mapping[str, Any]]:
         }
 
 
+def _value(value: str | list[int], where: str) -> Any:
+    """Returns a text, or ids as an array."""
+    if isinstance(value, str):
+        return value
+    if any(abs(each) > _LARGEST for each in value):
+        raise RunDirectoryError(f"{where}: expected ids of 32 bits, found others")
+    return np.array(value, np.int32)
+
+
 def _read(path: Path) -> Texts:
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    lines = path.read_bytes().split(b"\n")[:-1]
     rows = [
         json_files.parse_json(line, _SHAPE, f"{path}:{number}", RunDirectoryError)
         for number, line in enumerate(lines, start=1)
     ]
     columns: dict[str, list[Any]] = {}
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}:{number}"
+        if row["extras"].keys() != rows[0]["extras"].keys():
+            raise RunDirectoryError(f"{where}: expected extras as in the first line, found others")
         for name, value in row["extras"].items():
-            value = np.array(value, np.int32) if isinstance(value, list) else value
-            columns.setdefault(name, []).append(value)
+            columns.setdefault(name, []).append(_value(value, where))
     return Texts(
         [row["source"] for row in rows], [row["target"] for row in rows],
         [row["references"] for row in rows], [row["number"] for row in rows], columns,

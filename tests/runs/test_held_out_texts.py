@@ -72,3 +72,20 @@ def test_a_damaged_copy_is_one_line(tmp_path):
     path.write_text(path.read_text().replace('"target"', '"goal"', 1))
     with pytest.raises(RunDirectoryError, match="test.jsonl:1: expected a value named 'target'"):
         held_out_data(directory, config)
+
+
+@pytest.mark.parametrize(
+    ("extras", "words"),
+    [
+        (["{}", '{"target": [5]}'], "test.jsonl:2: expected extras as in the first line, found"),
+        (['{"target": [1099511627776]}'] * 2, "test.jsonl:1: expected ids of 32 bits, found other"),
+        (['{"\udcff": []}'] * 2, "test.jsonl:1: expected JSON, found something else"),
+    ],
+)
+def test_a_copy_of_a_stranger_is_looked_at(tmp_path, extras, words):
+    directory, config, _ = kept(parallel(tmp_path), tmp_path)
+    row = '{"source": "a", "target": "b", "references": ["b"], "number": 0, "extras": EXTRAS}\n'
+    text = "".join(row.replace("EXTRAS", each) for each in extras)
+    (directory.texts / "test.jsonl").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(RunDirectoryError, match=words):
+        held_out_data(directory, config)

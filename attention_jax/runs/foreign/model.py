@@ -135,16 +135,25 @@ def piece_vocabulary(
 
 
 def names_by_id(ids: Mapping[str, int], size: int, folder: Folder) -> Sequence[str]:
-    """Returns the symbol of each of `size` ids; raises `UserError` if there are other ids."""
-    names = [f"<unused_{index}>" for index in range(size)]
+    """Returns the symbol of each of `size` ids.
+
+    Raises:
+      UserError: If there are other ids, or two symbols have the same.
+    """
+    names: dict[int, str] = {}
     for name, index in ids.items():
         if not 0 <= index < size:
             raise UserError(
                 f"{folder.path}: expected a vocabulary of the {size} symbols of the parameters, "
                 f"found {name!r} with id {index}"
             )
+        if index in names:
+            raise UserError(
+                f"{folder.path}: expected an id for each symbol, found {index} for "
+                f"{names[index]!r} and {name!r}"
+            )
         names[index] = name
-    return names
+    return [names.get(index, f"<unused_{index}>") for index in range(size)]
 
 
 def _optional(kind: type) -> Any:

@@ -84,6 +84,9 @@ MISTAKES = {
     r"expected a vocabulary of the 31 symbols .* 'a' with id 40": lambda f: (
         f / "vocab.json"
     ).write_text('{"<unk>": 1, "a": 40}'),
+    r"expected an id for each symbol, found 7 for 'a' and 'b'": lambda f: (
+        f / "vocab.json"
+    ).write_text('{"<unk>": 1, "a": 7, "b": 7}'),
 }
 
 
