@@ -26,8 +26,8 @@ class StatusLine:
         self._in_place = self._stream.isatty()
         self._every_seconds = every_seconds
         self._width = 0
-        self._began = time.monotonic()
-        self._last_line = self._began - every_seconds
+        self._last_passing = time.monotonic()
+        self._last_line = self._last_passing - every_seconds
 
     def say(self, line: str) -> None:
         """Writes a line that stays."""
@@ -52,9 +52,12 @@ class StatusLine:
 
     def passing(self, line: str) -> None:
         """Shows a line until the next one; in a log file only if it has been silent for long."""
-        silent = time.monotonic() - max(self._last_line, self._began)
-        if self._in_place or silent >= self._every_seconds:
-            self.show(line, last=True)
+        now = time.monotonic()
+        if self._in_place:
+            self.show(line)
+        elif now - max(self._last_line, self._last_passing) >= self._every_seconds:
+            self._last_passing = now  # what is shown next is shown all the same
+            self.say(line)
 
 
 class Progress:

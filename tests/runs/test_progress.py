@@ -76,6 +76,19 @@ def test_update_writes_few_lines_to_a_file(clock):
     assert len(lines) == 11 and lines[-1].startswith("step 100/100")
 
 
+def test_passing_lines_take_no_update_away(clock):
+    terminal, stream = Terminal(), io.StringIO()
+    in_place, progress = Progress(100, stream=terminal), Progress(100, stream=stream)
+    for seconds, line in ((1.0, "one"), (10.0, "two"), (5.0, "three"), (5.0, "four")):
+        clock[0] += seconds
+        progress.passing(line)
+        in_place.passing(line)
+    clock[0] += 1.0
+    progress.update(10, {}, tokens=10)
+    assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["two", "four", "step"]
+    assert terminal.getvalue().split() == ["one", "two", "three", "four"]
+
+
 def test_progress_is_silent_when_told(clock):
     stream = io.StringIO()
     progress = Progress(10, stream=stream, silent=True)
