@@ -11,6 +11,7 @@ from attention_jax.data.decoded import Decoded, Gathered, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.data.sound.recording import FRAMES
+from attention_jax.data.task import Statistics
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.gathering import gather_outputs
 from attention_jax.decoding.output_statistics import output_statistics
@@ -123,7 +124,12 @@ class Evaluation:
             found = self._decode(run.params, split, run.config.data, progress=counter.update)
         return Outputs(split, found, self._text_of.best(found, split.sources))
 
-    def write(self, outputs: Outputs, more: Mapping[str, float] | None = None) -> dict[str, float]:
+    def write(
+        self,
+        outputs: Outputs,
+        more: Mapping[str, float] | None = None,
+        statistics: Statistics | None = None,
+    ) -> dict[str, float]:
         """Scores outputs and writes all files of the split except the viewer.
 
         These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`, `resamples.SPLIT.npz`,
@@ -133,6 +139,7 @@ class Evaluation:
         Args:
           outputs: The outputs for the split.
           more: Further metrics of the split, to be written with the others.
+          statistics: Sufficient statistics beside the task's, by which runs can be compared.
 
         Returns:
           The metrics. Of several processes only the first scores and writes; the others return the
@@ -151,9 +158,11 @@ class Evaluation:
         gathered = self._gathered(split)
         scores = self._scores(outputs, gathered)
         self._write_outputs(outputs)
+        known = dict(statistics or {})
         if run.task.statistics is not None:
-            statistics = run.task.statistics(split, outputs.texts, run.config.data)
-            write_resamples(run.directory, split.name, statistics)
+            known |= run.task.statistics(split, outputs.texts, run.config.data)
+        if known:
+            write_resamples(run.directory, split.name, known)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
         metrics = {**measured, **{k: v for k, v in scores.items() if k not in signatures}}
         metrics |= more or {}

@@ -186,7 +186,7 @@ def evaluate_as_asked(
 
             compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
             more |= dropped_word_scores(task.split("train"), split.sources, compared)
-        evaluation.write(outputs, more)
+        evaluation.write(outputs, more, {} if gold is None else gold.statistics())
         if attributed:
             write_attributions(run, split, attributed)
         # Without --heads the viewer still shows what an earlier evaluation has measured of them.

@@ -3,9 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from attention_jax.analysis.other_runs import OtherRun
 from attention_jax.data.examples import Split
 from attention_jax.data.lines import read_lines
+from attention_jax.data.task import Statistics
 from attention_jax.decoding.word_units import (
     SplitWords,
     WordAttention,
@@ -13,6 +16,7 @@ from attention_jax.decoding.word_units import (
     split_words,
 )
 from attention_jax.errors import UserError
+from attention_jax.evaluation.aer import count_links, error_rate
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import (
     MarkedLinks,
@@ -173,6 +177,13 @@ class GoldComparison:
             for each in dict.fromkeys((None, threshold)):  # once, if there is no threshold
                 scores |= score_both_directions(forward, reverse, golds, each)
         return scores
+
+    def statistics(self) -> Statistics:
+        """Sufficient statistics: returns the counts of links of each pair, of which AER is made."""
+        pairs = [(self.forward[number], self.links[number]) for number in sorted(self.links)]
+        counts = [count_links([each.linking.words.links()], [links]) for each, links in pairs]
+        rows = [(each.links, each.sure, each.sure_hits, each.possible_hits) for each in counts]
+        return {"aer": (np.array(rows, float), error_rate)}
 
     def _with_links(self, attention: Sequence[WordAttention]) -> list[WordWeights]:
         return [attention[number].linking.words for number in sorted(self.links)]

@@ -6,6 +6,7 @@ usage: python -m launch.sweep --config=FILE[:ARGUMENT] --workdir=DIRECTORY --gri
   --config, --config.FIELD   what all runs share, as for launch.train
   --grid=FIELD=VALUE,VALUE   a field of the config and its values; several grids multiply
   --setting='NAME: FIELD=VALUE FIELD=VALUE'  fields that change together; settings are one grid
+  --search=FIELD=LOW..HIGH[:log] or 'FIELD=A|B'  what optuna chooses, in --trials=N further cells
   --seeds=N                  runs of each (1)
   --jobs=N                   runs at a time, which share cores and GPUs (1)
   --evaluate=OPTIONS         after training also launch.evaluate with these, such as gold links
@@ -35,11 +36,12 @@ def define_flags() -> None:
     """Flags of the command line."""
     for name in ("workdir", "evaluate", "metric", "only"):
         flags.DEFINE_string(name, None, "See above.")
-    for name in ("grid", "setting"):
+    for name in ("grid", "setting", "search"):
         flags.DEFINE_multi_string(name, [], "See above.")
     for name in ("seeds", "jobs"):
         flags.DEFINE_integer(name, 1, "See above.", lower_bound=1)
-    flags.DEFINE_integer("arguments", None, "See above.", lower_bound=0)
+    for name, least in (("arguments", 0), ("trials", 1)):
+        flags.DEFINE_integer(name, None, "See above.", lower_bound=least)
     flags.DEFINE_list("run", [], "Numbers of runs.")
     flags.DEFINE_bool("list", False, "Show the runs and stop.")
     flags.DEFINE_bool("report_only", False, "Run nothing.")

@@ -13,7 +13,7 @@ from attention_jax.commands.overrides import listed
 from attention_jax.errors import UserError, quoted
 
 _BASE = "config"  # the cell of a sweep in which seeds alone differ
-_OF_RUNS = ("grid", "setting", "evaluate")
+_OF_RUNS = ("grid", "setting", "search", "trials", "evaluate")
 
 
 def prepare(argv: Sequence[str]) -> list[str]:
@@ -48,7 +48,14 @@ def carried_out() -> int:
         _show(sweep, chosen)
         return 0
     if not cli.value("report_only"):
-        code = runner.run_all(chosen, cli.value("jobs"), _status_line())
+        line = _status_line()
+        code = runner.run_all(chosen, cli.value("jobs"), line)
+        if sweep.plan.search and len(chosen) == len(sweep.runs) and code in (0, runner.FAILED):
+            from attention_jax.sweeps.trials import Trials
+
+            trials, before = Trials(sweep, measure), len(sweep.runs)
+            code = runner.run_queue(trials, before, cli.value("jobs"), line) or code
+            sweep = open_sweep(workdir, None)
     return _reported(sweep, measure, code)
 
 
@@ -73,7 +80,23 @@ def asked_plan() -> Any:
     overrides = [(path, "true" if text is None else text)
                  for path, text in listed(sys.argv, "config")]  # fmt: skip
     evaluate = shlex.split(cli.value("evaluate") or "")
-    return Plan.asked(location, overrides, cells, cli.value("seeds"), evaluate=evaluate)
+    plan = Plan.asked(
+        location, overrides, cells, cli.value("seeds"), _search(), evaluate=evaluate
+    )  # fmt: skip
+    if plan.search:
+        from attention_jax.sweeps.trials import check_space
+
+        check_space(plan)
+    return plan
+
+
+def _search() -> dict[str, Any] | None:
+    """Returns what --search and --trials ask for; None if they do not."""
+    space, trials = cli.value("search"), cli.value("trials")
+    if bool(space) != bool(trials):
+        given, missing = ("search", "trials") if space else ("trials", "search")
+        raise UserError(f"--{missing}: expected it beside --{given}, found none")
+    return {"space": space, "trials": trials} if space else None
 
 
 def _chosen(sweep: Any) -> list:

@@ -58,7 +58,7 @@ def write_page(sweep: Sweep, measure: Measure) -> list[str]:
     parts = [
         *_opening(sweep, finished), f"## Scores of {sweep.split or 'no split'}", overview,
         *([_legend()] if scores else []), *_others(sweep, cells, scores), *tests,
-        *best, *plots, "## How it was made", tables.provenance(finished),
+        *best, *plots, *_changes(sweep, cells), "## How it was made", tables.provenance(finished),
     ]  # fmt: skip
     write_text(path, "\n\n".join(parts) + "\n")
     return [overview, "", *best[1:2], f"Everything is in {sweep.directory}; open {path}"]
@@ -175,6 +175,16 @@ def _best(cells: Cells, measure: Measure) -> list[str]:
     first = cells[order[0]]
     best = f"Best by {measure.label}: {order[0]}, {rows[0][2]}, in {first[0].workdir.parent}"
     return ["## Best", best, tables.table(["cell", "seeds", measure.label], rows)]
+
+
+def _changes(sweep: Sweep, cells: Cells) -> list[str]:
+    """Makes the section with what the cells change, for names do not tell it of all."""
+    changes = {cell: sweep.plan.cells[cell] for cell in cells}
+    said = [
+        f"- {cell}: {', '.join(f'`{path}={text}`' for path, text in each.items()) or 'nothing'}"
+        for cell, each in changes.items()
+    ]
+    return ["## What cells change", "\n".join(said)]
 
 
 def _plots(sweep: Sweep, cells: Cells, shown: Sequence[str], measure: Measure) -> list[str]:

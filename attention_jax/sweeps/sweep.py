@@ -14,6 +14,7 @@ from typing import Any
 
 from attention_jax.commands.config_file import load_config
 from attention_jax.errors import ConfigError, RunDirectoryError, UserError
+from attention_jax.json_files import Maybe
 from attention_jax.locks import locked
 from attention_jax.paths import expanded
 from attention_jax.runs.config import (
@@ -31,6 +32,7 @@ FILE, _LOCK = "sweep.json", ".sweep.lock"
 _SHAPE = {
     "config": str, "overrides": {str: str}, "evaluate": [str], "cells": {str: {str: str}},
     "runs": [[object]],
+    "search": Maybe(({"space": [str], "trials": int, "seeds": [int]}, None)),
 }  # fmt: skip
 
 
@@ -44,6 +46,8 @@ class Plan:
       cells: What each cell changes, by name.
       runs: Cell and seed of every run.
       evaluate: Options of `launch.evaluate`, which follows training; empty for not at all.
+      search: How cells are searched for, beside those that are named: the `space` as it was given,
+        the number of `trials`, and the `seeds` of each; None for not at all.
     """
 
     config: str
@@ -51,13 +55,16 @@ class Plan:
     cells: Mapping[str, Overrides]
     runs: Sequence[tuple[str, int]]
     evaluate: Sequence[str] = ()
+    search: Mapping[str, Any] | None = None
 
     @classmethod
     def asked(
         cls, config: str, overrides: Iterable[tuple[str, str]], cells: Mapping[str, Overrides],
-        seeds: int, **more: Any,
+        seeds: int, search: Mapping[str, Any] | None = None, **more: Any,
     ) -> "Plan":  # fmt: skip
         """Makes the plan of cells and a number of seeds, seed by seed: the first compares all.
+
+        The trials of a search, if there are any, have the same seeds.
 
         Raises:
           UserError: If a cell changes the seed.
@@ -66,8 +73,10 @@ class Plan:
         first = int(shared.pop("seed", load_config(config).get("seed", 0)))
         if any("seed" in changes for changes in cells.values()):
             raise UserError("--grid: expected fields but the seed, which --seeds=N varies")
-        runs = [(cell, seed) for seed in range(first, first + seeds) for cell in cells]
-        return cls(config, shared, cells, runs, **more)
+        numbers = range(first, first + seeds)
+        runs = [(cell, seed) for seed in numbers for cell in cells]
+        found = {**search, "seeds": [*numbers]} if search else None
+        return cls(config, shared, cells, runs, search=found, **more)
 
     def joined(self, more: "Plan", where: Path) -> "Plan":
         """Adds what is asked for to what is known; cells with the same overrides are the same.
@@ -90,17 +99,26 @@ class Plan:
         runs = [*self.runs, *((called[cell], seed) for cell, seed in more.runs)]
         return Plan(
             self.config, self.overrides, cells, list(dict.fromkeys(runs)),
-            more.evaluate or self.evaluate,
+            more.evaluate or self.evaluate, more.search or self.search,
         )  # fmt: skip
 
 
 class Sweep:
     """The runs of a directory."""
 
-    def __init__(self, directory: Path, plan: Plan):
-        """Takes the plan as it is; see `open_sweep`."""
+    def __init__(
+        self, directory: Path, plan: Plan, known: Mapping[str, ExperimentConfig] | None = None
+    ):
+        """Takes the plan as it is; see `open_sweep`.
+
+        Args:
+          directory: Where the runs are.
+          plan: Which they are.
+          known: The configs of cells that were checked already.
+        """
         self.directory = directory
         self.plan = plan
+        self._known = known or {}
 
     @functools.cached_property
     def experiments(self) -> dict[str, ExperimentConfig]:
@@ -113,8 +131,11 @@ class Sweep:
             name=self.directory.name, config=self.plan.config, cells=self.plan.cells, seeds=(),
             overrides=self.plan.overrides,
         )  # fmt: skip
-        folder = self.directory.parent
-        return {cell: plain.run(cell, 0, folder, folder).experiment() for cell in self.plan.cells}
+        folder, known = self.directory.parent, self._known
+        return {
+            cell: known.get(cell) or plain.run(cell, 0, folder, folder).experiment()
+            for cell in self.plan.cells
+        }
 
     @functools.cached_property
     def split(self) -> str:
@@ -138,6 +159,22 @@ class Sweep:
         )  # fmt: skip
         folder = self.directory.parent
         return [grid.run(cell, seed, folder, folder) for cell, seed in self.plan.runs]
+
+    def grown(self, more: Plan) -> "Sweep":
+        """Returns the sweep with more runs, which are written to `sweep.json`.
+
+        Raises:
+          ConfigError: If an override does not fit the config.
+          RunDirectoryError: If it cannot be written, or holds a sweep of another config.
+        """
+        path = self.directory / FILE
+        with writing(path), locked(self.directory / _LOCK, remove=True):
+            # Read under the lock, or what another process has just added would be lost.
+            plan = _read(path).joined(more, self.directory) if path.exists() else more
+            sweep = Sweep(self.directory, plan, self.experiments)
+            _ = sweep.experiments
+            write_json(path, dataclasses.asdict(plan))
+        return sweep
 
     def check(self) -> None:
         """Checks that all configs are well-formed, and finished runs are of the present ones.
@@ -177,18 +214,15 @@ def open_sweep(workdir: str, asked: Plan | None) -> Sweep:
     path = directory / FILE
     if asked is None and not path.exists():
         raise RunDirectoryError(f"{directory}: expected the directory of a sweep, found no {FILE}")
+    if asked is not None:
+        _refuse_foreign(directory)
+    known = Sweep(directory, _read(path) if path.exists() else asked)
+    known.check()  # before anything is written
     if asked is None:
-        return Sweep(directory, _read(path))
-    _refuse_foreign(directory)
-    _ = Sweep(directory, asked).experiments  # a mistake leaves nothing behind
+        return known
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        with locked(directory / _LOCK, remove=True):
-            plan = _read(path).joined(asked, directory) if path.exists() else asked
-            sweep = Sweep(directory, plan)
-            sweep.check()
-            write_json(path, dataclasses.asdict(plan))
-    return sweep
+    return known.grown(asked)
 
 
 def _read(path: Path) -> Plan:

@@ -16,7 +16,7 @@ from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.words import word_pieces
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.errors import RunDirectoryError
-from attention_jax.evaluation.aer import LinkCounts, count_links, count_weights
+from attention_jax.evaluation.aer import LinkCounts, count_weights
 from attention_jax.evaluation.attention_alignment import (
     SHIFTS,
     links_with_rows,
@@ -169,7 +169,7 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
     # Match and mass take the attention as it is, for they are measured with shifts of their own.
     pairs = [(attention[number].weights, gold.links[number]) for number in numbers]
     counts = {
-        "aer": [_row(count_links([words.links()], [links])) for words, links in linking],
+        "aer": comparison.statistics()["aer"][0],
         "saer": [_row(count_weights(words.weights, links)) for words, links in linking],
         "probability_mass": [_mean_of(probability_mass, w, links.possible) for w, links in pairs],
     }

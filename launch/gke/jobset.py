@@ -43,7 +43,7 @@ class Request:
     """A training to be run on GKE.
 
     Attributes:
-      name: Name of the JobSet, and of the run's directory on the volume.
+      name: Name of the JobSet.
       image: Docker image with the repository as its working directory.
       kind: Kind of devices, such as `v5e` or `h100`.
       shape: Chips along each axis of a TPU slice, or the number of GPUs.
@@ -54,6 +54,7 @@ class Request:
       data: Directory of the volume with files of data sets, if they are not to be downloaded.
       service_account: Kubernetes service account that may use the bucket.
       arguments: Arguments of launch.train, without --workdir.
+      directory: The run's directory on the volume; called like the JobSet if empty.
       max_restarts: How often the set may be started again.
       spot: Whether to use spot nodes, which may be taken away.
     """
@@ -63,6 +64,7 @@ class Request:
     kind: str
     shape: tuple[int, ...]
     arguments: Sequence[str]
+    directory: str = ""
     slices: int = 1
     per_node: int = 0
     bucket: str | None = None
@@ -195,7 +197,7 @@ def _container(request: Request) -> dict[str, Any]:
         "name": "train",
         "image": request.image,
         "command": ["python", "-m", "launch.train"],
-        "args": [*request.arguments, f"--workdir={_MOUNT}/{request.name}"],
+        "args": [*request.arguments, f"--workdir={_MOUNT}/{request.directory or request.name}"],
         "env": _environment(request),
         "ports": [{"containerPort": _COORDINATOR_PORT}],
         "resources": {"requests": dict(limits), "limits": limits},

@@ -27,24 +27,17 @@ for example:
   kubectl apply -f rnnsearch.yaml
 """
 
-from absl import flags
-
 from attention_jax.commands import cli
-
-for name in ("name", "image", "topology", "bucket", "claim", "data", "service_account", "out"):
-    flags.DEFINE_string(name, None, "See above.")
-flags.DEFINE_integer("slices", 1, "TPU slices.", lower_bound=1)
-flags.DEFINE_integer("per_node", 0, "Devices of a node.", lower_bound=0)
-flags.DEFINE_integer("max_restarts", 100, "How often it starts again.", lower_bound=0)
-flags.DEFINE_boolean("spot", False, "Whether on spot nodes.")
+from launch.gke import options
 
 
 def main() -> None:
     """Checks everything, then writes the manifest."""
     from launch.gke import writing
 
-    writing.write(writing.requested(), cli.output_path("out"))
+    writing.write([writing.requested()], cli.output_path("out"))
 
 
 if __name__ == "__main__":
+    options.define_flags()
     cli.run(main, __doc__, cli.prepare_experiment)

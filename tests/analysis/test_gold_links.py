@@ -94,6 +94,14 @@ def test_both_directions_are_compared_pair_by_pair(runs):
     }
 
 
+def test_error_rates_follow_from_the_statistics_of_pairs(runs):
+    (run, split), _ = runs
+    found = compare_with_gold(run, split, gold_of(split, [7, 2, 11]), shift=1)
+    rows, of_sums = found.statistics()["aer"]
+    assert rows.shape == (3, 4)
+    assert of_sums(rows.sum(axis=0)) == pytest.approx(found.scores()["aer"])
+
+
 def test_one_direction_says_nothing_of_the_other(runs):
     (run, split), _ = runs
     scores = compare_with_gold(run, split, gold_of(split, [0])).scores()

@@ -69,6 +69,10 @@ def test_evaluate_scores_any_text(launch, copy, trained, tmp_path):
     scores = json.loads((place / "results.json").read_text())["digits"]
     assert scores["aer"] == 0 and 50 < scores["chrf"] < 100
     assert scores["nll"] > 0.5  # of a reference that is wrong
+    with np.load(place / "resamples.digits.npz") as left:
+        assert {name: tuple(left[name][:2]) for name in ("aer", "chrf")} == {
+            "aer": (3, 0.0), "chrf": (3, pytest.approx(scores["chrf"])),
+        }  # fmt: skip
     (comparison,) = json.loads((place / "comparison.digits.json").read_text())
     assert comparison["sentences"] == 3 and comparison["metrics"]["bleu"]["difference"] == 0
     page = _page(place / "viewer.digits.html")

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAMS = (
     "train", "sweep", "evaluate", "translate", "align", "compile_check", "weights",
-    "import_weights", "gke.manifest",
+    "import_weights", "gke.manifest", "gke.sweep",
 )  # fmt: skip
 
 

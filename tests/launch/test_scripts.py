@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ SCRIPTS = sorted(
     for pattern in ("*.sh", "*.sbatch")
     for path in (ROOT / "launch").rglob(pattern)
 )
-PROGRAMS = ("launch/slurm/train.sbatch", "launch/tpu_vm/pod.sh")
+PROGRAMS = ("launch/slurm/train.sbatch", "launch/slurm/sweep.sbatch", "launch/tpu_vm/pod.sh")
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -168,3 +169,50 @@ def test_gpus_that_cannot_be_shared_are_a_mistake():
 def test_a_task_ends_with_what_its_command_makes_of_a_signal():
     done = task_of_slurm("trap 'exit 75' TERM; kill -TERM $PPID; kill -TERM $$; sleep 5")
     assert done.returncode == 75
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        ([], {}, "--workdir: expected the directory of a sweep, found none"),
+        (["--config=c.py"], {}, "unexpected argument '--config=c.py'; expected --workdir=DIR"),
+        (["--workdir=w"], {}, "expected an array: sbatch --array=0-8 launch/slurm/sweep.sbatch"),
+        (["--workdir=/none"], {"SLURM_ARRAY_TASK_ID": "0"}, "/none: expected the directory of"),
+    ],
+)
+def test_mistakes_in_an_array_are_one_line(arguments, environment, message):
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("SLURM_")}
+    environment = {"ATTENTION_JAX_PYTHON": sys.executable, **environment}
+    done = subprocess.run(
+        [PROGRAMS[1], *arguments], env=inherited | environment, cwd=ROOT,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {message}") and done.stderr.count("\n") == 1
+
+
+def test_a_task_of_an_array_trains_the_run_of_its_number(tmp_path):
+    """With every word of its command as it is, and with the code that training ends with."""
+    stand_ins = {
+        "python": """[ "$*" = "-m launch.sweep --workdir=a b --arguments=3" ] || exit 9
+printf '%s\\n' --config=c.py '--workdir=a b/x=1/seed0' "--config.splits=('test', )"
+""",
+        "srun": 'printf "%s\\n" "${@: -4}"; exit 201',
+    }
+    for name, body in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("SLURM_")}
+    environment = inherited | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "ATTENTION_JAX_PYTHON": str(tmp_path / "python"),
+        "SLURM_JOB_ID": "7",
+        "SLURM_ARRAY_TASK_ID": "3",
+    }
+    done = subprocess.run(
+        [PROGRAMS[1], "--workdir=a b"], env=environment, cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[1:] == [
+        "launch.train", "--config=c.py", "--workdir=a b/x=1/seed0", "--config.splits=('test', )",
+    ]  # fmt: skip

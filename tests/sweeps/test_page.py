@@ -77,6 +77,7 @@ def test_scores_are_means_over_seeds_with_stars_against_the_first(finished):
     assert rows[r"like\|it"] == r"| like\|it | 2 | 30.35 ± 0.35 | 3.50 ± 0.71 |"
     page = (finished.directory / "sweep.md").read_text()
     assert table in page and "* p < 0.05, ** p < 0.01" in page and "1,000 draws" in page
+    assert f"- good: `{RATE}=0.2`" in page
 
 
 def test_differences_are_tested_over_examples_and_seeds(finished):

@@ -182,3 +182,38 @@ def test_command_writes_the_manifest(launch, tmp_path):
 )
 def test_mistakes_are_one_line(launch, arguments, message):
     assert launch(*COMMAND, *arguments).error.startswith(message)
+
+
+@pytest.fixture(scope="module")
+def sweep(launch, tmp_path_factory):
+    """A sweep of two runs, none of which is trained."""
+    workdir = tmp_path_factory.mktemp("sweep") / "rates"
+    grid = "--grid=optimizer.learning_rate=1e-3,3e-3"
+    config = "--config=configs/quickstart.py:smoke"
+    assert launch("sweep", config, grid, f"--workdir={workdir}", "--list").code == 0
+    return workdir
+
+
+def of_sweep(launch, sweep, *options):
+    where = (f"--workdir={sweep}", "--name=rates", "--image=i", "--topology=l4:1", "--bucket=b")
+    return launch("gke.sweep", *where, *options)
+
+
+def test_every_run_of_a_sweep_is_a_set_of_its_own(launch, sweep):
+    manifests = list(yaml.safe_load_all(of_sweep(launch, sweep).out))
+    assert [manifest["metadata"]["name"] for manifest in manifests] == ["rates-0", "rates-1"]
+    assert [problems(manifest) for manifest in manifests] == [[], []]
+    *_, container = parts(manifests[1])
+    assert container["args"] == [
+        "--config=configs/quickstart.py:smoke", "--config.optimizer.learning_rate=3e-3",
+        "--config.seed=0", "--workdir=/runs/rates/learning_rate=3e-3/seed0",
+    ]  # fmt: skip
+    (chosen,) = yaml.safe_load_all(of_sweep(launch, sweep, "--run=1").out)
+    assert chosen == manifests[1]
+
+
+def test_mistakes_of_a_sweep_are_one_line(launch, sweep, tmp_path):
+    error = of_sweep(launch, sweep, "--run=2").error
+    assert error == "--run: expected numbers from 0 to 1, found '2'"
+    assert "expected the directory of a sweep" in of_sweep(launch, tmp_path).error
+    assert "--topology: expected one of" in of_sweep(launch, sweep, "--topology=x9:1").error

@@ -163,3 +163,32 @@ def test_a_job_is_as_bad_as_its_worst_task(slurm, repository, stand_in, codes, e
     assert ("saved, and back to the queue" in said) == (ended is None), said
     if ended:
         assert (job["JobState"], job["ExitCode"]) == ("FAILED", ended)
+
+
+def test_an_array_trains_the_runs_of_a_sweep(slurm, repository, launch, tmp_path):
+    """Each task the run of its number; what trains is a stand-in that tells what it was given."""
+    workdir, python = tmp_path / "sweep", tmp_path / "python"
+    grid = "--grid=optimizer.learning_rate=1e-3,3e-3"
+    launch("sweep", "--config=configs/quickstart.py:smoke", grid, f"--workdir={workdir}", "--list")
+    python.write_text(
+        f"""#!/usr/bin/env bash
+[ "$2" = launch.sweep ] && exec {sys.executable} "$@"
+echo "$@"
+"""
+    )
+    python.chmod(0o755)
+    slurm(
+        "sbatch", "--parsable", "--array=0-1", f"--output={tmp_path}/%a.log",
+        f"--export=ALL,ATTENTION_JAX_PYTHON={python}", "launch/slurm/sweep.sbatch",
+        f"--workdir={workdir}",
+        cwd=repository,
+    )  # fmt: skip
+    logs = [tmp_path / f"{number}.log" for number in (0, 1)]
+
+    def is_told(log) -> bool:
+        return log.exists() and "launch.train" in log.read_text()
+
+    wait_for(lambda: all(map(is_told, logs)), 120, slurm.logs)
+    for log, rate in zip(logs, ("1e-3", "3e-3"), strict=True):
+        run = f"--workdir={workdir}/learning_rate={rate}/seed0"
+        assert f"{run} --config.optimizer.learning_rate={rate} --config.seed=0" in log.read_text()
