@@ -4,6 +4,7 @@ import json
 
 import jax
 import numpy as np
+import sentencepiece
 
 from attention_jax.configuration import typed
 from attention_jax.data.examples import encoded
@@ -85,4 +86,13 @@ def check_outputs(folder, workdir, ids, special):
 
 
 def vocabulary_of(folder, name="vocab.json"):
-    return json.loads((folder / name).read_text())
+    """The other program's ids of pieces, and of special symbols: padding, end, unknown."""
+    if (folder / name).exists():
+        ids = json.loads((folder / name).read_text())
+    else:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+        size = processor.get_piece_size()
+        ids = {processor.id_to_piece(index): index for index in range(size)}
+        ids |= {f"<extra_id_{2 - number}>": size + number for number in range(3)}
+    named = (("pad", "<pad>"), ("end", "</s>"), ("unknown", "<unk>"))
+    return ids, {name: ids[piece] for name, piece in named}

@@ -81,6 +81,7 @@ class MechanismParts(NamedTuple):
         translate, if there is one.
       memory_parameters: Names of the parameters that only the memory depends on, which heads of
         one memory share.
+      stack_parameters: As of `Mechanism`.
       provides: As of `Mechanism`.
       is_online: Whether, once training is over, a query reads no slot beyond the last one that has
         weight, or all of them where its weights add up to less than one.
@@ -94,6 +95,7 @@ class MechanismParts(NamedTuple):
     context_dim: int | None = None
     remaining: str | None = None
     memory_parameters: frozenset[str] = frozenset()
+    stack_parameters: frozenset[str] = frozenset()
     provides: tuple[str, ...] = ()
     is_online: bool = False
 
@@ -116,6 +118,8 @@ class Mechanism(abc.ABC):
       observes: Names of what `observe` has to be given between queries.
       carries: Names of what it carries from query to query.
       tells_remaining: Whether `remaining` returns anything.
+      stack_parameters: Names of the parameters that are the same in all layers of a stack of
+        self-attention.
       provides: Names in `aux` of what only an objective that reads them teaches it by.
     """
 
@@ -132,6 +136,7 @@ class Mechanism(abc.ABC):
     observes: frozenset[str] = frozenset()
     carries: tuple[str, ...] = ()
     tells_remaining: bool = False
+    stack_parameters: frozenset[str] = frozenset()
     provides: tuple[str, ...] = ()
 
     @property

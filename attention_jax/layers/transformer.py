@@ -44,6 +44,7 @@ class StackConfig:
     Attributes:
       num_layers: How many layers there are (6 in the paper).
       feed_forward_dim: Depth of the hidden layer between two attentions (2,048 in the paper).
+      use_bias: Whether the feed-forward layers add biases.
       activation: Of that layer: `relu` as in the paper, `gelu` in its approximation by tanh or, as
         `gelu_erf`, without, `silu` (also called swish), or `swiglu` and `geglu`, which multiply
         that of `silu` and of `gelu` by a second projection (Shazeer 2020).
@@ -61,6 +62,7 @@ class StackConfig:
 
     num_layers: int = setting(3, at_least=1)
     feed_forward_dim: int = setting(1024, at_least=1)
+    use_bias: bool = setting(True)
     activation: str = setting("relu", choices=_ACTIVATIONS)
     norm: str = setting("layer", choices=("layer", "rms"))
     norm_order: str = setting("post", choices=("post", "pre"))
@@ -127,6 +129,31 @@ def self_attention(
         f"{where}.name: expected a {what} with which a sequence can attend to itself, "
         f"found {described(config)}, {reason}{advice}"
     )
+
+
+def stack_parameters(mechanism: Mechanism) -> dict[str, Any]:
+    """Returns what all layers of a stack share of their self-attention, if there is anything."""
+    shared = mechanism.stack_parameters
+    tree = {name: each for name, each in mechanism.parameters.items() if name in shared}
+    return {"self_attention": tree} if tree else {}
+
+
+def layer_parameters(mechanism: Mechanism) -> dict[str, Any]:
+    """Returns what each layer of a stack has of its self-attention for itself."""
+    shared = mechanism.stack_parameters
+    return {name: each for name, each in mechanism.parameters.items() if name not in shared}
+
+
+def with_shared(params: Params) -> Params:
+    """Gives each layer of a stack what all of them share of their self-attention."""
+    if "self_attention" not in params:
+        return params
+    layers = {
+        name: {**tree, "self_attention": {**params["self_attention"], **tree["self_attention"]}}
+        for name, tree in params.items()
+        if name.startswith("layer_")
+    }
+    return {**params, **layers}
 
 
 def position_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
@@ -211,6 +238,8 @@ def feed_forward_parameters(config: StackConfig, depth: int) -> dict[str, Parame
         "output": Parameter.of("kernel", feed_forward=width, embed=depth),
         "output_bias": Parameter.of("bias", embed=depth),
     }
+    if not config.use_bias:
+        tree = {name: each for name, each in tree.items() if not name.endswith("bias")}
     if config.activation in _GATED:
         tree["gate"] = Parameter.of("kernel", embed=depth, feed_forward=width)
     return tree
@@ -222,9 +251,14 @@ def feed_forward(config: StackConfig, params: Params, vectors: Array, call: Call
     y = act(x W_1 + b_1) W_2 + b_2             (Vaswani et al. 2017, eq. 2)
     y = (act(x W_1 + b_1) (x V)) W_2 + b_2     (Shazeer 2020, eq. 6, with biases)
     """
-    hidden = add_bias(multiply_rows(vectors, params["hidden"]), params["hidden_bias"])
+
+    def layer(name: str, vectors: Array) -> Array:
+        product, bias = multiply_rows(vectors, params[name]), params.get(f"{name}_bias")
+        return product if bias is None else add_bias(product, bias)
+
+    hidden = layer("hidden", vectors)
     hidden = _ACTIVATIONS[config.activation](hidden)
     if "gate" in params:
         hidden = hidden * multiply_rows(vectors, params["gate"])
     hidden = drop(hidden, config.hidden_dropout, call.fold(0))
-    return add_bias(multiply_rows(hidden, params["output"]), params["output_bias"])
+    return layer("output", hidden)

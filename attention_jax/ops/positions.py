@@ -94,6 +94,34 @@ def alibi_slopes(num_heads: int, steepness: float = 8.0) -> np.ndarray:
     return np.concatenate([slopes, finer[::2]])[:num_heads]
 
 
+def relative_buckets(num_buckets: int, max_distance: int, *, both_ways: bool) -> np.ndarray:
+    """Relative position buckets: returns that of each distance, near ones alone, far ones together.
+
+    Of b buckets for a direction, the first b / 2 are of the distances below b / 2, and the others
+    grow geometrically up to `max_distance`, from which on the last one holds.
+
+    Args:
+      num_buckets: How many there are; half of them for slots behind a query with `both_ways`.
+      max_distance: See above.
+      both_ways: Whether slots behind a query are told from those before it; else they count as 0.
+
+    Returns:
+      int32, for the offsets -max_distance to max_distance; those beyond are as these.
+
+    Source:
+      Raffel et al. (2020), section 2.1, and the authors' code.
+    """
+    one_way = num_buckets // 2 if both_ways else num_buckets
+    exact = one_way // 2
+    distance = np.arange(max_distance + 1)
+    # A little more, lest a power that should be whole be rounded down.
+    growth = np.log(np.maximum(distance, 1) / exact) / np.log(max_distance / exact)
+    far = np.floor(exact + growth * (one_way - exact) + 1e-6)
+    buckets = np.where(distance < exact, distance, np.minimum(far, one_way - 1)).astype(np.int32)
+    behind = buckets[1:] + one_way if both_ways else np.zeros(max_distance, np.int32)
+    return np.concatenate([buckets[:0:-1], buckets[:1], behind]).astype(np.int32)
+
+
 def slot_offsets(memory: Memory, positions: Int[Array, "*N Q"]) -> Int[Array, "..."]:
     """Relative positions: returns how far after each query every slot stands.
 

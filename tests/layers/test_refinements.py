@@ -1,6 +1,7 @@
 """Multi-head attention and each of its refinements, against loops in NumPy float64 and by hand."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -153,6 +154,42 @@ def reference(config, params, x, mask, allowed):
             read = read + np.einsum("bts,tsd->btd", weights[h], table)
         context += read @ params["output_kernel"][h]
     return context + params.get("output_bias", 0.0), reported
+
+
+def bucket(offset, number, furthest, is_causal):
+    """The bucket of one offset, by the formula of the paper's program."""
+    number, first, distance = (number, 0, max(-offset, 0)) if is_causal else (
+        number // 2, number // 2 if offset > 0 else 0, abs(offset)
+    )  # fmt: skip
+    exact = number // 2
+    if distance < exact:
+        return first + distance
+    growth = math.log(distance / exact) / math.log(furthest / exact)
+    return first + min(exact + int(growth * (number - exact) + 1e-9), number - 1)
+
+
+@pytest.mark.parametrize("groups", [None, 2])
+@pytest.mark.parametrize("place", ["causal", "self"])
+def test_scores_have_the_bias_of_their_bucket(place, groups):
+    sizes = {"num_buckets": 6, "max_distance": 5}
+    _, plain = built(place, num_memory_heads=groups)
+    _, mechanism = built(place, num_memory_heads=groups, refinements={"relative_buckets": sizes})
+    assert mechanism.stack_parameters == {"bucket_bias"}
+    params, x, mask, allowed = drawn(mechanism, place)
+    params, x = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (params, x))
+    scores = []
+    for each in (plain, mechanism):
+        memory = each.make_memory(params, sequence(x, jnp.asarray(mask)))
+        scores.append(each.attend(params, x, memory, mask=jnp.asarray(allowed))[0].scores)
+    buckets = [[bucket(s - t, 6, 5, place == "causal") for s in range(T)] for t in range(T)]
+    expected = np.asarray(params["bucket_bias"])[:, np.array(buckets)].mean(0)  # over heads
+    found = np.asarray(scores[1] - scores[0])
+    np.testing.assert_allclose(found[0], expected, atol=1e-5)
+
+
+def test_buckets_need_distances_to_fall_into_them():
+    with pytest.raises(ValueError, match=r"max_distance: expected more than half of num_buckets"):
+        REFINEMENTS.config("relative_buckets")(num_buckets=8, max_distance=4)
 
 
 @pytest.mark.parametrize("place", ["causal", "self"])

@@ -209,6 +209,13 @@ VARIANTS = {
         "encoder": ONE,
         "decoder": ONE,
     },
+    "buckets of distances, one table for all layers": {
+        "attention": {
+            "score": {"name": "luong_dot"},
+            "refinements": {"relative_buckets": {"num_buckets": 4, "max_distance": 3}},
+        },
+        "encoder": {"use_bias": False, "positions": "none"},
+    },
     "local": {"attention": {"score": {"name": "local_m", "half_width": 1}}},
     "depth in equal parts": {
         "encoder": {**ONE, "self_attention": {"name": "luong_dot", "num_heads": 2}},
@@ -315,7 +322,7 @@ def test_the_papers_sizes(name, expected):
 
 
 ALTERNATIVES = {
-    "num_layers": 1, "feed_forward_dim": 8, "activation": "gelu", "norm": "rms",
+    "num_layers": 1, "feed_forward_dim": 8, "use_bias": False, "activation": "gelu", "norm": "rms",
     "norm_order": "pre", "norm_epsilon": 1e-1, "positions": "none", "scales_embeddings": False,
     "dropout": 0.5, "hidden_dropout": 0.5, "alignment_layer": 1, "alignment_head": 1,
     "self_attention": {"name": "multi_head", "num_heads": 1, "head_dim": 4},
@@ -339,6 +346,15 @@ def test_every_field_of_a_stack_changes_something():
             for place, one in expected.items()
             if one.shape == found[place].shape
         ), name
+
+
+def test_layers_share_the_biases_of_buckets():
+    buckets = {"relative_buckets": {"num_buckets": 4, "max_distance": 3}}
+    _, params = started(attention={"refinements": buckets})
+    for part in PARTS:
+        assert [*params[part]["self_attention"]] == ["bucket_bias"]
+        for layer in ("layer_0", "layer_1"):
+            assert "bucket_bias" not in params[part][layer]["self_attention"]
 
 
 @pytest.mark.parametrize("part", PARTS)

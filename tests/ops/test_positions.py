@@ -8,6 +8,7 @@ import pytest
 from attention_jax.ops.positions import (
     alibi_slopes,
     first_position,
+    relative_buckets,
     rotate,
     sinusoidal_positions,
     slot_offsets,
@@ -95,3 +96,16 @@ def test_slots_are_found_by_their_positions():
     np.testing.assert_array_equal(first_position(nothing), [0, 0])
     offsets = slot_offsets(memory, jnp.asarray([5]))
     np.testing.assert_array_equal(offsets[:, 0], [[2, -1, 4, 0], [2, -1, 4, 2]])
+
+
+def test_buckets_are_those_of_t5():
+    both = relative_buckets(32, 128, both_ways=True)[128:]  # from the query on
+    assert [*both[:9]] == [0, *range(17, 25)]
+    bounds = np.flatnonzero(np.diff(both)) + 1
+    assert [*bounds] == [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
+    before = relative_buckets(32, 128, both_ways=True)[128::-1]
+    assert [*before[1:]] == [*(both[1:] - 16)]
+    causal = relative_buckets(32, 128, both_ways=False)
+    assert not causal[128:].any()
+    assert [*causal[128:111:-1]] == [*range(17)]
+    assert causal[0] == 31

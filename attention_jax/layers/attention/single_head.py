@@ -63,6 +63,11 @@ class OneSource(Mechanism):
         return self.parts.is_alignment
 
     @property
+    def stack_parameters(self) -> frozenset[str]:  # type: ignore[override]
+        """Names of the parameters that are the same in all layers of a stack."""
+        return self.parts.stack_parameters
+
+    @property
     def reads_query(self) -> bool:  # type: ignore[override]
         """Whether anything depends on what the queries are."""
         return self.parts.reads_query

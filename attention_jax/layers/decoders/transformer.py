@@ -130,9 +130,10 @@ class TransformerDecoder(SequenceDecoder):
         """The tree of parameters."""
         config, depth = self.config, self.feature_dim
         tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        tree |= transformer.stack_parameters(self.past)
         for layer in range(config.num_layers):
             tree[f"layer_{layer}"] = {
-                "self_attention": self.past.parameters,
+                "self_attention": transformer.layer_parameters(self.past),
                 "self_norm": transformer.norm_parameters(config, depth),
                 "feed_forward": transformer.feed_forward_parameters(config, depth),
                 "feed_forward_norm": transformer.norm_parameters(config, depth),
@@ -168,6 +169,7 @@ class TransformerDecoder(SequenceDecoder):
         """
         shape = (batch, max_length, self.feature_dim)
         state: State = {"position": start_position(batch)}
+        params = transformer.with_shared(params)
         for layer in self._layers:
             weights = params[layer].get("self_attention", {})
             state[layer] = {"past": empty_cache(self.past, weights, shape, dtype)}
@@ -245,7 +247,7 @@ class TransformerDecoder(SequenceDecoder):
         attend_to_past: Any,
         call: Call = Call(),
     ) -> Decoded:
-        config = self.config
+        config, params = self.config, transformer.with_shared(params)
         stream = transformer.place_embeddings(config, params, embedded, positions)
         stream = transformer.drop(stream, config.dropout, call.fold(0))
         # A copy: the state that was passed stays as it is.

@@ -51,9 +51,10 @@ class SelfAttentionEncoder(SequenceEncoder):
         """The tree of parameters."""
         config, depth = self.config, self.output_dim
         tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        tree |= transformer.stack_parameters(self.mechanism)
         for layer in range(config.num_layers):
             tree[f"layer_{layer}"] = {
-                "self_attention": self.mechanism.parameters,
+                "self_attention": transformer.layer_parameters(self.mechanism),
                 "self_norm": transformer.norm_parameters(config, depth),
                 "feed_forward": transformer.feed_forward_parameters(config, depth),
                 "feed_forward_norm": transformer.norm_parameters(config, depth),
@@ -68,7 +69,7 @@ class SelfAttentionEncoder(SequenceEncoder):
         call: Call = Call(),
     ) -> Encoded:
         """Reads embedded tokens, layer by layer."""
-        config = self.config
+        config, params = self.config, transformer.with_shared(params)
         positions = jnp.arange(embedded.shape[1])
         stream = transformer.place_embeddings(
             # NaN at padding would come back through the gradients of the products.

@@ -74,6 +74,50 @@ def marian(folder, seed, separate=False, **changes):
     return model, MarianTokenizer.from_pretrained(folder)
 
 
+class Cut:
+    """Texts cut as T5 does by its sentencepiece model, with the end of each."""
+
+    def __init__(self, path):
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+    def __call__(self, texts=None, text_target=None, **how):
+        from transformers import BatchEncoding
+
+        rows = [[*self.processor.encode(text), 1] for text in texts or text_target]
+        size = max(map(len, rows))
+        ids = np.array([row + [0] * (size - len(row)) for row in rows])
+        mask = np.array([[1] * len(row) + [0] * (size - len(row)) for row in rows])
+        given = {"input_ids": ids, "attention_mask": mask}
+        return BatchEncoding(given, tensor_type=how["return_tensors"])
+
+    def batch_decode(self, rows, **how):
+        known = self.processor.get_piece_size()
+        return [self.processor.decode([i for i in row if i < known]) for row in rows.tolist()]
+
+
+def t5(folder, seed, output=False, **changes):
+    """A model of T5 with its sentencepiece model; returns both."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    special = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    pieces = write_pieces(folder / "spiece.model", (*SOURCES, *TARGETS), size=28, **special)
+    (folder / "tokenizer_config.json").write_text('{"extra_ids": 3}')
+    fields = {
+        "vocab_size": len(pieces) + 5, "d_model": 8, "d_kv": 3, "d_ff": 12, "num_layers": 2,
+        "num_heads": 2, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
+        "decoder_start_token_id": 0,
+    }  # fmt: skip
+    model = T5ForConditionalGeneration(T5Config(**{**fields, **changes}))
+    if output:  # as the authors' files have it
+        model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.shared.weight))
+        model.config.tie_word_embeddings = False
+    model.generation_config.bad_words_ids = [[0]]
+    model.generation_config.forced_eos_token_id = 1
+    save(model, folder, seed)
+    return model, Cut(folder / "spiece.model")
+
+
 def save(model, folder, seed):
     """Draws all parameters far from zero, and saves the model."""
     import torch
@@ -112,7 +156,7 @@ def answers(model, tokenizer):
     }  # fmt: skip
 
 
-CASES = {"marian": (marian, 13)}  # with seeds whose outputs differ
+CASES = {"marian": (marian, 13), "t5": (t5, 6)}  # with seeds whose outputs differ
 
 
 def write_case(folder, family, **changes):

@@ -23,10 +23,22 @@ MARIAN = {
 @pytest.mark.parametrize("changes", MARIAN.values(), ids=MARIAN)
 def test_marian(changes, tmp_path):
     write_case(tmp_path / "folder", "marian", **changes)
-    source = target = vocabulary_of(tmp_path / "folder")
-    if "separate" in changes:
-        target = vocabulary_of(tmp_path / "folder", "target_vocab.json")
-    special = {name: target[piece] for name, piece in
-               (("pad", "<pad>"), ("end", "</s>"), ("unknown", "<unk>"))}  # fmt: skip
+    source, _ = vocabulary_of(tmp_path / "folder")
+    name = "target_vocab.json" if "separate" in changes else "vocab.json"
+    target, special = vocabulary_of(tmp_path / "folder", name)
     check_logits(tmp_path / "folder", source, target, special)
     check_outputs(tmp_path / "folder", tmp_path / "run", target, special)
+
+
+T5 = {
+    "gated, with an output of its own": {"feed_forward_proj": "gated-gelu", "output": True},
+    "other depths": {"num_decoder_layers": 1, "feed_forward_proj": "gated-silu", "d_kv": 5},
+}
+
+
+@pytest.mark.parametrize("changes", T5.values(), ids=T5)
+def test_t5(changes, tmp_path):
+    write_case(tmp_path / "folder", "t5", **changes)
+    ids, special = vocabulary_of(tmp_path / "folder")
+    check_logits(tmp_path / "folder", ids, ids, special)
+    check_outputs(tmp_path / "folder", tmp_path / "run", ids, special)
