@@ -18,3 +18,10 @@ def test_installed_programs_have_theirs(monkeypatch):
     assert names.usage(TEXT) == (
         "usage: attention-compile-check\n  attention-local 2 attention-train; attention-x"
     )
+
+
+def test_programs_start_others_of_their_kind(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["launch/sweep.py"])
+    assert names.program("train") == ["-m", "launch.train"]
+    monkeypatch.setattr("sys.argv", ["/home/me/.venv/bin/attention-sweep"])
+    assert names.program("train") == ["/home/me/.venv/bin/attention-train"]
