@@ -169,7 +169,8 @@ def evaluate_as_asked(
     gold = attributed = None
     if links:
         methods = list(dict.fromkeys(request.attribution))
-        check_attributable("--attribution", run, splits[0], methods)
+        if methods:
+            check_attributable("--attribution", run, splits[0], methods)
         gold = compare_with_gold(run, splits[0], links, reverse, request.alignment_shift)
         if methods:
             attributed = attribute_words(run, splits[0], gold, methods)
