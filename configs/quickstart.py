@@ -6,7 +6,7 @@ Bengio 2015) writes its phonemes. The data is the CMU Pronouncing Dictionary.
 Command:  python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
           after the colon: cmudict or smoke
 Expected: phoneme error rate below 8 %, word error rate below 34 %, both without stress
-Time:     about 5 minutes on two CPU cores, preparation of the data included
+Time:     about 6 minutes on two CPU cores, preparation of the data included
 """
 
 from ml_collections import ConfigDict

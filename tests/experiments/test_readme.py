@@ -1,20 +1,54 @@
-"""The README's numbers are those of the records."""
+"""The README's numbers, and the times of experiments, are those of the records."""
 
+import json
 import re
 
+import pytest
 from matplotlib.image import imread
 
+from attention_jax.errors import UserError
 from experiments import main_results, readme
 from experiments.kit.sections import with_sections
 from tests.training.untrained import untrained_run, write_text
 
+REPORT = (
+    '<testsuites><testsuite name="pytest" errors="0" failures="{failures}" skipped="{skipped}" '
+    'tests="12" time="3725.5" /></testsuites>'
+)
 
-def test_readme_says_what_the_records_say(repository, monkeypatch):
+
+def test_pages_say_what_the_records_say(repository, monkeypatch):
     monkeypatch.chdir(repository)
-    text = readme.README.read_text(encoding="utf-8")
-    assert with_sections(readme.README, readme.sections()) == text, (
-        "README.md: its numbers are not those of the records; run `python -m experiments.readme`"
-    )
+    for page, sections in readme.sections().items():
+        text = page.read_text(encoding="utf-8")
+        assert with_sections(page, sections) == text, (
+            f"{page}: its numbers are not those of the records; run `python -m experiments.readme`"
+        )
+
+
+def test_counts_of_tests_are_kept_and_told(tmp_path):
+    report, record = tmp_path / "tests.xml", tmp_path / "tests.json"
+    report.write_text(REPORT.format(failures=0, skipped=2))
+    readme.keep_tests(report, record)
+    kept = json.loads(record.read_text())
+    assert (kept["passed"], kept["skipped"], kept["seconds"]) == (10, 2, 3725.5)
+    said = readme.tests_section(kept)
+    assert "\n10 passed, 2 skipped in 3725.50s (1:02:05)\n" in said
+    assert f"Python {kept['python']}" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [(REPORT.format(failures=1, skipped=0), "expected no failures, found 1"),
+     (REPORT.format(failures=0, skipped="x"), "expected a report of pytest's"),
+     ("<testsuites/>", "expected a report of pytest's"), ("{}", "expected a report of pytest's")],
+)  # fmt: skip
+def test_other_reports_are_one_line_and_keep_nothing(tmp_path, text, found):
+    report, record = tmp_path / "tests.xml", tmp_path / "tests.json"
+    report.write_text(text)
+    with pytest.raises(UserError, match=f"^--tests: {found}.*$"):
+        readme.keep_tests(report, record)
+    assert not record.exists()
 
 
 def test_each_number_of_a_comparison_is_on_the_page_that_it_links_to(repository, monkeypatch):
