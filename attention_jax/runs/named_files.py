@@ -82,10 +82,15 @@ def located(config: ExperimentConfig, directory: RunDirectory) -> ExperimentConf
 
     A file is where the config says, unless nothing is there, or something with other content, and
     the known file is still where the run found it before. This happens if the path is relative and
-    the program is started from another directory.
+    the program is started from another directory. A path that is not the one in the run's own
+    config was given anew and means what it says: another text must not pass for the known one.
     """
-    known = _known(directory)
-    found = {field: _place(path, known.get(field)) for field, path in named_files(config).items()}
+    known, before = _known(directory), directory.read_config()
+    found = {
+        field: _place(path, known.get(field))
+        for field, path in named_files(config).items()
+        if _recorded_path(before, field) in (None, path)
+    }
     return with_files(config, found)
 
 
@@ -172,6 +177,13 @@ def recorded_hashes(directory: RunDirectory) -> dict[str, str]:
 
 def _known(directory: RunDirectory) -> dict[str, Mapping[str, str]]:
     return dict((read_json(directory.run) or {}).get(RECORD, {}))
+
+
+def _recorded_path(config: Any, field: str) -> Any:
+    """Returns the path in a recorded config; None where it has no such field."""
+    for name in field.split("."):
+        config = config.get(name) if isinstance(config, Mapping) else None
+    return config
 
 
 def _place(path: str, known: Mapping[str, str] | None) -> str:

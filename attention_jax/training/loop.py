@@ -162,12 +162,13 @@ def _record(
     Returns:
       What each checkpoint records of its origin.
     """
+    # Files come first: by the config that was there before, paths that are given anew are known.
+    record_files(directory, located(config, directory))
     directory.write_config(to_plain(config))
     directory.add_to_run(finished=None, sharding=held)
     record_inputs(directory, parts.task)
     keep_held_out(directory, config, parts.task)
     record_limits(directory, parts.limits)
-    record_files(directory, located(config, directory))
     return origin(config, directory, hashes_of_inputs(directory, parts.task))
 
 

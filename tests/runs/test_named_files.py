@@ -100,6 +100,7 @@ def test_files_are_found_from_another_directory(begun, tmp_path, monkeypatch):
     config = naming("old")
     monkeypatch.chdir(folder.parent)
     record_files(directory, located(config, directory))
+    directory.write_config(to_plain(config))
     monkeypatch.chdir("/")
     assert named_files(located(config, directory)) == named_files(naming(folder))
     (other := tmp_path / "other").mkdir()

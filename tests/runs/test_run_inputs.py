@@ -12,6 +12,7 @@ from attention_jax.errors import DataError
 from attention_jax.experiment import run_experiment
 from attention_jax.objectives.supervised_alignment import Term
 from attention_jax.runs.load import load_run, task_of
+from attention_jax.runs.named_files import with_files
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.runs.run_inputs import check_inputs, check_texts
 from tests.training.tiny import tiny_config
@@ -84,6 +85,21 @@ def test_other_training_text_is_refused_and_nothing_is_lost(trained):
     write_table(table, range(60))
     run_experiment(longer, workdir)
     assert json.loads((workdir / "results.json").read_text())["test"]["step"] == 4
+
+
+def test_a_text_at_another_path_does_not_pass_for_the_known_one(trained):
+    """The known file is where it was; the config names another one beside it."""
+    config, workdir, table, test = trained
+    longer = dataclasses.replace(config, training=dataclasses.replace(config.training, num_steps=4))
+    write_table(other := table.with_name("other.tsv"), range(5, 70))
+    before = (workdir / "config.json").read_bytes()
+    with pytest.raises(DataError, match=OTHERS):
+        run_experiment(with_files(longer, {"data.train_table": str(other)}), workdir)
+    assert (workdir / "config.json").read_bytes() == before
+    write_table(other, range(80, 99))
+    run_experiment(with_files(longer, {"data.test_table": str(other)}), workdir)
+    assert len((workdir / "predictions.test.txt").read_text().splitlines()) == 19
+    assert len(task_of(load_run(workdir)).split("test")) == 19
 
 
 def test_a_run_may_be_tested_on_other_text(trained):
