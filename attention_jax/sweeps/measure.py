@@ -12,8 +12,9 @@ from attention_jax.sweeps.grid import Run
 from attention_jax.sweeps.sweep import Sweep
 from attention_jax.training.early_stopping import BETTER
 
-# Of gold links, which `launch.evaluate` may have added to the results.
-_OF_LINKS = {"aer": "min", "aer_threshold": "min", "match": "max", "probability_mass": "max"}
+# Of gold links, which `launch.evaluate` may have added to the results; those of an attribution, or
+# of links that were chosen otherwise, have its name behind theirs.
+_OF_LINKS = {"aer": "min", "saer": "min", "match": "max", "probability_mass": "max"}
 _VALIDATION = "validation"
 
 
@@ -78,7 +79,9 @@ def chosen_measure(text: str | None, sweep: Sweep) -> Measure:
         raise UserError(f"--metric: expected [SPLIT.]NAME[:min|max], found {quoted(text)}")
     split, name, better = match.groups()
     of_task = {metric.name: metric.better for metric in config.task.metrics}
-    better = better or {**BETTER, **_OF_LINKS, **of_task}.get(name)
+    of_links = next((way for start, way in _OF_LINKS.items() if f"{name}_".startswith(f"{start}_")),
+                    None)  # fmt: skip
+    better = better or {**BETTER, **of_task}.get(name, of_links)
     if better is None:
         raise UserError(
             f"--metric: expected {name}:min or {name}:max, for nothing says which is better, "

@@ -88,10 +88,15 @@ def _legend() -> str:
 
 
 def _shown(sweep: Sweep, finished: Sequence[Run], measure: Measure) -> list[str]:
-    """Returns the metrics of the split that are shown: the measure, the task's, those of all."""
+    """Returns the metrics of the split that are shown.
+
+    They are the measure, the task's, those of all tasks, and the AER of attributions.
+    """
     known = {name for run in finished for name in run.results().get(sweep.split, {})}
     of_tasks = [name for config in sweep.experiments.values() for name in config.task.shown]
-    return [name for name in dict.fromkeys([measure.name, *of_tasks, *SHOWN]) if name in known]
+    of_attributions = sorted(name for name in known if name.startswith("aer_"))
+    names = [measure.name, *of_tasks, *SHOWN, *of_attributions]
+    return [name for name in dict.fromkeys(names) if name in known]
 
 
 def _resampled(sweep: Sweep, cells: Cells) -> Scores:

@@ -37,11 +37,12 @@ def finish(sweep, numpy_rng):
     """Keeps records of runs with a score by cell; every seed differs a little."""
     common = numpy_rng.normal(0, 2, 1000)  # of the examples that were drawn
 
-    def keep(run, level, text="t1", curve=True, resamples=True, **validation):
+    def keep(run, level, text="t1", curve=True, resamples=True, more=None, **validation):
         score = level + 0.5 * run.seed
         draws = score + common + numpy_rng.normal(0, 0.2, 1000)
         arrays = {FILE: {"bleu": np.array([200, score, *draws])}} if resamples else {}
-        results = {"test": {"step": 9, "bleu": score, "perplexity": 3.0 + run.seed}}
+        found = {"step": 9, "bleu": score, "perplexity": 3.0 + run.seed}
+        results = {"test": {**found, **(more or {})}}
         if validation:
             results["validation"] = validation
         steps = [2, 4, 6][: 3 - run.seed]  # the second seed stopped early
@@ -146,6 +147,14 @@ def test_what_was_evaluated_on_another_text_is_not_tested(sweep, finish):
     assert "Not tested, for test is another text there: good." in page
 
 
+def test_alignment_errors_of_attributions_are_in_the_table(sweep, finish):
+    for run in sweep.runs[:1]:
+        finish(run, 30.0, more={"match_occlusion": 80.0, "aer_occlusion": 20.0, "aer": 25.0})
+    overview, *_ = write_page(sweep, MEASURE)
+    assert overview.splitlines()[0] == "| cell | seeds | BLEU | aer | perplexity | aer occlusion |"
+    assert rows_of(overview)["base"] == "| base | 1 | 30.00 | 25.00 | 3.00 | 20.00 |"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -153,6 +162,8 @@ def test_what_was_evaluated_on_another_text_is_not_tested(sweep, finish):
         ("bleu", Measure("bleu", "validation", "max")),
         ("test.accuracy", Measure("accuracy", "test", "max")),
         ("aer", Measure("aer", "validation", "min")),
+        ("test.aer_value_norms", Measure("aer_value_norms", "test", "min")),
+        ("test.match_occlusion", Measure("match_occlusion", "test", "max")),
         ("test.mine:max", Measure("mine", "test", "max")),
     ],
 )
@@ -163,6 +174,7 @@ def test_a_metric_says_which_values_are_good(sweep, text, expected):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("aerial", "expected aerial:min or aerial:max"),
         ("mine", "expected mine:min or mine:max, for nothing says which is better, found 'mine'"),
         ("a b", r"expected \[SPLIT.\]NAME\[:min|max\], found 'a b'"),
         ("bleu:low", "found 'bleu:low'"),
