@@ -102,12 +102,15 @@ def require_finished(run: Path) -> None:
 
 
 def read_record(record: Path) -> dict[str, Any]:
-    """Reads the files of a record by their names.
+    """Reads the files of a record by their names; a run that evaluates no split has no results.
 
     Raises:
       RunDirectoryError: If one is missing or cut off.
     """
     found = {name: read_json(record / name) for name in FILES}
+    evaluation = (found["config.json"] or {}).get("evaluation")
+    if found["results.json"] is None and evaluation and evaluation.get("splits") == []:
+        found["results.json"] = {}
     missing = [name for name, value in found.items() if value is None]
     if missing:
         raise RunDirectoryError(f"{record}: expected a record, found no {missing[0]} in it")

@@ -54,6 +54,20 @@ def test_runs_compare_all_cells_before_the_second_seed(tmp_path):
     assert [run.name for run in runs] == ["a/seed0", "b/seed0", "a/seed1", "b/seed1"]
 
 
+def test_a_run_that_evaluates_no_split_has_a_record_without_results(tmp_path):
+    first, second, *_ = make_runs(tmp_path, overrides={"evaluation.splits": ()})
+    for run in (first, second):
+        fill(run)
+        (run.workdir / "results.json").unlink()
+    first.keep()
+    assert first.is_finished() and first.results() == {}
+    config = second.resolved()
+    fill(second, {**config, "evaluation": {**config["evaluation"], "splits": ["test"]}})
+    (second.workdir / "results.json").unlink()
+    with pytest.raises(RunDirectoryError, match="expected a record, found no results.json in it"):
+        second.keep()
+
+
 def test_runs_have_directories_of_their_own(tmp_path):
     runs = make_runs(tmp_path)
     assert runs[2].workdir == tmp_path / "runs" / "trial" / "a" / "seed1"
