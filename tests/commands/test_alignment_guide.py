@@ -89,7 +89,7 @@ def test_tables_have_names_that_configs_take(page):
 
 
 def test_every_option_belongs_to_a_program(page, launch):
-    programs = ("align", "train", "evaluate", "translate", "experiments.compare_runs",
+    programs = ("align", "train", "evaluate", "translate", "sweep", "experiments.compare_runs",
                 "experiments.coverage_vs_supervised")  # fmt: skip
     helps = "".join(launch(program, "--help").out for program in programs)
     helps += launch("align", "train", "--help").out
