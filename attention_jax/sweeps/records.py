@@ -109,7 +109,8 @@ def read_record(record: Path) -> dict[str, Any]:
     """
     found = {name: read_json(record / name) for name in FILES}
     evaluation = (found["config.json"] or {}).get("evaluation")
-    if found["results.json"] is None and evaluation and evaluation.get("splits") == []:
+    evaluates_none = isinstance(evaluation, dict) and evaluation.get("splits") == []
+    if found["results.json"] is None and evaluates_none:
         found["results.json"] = {}
     missing = [name for name, value in found.items() if value is None]
     if missing:
