@@ -40,7 +40,7 @@ def page(repository):
 @pytest.fixture(scope="module")
 def commands(page):
     """The commands of the guide: (program, arguments)."""
-    block = re.search(r"## Five commands.*?```\n(.*?)```", page, re.DOTALL)[1]
+    block = re.search(r"## Five commands.*?```sh\n(.*?)```", page, re.DOTALL)[1]
     lines = shlex.split(block.replace("\\\n", " "), comments=True)
     starts = [place for place, word in enumerate(lines) if word == "python"] + [len(lines)]
     found = [lines[start:end] for start, end in zip(starts, starts[1:], strict=False)]
