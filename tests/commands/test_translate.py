@@ -69,7 +69,7 @@ def test_translate_refuses_bad_input_before_printing(translate, stdin, words):
         (["--nbest"], "nbest"),
         (["--alignments=maybe"], "--alignments: expected true or false, found 'maybe'"),
         (["--plot=/proc/a.png"], "--plot: /proc/a.png cannot be written ("),
-        (["--plot=/proc/a.jpg"], "--plot: expected a name that ends in .png or .svg, found /proc"),
+        (["--plot=/proc/a.jpg"], "--plot: expected a name that ends in"),
         (["--direction=back"], "--direction: expected one of forward, reverse, found 'back'"),
         (["--direction=reverse"], "expected a run with a reverse direction, as with config.model."),
     ],

@@ -27,7 +27,7 @@ REFINEMENT_FIELDS = {
     "alibi": [{}, {"steepness": 1.0}],
     "attention_sink": [{}, {"is_learned": False}],
     "qk_norm": [{}, {"norm": "l2"}],
-    "relative_buckets": [{"num_buckets": 4, "max_distance": 3}, {"num_buckets": 6}],
+    "relative_buckets": [{"num_buckets": 4, "max_distance": 3}],
     "relative_positions": [{"max_distance": 2}, {"max_distance": 2, "adds_values": False}],
     "rope": [{}, {"layout": "halves"}],
     "sliding_window": [{"size": 2}, {"size": 2, "num_first": 1}],
