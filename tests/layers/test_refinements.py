@@ -33,6 +33,9 @@ CASES = {
     "rope-halves": {"refinements": {"rope": {"layout": "halves"}}},
     "alibi": {"refinements": {"alibi": {}}},
     "alibi-groups": {"refinements": {"alibi": {}}, "num_memory_heads": 2},
+    "relative_buckets": {
+        "refinements": {"relative_buckets": {"num_buckets": 6, "max_distance": 5}}
+    },
     "relative_positions": {"refinements": {"relative_positions": {"max_distance": 2}}},
     "relative_keys": {
         "refinements": {"relative_positions": {"max_distance": 1, "adds_values": False}}
@@ -103,7 +106,7 @@ def projected(config, params, x, mask, h):
     return q, k, np.where(mask[..., None], v, 0)
 
 
-def scored(config, params, q, k, h):
+def scored(config, params, q, k, h, is_causal):
     """Scores of one head, before heads talk."""
     used, offset = config.refinements, np.arange(T) - np.arange(T)[:, None]
     scale = 1.0 if config.score == UNSCALED else 1 / np.sqrt(DK)
@@ -116,6 +119,10 @@ def scored(config, params, q, k, h):
         scores = used["soft_cap"].cap * np.tanh(scores / used["soft_cap"].cap)
     if "alibi" in used:
         scores = scores - 2.0 ** (-used["alibi"].steepness * (h + 1) / H) * np.abs(offset)
+    if "relative_buckets" in used:
+        sizes = used["relative_buckets"].num_buckets, used["relative_buckets"].max_distance
+        buckets = [[bucket(s - t, *sizes, is_causal) for s in range(T)] for t in range(T)]
+        scores = scores + params["bucket_bias"][h][np.array(buckets)]
     return scores
 
 
@@ -130,7 +137,10 @@ def weighed(config, params, scores, allowed, h):
 def reference(config, params, x, mask, allowed):
     """Contexts, and the heads' mean weights before those are mixed."""
     used, heads = config.refinements, [projected(config, params, x, mask, h) for h in range(H)]
-    scores = np.stack([scored(config, params, q, k, h) for h, (q, k, _) in enumerate(heads)])
+    is_causal = not allowed[0, 0, 1]
+    scores = np.stack(
+        [scored(config, params, q, k, h, is_causal) for h, (q, k, _) in enumerate(heads)]
+    )
     if "sliding_window" in used:
         offset, window = np.arange(T) - np.arange(T)[:, None], used["sliding_window"]
         is_near = np.abs(offset) < window.size
