@@ -237,7 +237,15 @@ class _Schedule:
 
 
 def _launch(command: Sequence[str], run: Run, slot: Slot) -> subprocess.Popen:
-    process = children.start(command, environment=slot.environment, log=run.log)
+    """Starts a process in a session of its own: it gets Ctrl-C once, from the runner.
+
+    Nothing is done between fork and exec: JAX, whose threads run here, may not be forked.
+    """
+    with run.log.open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, **slot.environment},
+        )  # fmt: skip
     if slot.cores:
         with contextlib.suppress(OSError):  # the process may have ended already
             # Threads inherit the affinity; the process makes them long after this line.

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -256,6 +257,7 @@ def scripted(tmp_path):
 
 
 def test_run_all_makes_every_record(scripted, capsys):
+    jax.devices()  # whose threads must not be forked, of which JAX warns
     runs = scripted("print('hello'); done()")
     assert runner.run_all(runs) == 0
     assert all(run.is_finished() for run in runs)
