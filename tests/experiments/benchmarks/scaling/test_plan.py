@@ -25,7 +25,8 @@ def test_a_hundred_devices_are_planned_without_having_them(repository, tmp_path)
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     text = page.read_text()
-    assert text.startswith("# Plan\n\n```sh\npython -m experiments.benchmarks.scaling.plan --config=")
+    command = "python -m experiments.benchmarks.scaling.plan"
+    assert text.startswith(f"# Plan\n\n```sh\n{command} --config=")
     assert done.stdout.strip() in text
     row = re.search(r"\| data=16,fsdp=8 \| 256 x 9 x 9 \| (.*) \|", done.stdout)[1].split(" | ")
     parameters, optimizer, gradients, activations, total = map(float, row)
