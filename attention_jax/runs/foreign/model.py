@@ -87,6 +87,51 @@ def settings(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
     return {**defaults, **{name: given[name] for name in defaults if name in given}}
 
 
+def name_here(config: Mapping[str, Any], field: str, names: Mapping[str, str]) -> str:
+    """Returns what the value of a field of config.json is called here, by the `names` of all.
+
+    Raises:
+      UserError: If it has no name here.
+    """
+    if config[field] not in names:
+        known = ", ".join(names)
+        raise UserError(
+            f"config.json: {field}: expected one of {known}, found {config[field]!r}"
+        )
+    return names[config[field]]
+
+
+def transformer_config(
+    depth: int,
+    encoder: Mapping[str, Any],
+    attention: Mapping[str, Any],
+    decoder: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Transformer: returns the config here of one whose embeddings are of a `depth`.
+
+    The fields of its encoder, its attention and its decoder are given, but for the names of both
+    stacks.
+    """
+    tokens = {"name": "tokens", "embedding_dim": depth}
+    return {
+        "name": "encoder_decoder",
+        "target_embedding_dim": depth,
+        "sources": {"source": {"input": tokens, "encoder": {"name": "self_attention", **encoder}}},
+        "attention": dict(attention),
+        "decoder": {"name": "transformer", **decoder},
+    }
+
+
+def tying(params: Params) -> str:
+    """Weight tying: returns which tables are one, as `model.tie_embeddings` says.
+
+    What is tied is among the parameters once: as the embeddings of the target.
+    """
+    if "source_embedding" not in params:
+        return "all"
+    return "none" if "output" in params else "target"
+
+
 def search_of(folder: Folder) -> dict[str, Any]:
     """Reads how outputs are searched for, from generation_config.json and else config.json."""
     shape = {name: _optional(kind) for name, kind in _SEARCH.items()}

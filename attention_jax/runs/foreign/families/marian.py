@@ -16,10 +16,13 @@ from attention_jax.runs.foreign.layers import LayerSizes, stack
 from attention_jax.runs.foreign.model import (
     ForeignModel,
     Special,
+    name_here,
     output_bias,
     piece_vocabulary,
     search_of,
     settings,
+    transformer_config,
+    tying,
 )
 
 # The fields that are read, and what transformers takes where one is missing.
@@ -57,7 +60,7 @@ def read(folder: Folder) -> ForeignModel:
     target = piece_vocabulary(folder, "target.spm", target_ids, target_rows)
     with folder.tensors() as tensors:
         params = _parameters(tensors, config, source_rows, target_rows)
-    model["tie_embeddings"] = _tying(params)
+    model["tie_embeddings"] = tying(params)
     return ForeignModel(model, params, source, target, search_of(folder))
 
 
@@ -67,12 +70,7 @@ def model_config(config: dict[str, Any], of_stacks: dict[str, Any]) -> dict[str,
     Raises:
       UserError: If the activation has no name here, or heads do not divide the depth.
     """
-    depth, activation = config["d_model"], config["activation_function"]
-    if activation not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise UserError(
-            f"config.json: activation_function: expected one of {known}, found {activation!r}"
-        )
+    depth, activation = config["d_model"], name_here(config, "activation_function", ACTIVATIONS)
     stacks = {}
     for side in ("encoder", "decoder"):
         heads = config[f"{side}_attention_heads"]
@@ -84,23 +82,15 @@ def model_config(config: dict[str, Any], of_stacks: dict[str, Any]) -> dict[str,
         stacks[side] = {
             "num_layers": config[f"{side}_layers"],
             "feed_forward_dim": config[f"{side}_ffn_dim"],
-            "activation": ACTIVATIONS[activation],
+            "activation": activation,
             "dropout": config["dropout"],
             "hidden_dropout": config["activation_dropout"],
             **of_stacks,
         }
     attention, of_encoder = (_attention(config, side) for side in ("decoder", "encoder"))
     own = {} if of_encoder == attention else {"self_attention": of_encoder}
-    encoder = {"name": "self_attention", **stacks["encoder"], **own}
-    return {
-        "name": "encoder_decoder",
-        "target_embedding_dim": depth,
-        "sources": {
-            "source": {"input": {"name": "tokens", "embedding_dim": depth}, "encoder": encoder}
-        },
-        "attention": attention,
-        "decoder": {"name": "transformer", **stacks["decoder"]},
-    }
+    encoder = {**stacks["encoder"], **own}
+    return transformer_config(depth, encoder, attention, stacks["decoder"])
 
 
 def layer_sizes(config: dict[str, Any], side: str) -> LayerSizes:
@@ -166,10 +156,3 @@ def _parameters(
     if not is_one:
         params["source_embedding"] = source[source_rows]
     return params
-
-
-def _tying(params: dict[str, Any]) -> str:
-    """Returns which tables are one, as `tie_embeddings` says."""
-    if "source_embedding" not in params:
-        return "all"
-    return "none" if "output" in params else "target"

@@ -18,10 +18,13 @@ from attention_jax.runs.foreign.layers import joined_heads, split_heads
 from attention_jax.runs.foreign.model import (
     ForeignModel,
     Special,
+    name_here,
     output_bias,
     piece_vocabulary,
     search_of,
     settings,
+    transformer_config,
+    tying,
 )
 
 DEFAULTS = {
@@ -54,42 +57,33 @@ def read(folder: Folder) -> ForeignModel:
         params = _parameters(tensors, config, rows)
     if is_scaled:
         params["decoder"]["norm"]["scale"] /= np.sqrt(np.float32(config["d_model"]))
-    model["tie_embeddings"] = "none" if "output" in params else "all"
+    model["tie_embeddings"] = tying(params)
     return ForeignModel(model, params, vocabulary, vocabulary, search_of(folder))
 
 
 def _model_config(config: dict[str, Any]) -> dict[str, Any]:
-    depth, activation = config["d_model"], config["feed_forward_proj"]
-    if activation not in _ACTIVATIONS:
-        known = ", ".join(_ACTIVATIONS)
-        raise UserError(
-            f"config.json: feed_forward_proj: expected one of {known}, found {activation!r}"
-        )
     stack = {
         "feed_forward_dim": config["d_ff"], "use_bias": False,
-        "activation": _ACTIVATIONS[activation], "norm": "rms", "norm_order": "pre",
-        "norm_epsilon": config["layer_norm_epsilon"], "positions": "none",
+        "activation": name_here(config, "feed_forward_proj", _ACTIVATIONS),
+        "norm": "rms", "norm_order": "pre", "norm_epsilon": config["layer_norm_epsilon"],
+        "positions": "none",
         "scales_embeddings": False, "dropout": config["dropout_rate"],
         "hidden_dropout": config["dropout_rate"],
     }  # fmt: skip
-    encoder = {"name": "self_attention", "num_layers": config["num_layers"], **stack}
     buckets = {
         "num_buckets": config["relative_attention_num_buckets"],
         "max_distance": config["relative_attention_max_distance"],
     }
-    return {
-        "name": "encoder_decoder",
-        "target_embedding_dim": depth,
-        "sources": {
-            "source": {"input": {"name": "tokens", "embedding_dim": depth}, "encoder": encoder}
-        },
-        "attention": {
-            "name": "multi_head", "num_heads": config["num_heads"], "head_dim": config["d_kv"],
-            "dropout": config["dropout_rate"], "score": {"name": "luong_dot"},
-            "refinements": {"relative_buckets": buckets},
-        },
-        "decoder": {"name": "transformer", "num_layers": _decoder_layers(config), **stack},
+    attention = {
+        "name": "multi_head", "num_heads": config["num_heads"], "head_dim": config["d_kv"],
+        "dropout": config["dropout_rate"], "score": {"name": "luong_dot"},
+        "refinements": {"relative_buckets": buckets},
     }  # fmt: skip
+    encoder, decoder = (
+        {"num_layers": number, **stack}
+        for number in (config["num_layers"], _decoder_layers(config))
+    )
+    return transformer_config(config["d_model"], encoder, attention, decoder)
 
 
 def _decoder_layers(config: dict[str, Any]) -> int:
