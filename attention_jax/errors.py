@@ -1,11 +1,17 @@
 """Errors that a user can mend: programs print them as one line and exit with code 2."""
 
+import os
 import re
+import traceback
 from typing import Any
 
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LONGEST = 500  # characters of a message
 _LONGEST_QUOTED = 80
+# The words of all devices' allocators, and of NumPy for arrays that no machine could hold.
+_OUT_OF_MEMORY = re.compile("RESOURCE_EXHAUSTED|array is too big|Maximum allowed dimension")
+_NO_BACKEND = re.compile("Unable to initialize backend|Unknown backend")
+_JAX_BACKENDS, _JAX_SETTINGS = "jax/_src/xla_bridge.py", "jax/_src/config.py"
 
 
 class UserError(Exception):
@@ -60,3 +66,24 @@ class DivergenceError(UserError):
 
 class RunDirectoryError(UserError):
     """A run directory cannot be written, or holds another experiment."""
+
+
+def machine_message(error: Exception) -> str | None:
+    """Out of memory or no such device: returns the message, or None for any other error."""
+    text = " ".join(str(error).split()).removesuffix(".")
+    if _OUT_OF_MEMORY.search(text) or isinstance(error, MemoryError):
+        return f"{text or 'out of memory'}; smaller batches, beams or models take less"
+    raised_in = _raised_in(error)
+    if _NO_BACKEND.search(text) or raised_in.endswith(_JAX_BACKENDS):
+        asked = os.environ.get("JAX_PLATFORMS", "")
+        reason = f" ({text})" if text else ""
+        return f"JAX_PLATFORMS: expected devices of this machine, found {quoted(asked)}{reason}"
+    if raised_in.endswith(_JAX_SETTINGS):
+        return f"a variable JAX_... of the environment: {text}"
+    return None
+
+
+def _raised_in(error: BaseException) -> str:
+    """Returns the file whose code raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames[-1].filename.replace(os.sep, "/") if frames else ""

@@ -1,11 +1,15 @@
 """Imports go down only: the layers of the package, held by reading every file's imports.
 
+Nor do folders side by side import one another, in both directions or in a longer round.
+
 `problems` looks at a tree of source files and returns one line for each broken rule; the first
 test runs it on this repository, the others on small trees that break one rule each.
 """
 
 import ast
+import collections
 import graphlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +22,7 @@ LAYERS = {
     "attention_jax.array_files": 0,
     "attention_jax.errors": 0,
     "attention_jax.files": 0,
+    "attention_jax.host": 0,
     "attention_jax.json_files": 0,
     "attention_jax.locks": 0,
     "attention_jax.paths": 0,
@@ -44,16 +49,17 @@ LAYERS = {
     "attention_jax.analysis": 6,
     "attention_jax.experiment": 7,
     "attention_jax.sweeps": 7,
-    "attention_jax.commands": 7,
+    "attention_jax.commands": 8,
     "attention_jax.api": 8,
-    "configs": 8,
-    "experiments": 8,
-    "launch": 8,
+    "configs": 9,
+    "experiments": 9,
+    "launch": 9,
 }
 INDEPENDENT = 3  # packages of this layer do not import one another
 MAY_USE_FLAX = ("attention_jax.layers", "attention_jax.models")
 PURE = "attention_jax.ops"
 PURE_LIBRARIES = {"jax", "jaxtyping", "numpy"}
+OF_ANY_PYTHON = "attention_jax.host"  # its programs start others, outside of their environment
 IMPURE_MODULES = {"io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "urllib"}
 
 FILE_LINES = 500
@@ -115,6 +121,23 @@ def test_a_training_imports_nothing_of_what_is_done_with_a_trained_run(repositor
                 "attention_jax/ops/b.py": "from attention_jax.ops.a import f",
             },
             "attention_jax.ops.a -> attention_jax.ops.b -> attention_jax.ops.a: a cycle",
+        ),
+        (
+            {"attention_jax/sweeps/a.py": "from attention_jax.commands import b"},
+            "attention_jax.sweeps.a: imports attention_jax.commands, which is above it",
+        ),
+        (
+            {
+                "experiments/one/a.py": "from experiments.other import b",
+                "experiments/one/c.py": "",
+                "experiments/other/b.py": "",
+                "experiments/other/inner/d.py": "import experiments.one.c",
+            },
+            "experiments.one -> experiments.other -> experiments.one: folders in a cycle",
+        ),
+        (
+            {"attention_jax/host/a.py": "import numpy"},
+            "attention_jax.host.a: imports numpy, but attention_jax.host is for any Python",
         ),
         (
             {"attention_jax/ops/a.py": "import flax.linen as nn"},
@@ -195,10 +218,11 @@ def problems(root: Path) -> list[str]:
     for name, (tree, source) in modules.items():
         found += _import_problems(name, imports[name])
         found += _size_problems(name, tree, source)
-    try:
-        graphlib.TopologicalSorter(imports).prepare()
-    except graphlib.CycleError as error:
-        found.append(f"{' -> '.join(_from_smallest(error.args[1]))}: a cycle")
+    for graph, what in ((imports, "a cycle"), (_between_folders(imports), "folders in a cycle")):
+        try:
+            graphlib.TopologicalSorter(graph).prepare()
+        except graphlib.CycleError as error:
+            found.append(f"{' -> '.join(_from_smallest(error.args[1]))}: {what}")
     return sorted(found)
 
 
@@ -233,6 +257,23 @@ def _imports(name: str, tree: ast.Module, modules: dict, walk=ast.walk) -> Itera
                 yield inner if inner in modules or inner in packages else base
 
 
+def _between_folders(imports: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Returns which folder imports which that stands beside it, in files of any depth below."""
+    folders = {name.rpartition(".")[0] for name in imports}
+    graph = collections.defaultdict(set)
+    for name, targets in imports.items():
+        for target in targets & (imports.keys() | folders):
+            of_both = [
+                (each if each in folders else each.rpartition(".")[0]).split(".")
+                for each in (name, target)
+            ]
+            shared = len(os.path.commonprefix(of_both))
+            if shared < min(map(len, of_both)):  # neither is inside of the other
+                importing, imported = (".".join(parts[: shared + 1]) for parts in of_both)
+                graph[importing].add(imported)
+    return graph
+
+
 def _import_problems(name: str, imported: set[str]) -> Iterator[str]:
     own = _package(name)
     if own is None:
@@ -253,6 +294,8 @@ def _import_problems(name: str, imported: set[str]) -> Iterator[str]:
         pure = top in PURE_LIBRARIES or top in sys.stdlib_module_names - IMPURE_MODULES
         if own == PURE and other is None and not pure:
             yield f"{name}: imports {top}, but {PURE} is pure"
+        if own == OF_ANY_PYTHON and other != own and top not in sys.stdlib_module_names:
+            yield f"{name}: imports {top}, but {OF_ANY_PYTHON} is for any Python"
 
 
 def _size_problems(name: str, tree: ast.Module, source: str) -> Iterator[str]:

@@ -17,10 +17,12 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import app, flags, logging
 
-from attention_jax.commands import mistakes, names, streams
-from attention_jax.commands.config_file import load_config
-from attention_jax.commands.overrides import define_overrides, listed
-from attention_jax.errors import ConfigError, UserError, quoted
+from attention_jax.commands import streams
+from attention_jax.errors import ConfigError, UserError, machine_message, quoted
+from attention_jax.host import program_names
+from attention_jax.runs import mistakes
+from attention_jax.runs.config_file import load_config
+from attention_jax.runs.overrides import define_overrides, listed
 
 T = TypeVar("T")
 
@@ -44,9 +46,10 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
     except streams.OutputError as error:
         _fail(str(error))
     _quieten_libraries()
+    usage = program_names.usage(usage.strip())
     app.run(
         lambda argv: _guarded(main),
-        flags_parser=functools.partial(_parse, usage=names.usage(usage.strip()), prepare=prepare),
+        flags_parser=functools.partial(_parse, usage=usage, prepare=prepare),
     )
 
 
@@ -303,7 +306,7 @@ def _answered(call: Callable[[], T]) -> T:
         streams.discard_output()
         sys.exit(0)
     except (RuntimeError, ValueError, AssertionError, MemoryError) as error:
-        message = mistakes.of_the_machine(error)
+        message = machine_message(error)
         if message is None:  # a bug of ours: its traceback is wanted
             raise
         _fail(message)

@@ -18,7 +18,8 @@ Ctrl-C, 75 if the same command continues, such as when one process was killed.
 import pathlib
 import sys
 
-from attention_jax.commands import children, local_job, names, streams
+from attention_jax.commands import local_job, streams
+from attention_jax.host import children, program_names
 
 
 def main() -> int:
@@ -26,7 +27,7 @@ def main() -> int:
     streams.prepare(output_is_courtesy=True)
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("--help", "-h"):
-        print(names.usage(__doc__.strip()))
+        print(program_names.usage(__doc__.strip()))
         return 0 if arguments else children.MISTAKE
     try:
         options, rest = children.split(arguments, ["logs"])

@@ -14,7 +14,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from attention_jax.commands import children
+from attention_jax.host import children
+from attention_jax.host.gpus import shares_of_gpus
 
 _POLL_SECONDS = 0.1
 _KILL_AFTER_SECONDS = 30.0
@@ -182,35 +183,3 @@ def free_port() -> int:
             candidate.bind(("127.0.0.1", port))
             return port
     raise OSError("no free port")
-
-
-def shares_of_gpus(count: int) -> list[list[int]]:
-    """GPU assignment: shares the host's GPUs out among processes; empty if there are none.
-
-    Raises:
-      ValueError: If they cannot be shared evenly.
-    """
-    gpus = len(visible_gpus())
-    if not gpus:
-        return []
-    if gpus % count:
-        raise ValueError(
-            f"expected a number of processes that divides the {gpus} GPUs of this host, found "
-            f"{count}; JAX_PLATFORMS=cpu trains without them"
-        )
-    size = gpus // count
-    return [list(range(number * size, (number + 1) * size)) for number in range(count)]
-
-
-def visible_gpus() -> list[str]:
-    """Lists the host's GPUs that programs may use, by the names that CUDA_VISIBLE_DEVICES has."""
-    if os.environ.get("JAX_PLATFORMS", "").split(",")[0] not in ("", "cuda", "gpu"):
-        return []
-    # Counted without JAX, which would start the very devices that the processes are to have.
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return [name.strip() for name in visible.split(",") if name.strip()]
-    lister = shutil.which("nvidia-smi")
-    listed = subprocess.run([lister, "-L"], capture_output=True, text=True) if lister else None
-    lines = listed.stdout.splitlines() if listed else []
-    return [str(number) for number in range(sum(line.startswith("GPU ") for line in lines))]

@@ -17,7 +17,8 @@ code is that of the command's last run.
 
 import sys
 
-from attention_jax.commands import children, names, streams, supervisor
+from attention_jax.commands import streams, supervisor
+from attention_jax.host import children, program_names
 
 
 def main() -> int:
@@ -25,7 +26,7 @@ def main() -> int:
     streams.prepare(output_is_courtesy=True)
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("--help", "-h"):
-        print(names.usage(__doc__.strip()))
+        print(program_names.usage(__doc__.strip()))
         return 0 if arguments else children.MISTAKE
     try:
         options, command = children.split(arguments, ["retries", "wait"])

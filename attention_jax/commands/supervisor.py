@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from attention_jax.commands import children
+from attention_jax.host import children
 
 _POLL_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 300.0

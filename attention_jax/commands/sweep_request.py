@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from attention_jax.commands import cli
-from attention_jax.commands.overrides import listed
 from attention_jax.errors import UserError, quoted
+from attention_jax.runs.overrides import listed
 
 _BASE = "config"  # the cell of a sweep in which seeds alone differ
 _OF_RUNS = ("grid", "setting", "search", "trials", "evaluate")

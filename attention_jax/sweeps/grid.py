@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from attention_jax.commands import names
-from attention_jax.commands.config_file import load_config
-from attention_jax.commands.overrides import overridden
 from attention_jax.config_choices import Choices
 from attention_jax.errors import RunDirectoryError
+from attention_jax.host import program_names
 from attention_jax.runs.config import (
     ExperimentConfig,
     changed_fields,
@@ -30,7 +28,9 @@ from attention_jax.runs.config import (
     template,
     to_plain,
 )
+from attention_jax.runs.config_file import load_config
 from attention_jax.runs.files import replacing
+from attention_jax.runs.overrides import overridden
 from attention_jax.runs.run_directory import RunDirectory, as_file_name, read_json, writing
 from attention_jax.runs.size_of_text import USUAL, settled
 from attention_jax.sweeps import archive
@@ -131,8 +131,8 @@ class Run:
         """Returns the arguments of `python` for each command of the run, in their order."""
         config, workdir = f"--config={self.config}", f"--workdir={self.workdir}"
         overrides = [f"--config.{path}={text}" for path, text in self.texts()]
-        train = [*names.program("train"), config, workdir, *overrides]
-        evaluate = [*names.program("evaluate"), workdir, *self.grid.evaluate]
+        train = [*program_names.program("train"), config, workdir, *overrides]
+        evaluate = [*program_names.program("evaluate"), workdir, *self.grid.evaluate]
         others = [["-m", module, workdir] for module in self.grid.after]
         return [train, *([evaluate] if self.grid.evaluate else []), *others]
 

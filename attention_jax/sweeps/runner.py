@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from attention_jax.commands import children
 from attention_jax.errors import UserError
+from attention_jax.host import children
 from attention_jax.runs.progress import StatusLine, format_seconds
 from attention_jax.sweeps.grid import Run
 from attention_jax.sweeps.slots import Slot, slots

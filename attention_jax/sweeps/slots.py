@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
-from attention_jax.commands.local_job import visible_gpus
+from attention_jax.host.gpus import visible_gpus
 
 _MEMORY = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 _SHARED_MEMORY = 0.9  # of a GPU, divided among the runs that share it

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_jax.commands.config_file import load_config
 from attention_jax.errors import ConfigError, RunDirectoryError, UserError
 from attention_jax.json_files import Maybe
 from attention_jax.locks import locked
@@ -23,6 +22,7 @@ from attention_jax.runs.config import (
     from_config_dict,
     to_plain,
 )
+from attention_jax.runs.config_file import load_config
 from attention_jax.runs.files import write_json
 from attention_jax.runs.run_directory import RunDirectory, read_json, writing
 from attention_jax.sweeps.axes import Overrides

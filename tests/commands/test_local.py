@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from attention_jax.commands.local_job import shares_of_gpus, worst
+from attention_jax.commands.local_job import worst
 
 SHOW = "import os; print(*(os.environ['ATTENTION_JAX_' + n] for n in ('COORDINATOR',\
  'NUM_PROCESSES', 'PROCESS_ID')))"
@@ -162,16 +162,6 @@ def test_help_is_short(repository):
         )  # fmt: skip
         assert done.returncode == 0 and f"usage: launch/{program}.sh" in done.stdout
         assert "for example:" in done.stdout and len(done.stdout.splitlines()) < 40
-
-
-def test_gpus_are_shared_out_evenly(monkeypatch):
-    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    assert shares_of_gpus(2) == [[0, 1], [2, 3]]
-    with pytest.raises(ValueError, match="divides the 4 GPUs of this host, found 3"):
-        shares_of_gpus(3)
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    assert shares_of_gpus(3) == []
 
 
 def _runs(pid):

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from attention_jax.commands import children, supervisor
+from attention_jax.commands import supervisor
+from attention_jax.host import children
 
 # The program has no JAX in its own process; here other tests may have started it.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")

@@ -6,7 +6,7 @@ Fields: `subject`, the fields of a `Subject`, and `devices`, how many of those t
 import jax
 
 from attention_jax.training.reporting.memory import memory_in_use
-from experiments.benchmarks.scaling.flops import training_flops
+from experiments.benchmarks.flops import training_flops
 from experiments.benchmarks.scaling.subjects import Subject
 from experiments.benchmarks.speed import serve
 from experiments.benchmarks.speed.project_model import Trainer

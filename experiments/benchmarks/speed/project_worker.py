@@ -25,7 +25,7 @@ import numpy as np
 
 from attention_jax.runs.checkpoints.weights import named_leaves
 from attention_jax.types import Params
-from experiments.benchmarks.scaling.flops import training_flops
+from experiments.benchmarks.flops import training_flops
 from experiments.benchmarks.speed import serve
 from experiments.benchmarks.speed.project_data import export_text, make_batches
 from experiments.benchmarks.speed.project_model import (

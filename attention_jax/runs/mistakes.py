@@ -1,9 +1,7 @@
 """Error messages for mistyped options: what was expected, and the nearest option that exists."""
 
 import difflib
-import os
 import re
-import traceback
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -13,10 +11,6 @@ from ml_collections.config_flags import tuple_parser
 
 from attention_jax.errors import quoted
 
-# The words of all devices' allocators, and of NumPy for arrays that no machine could hold.
-_OUT_OF_MEMORY = re.compile("RESOURCE_EXHAUSTED|array is too big|Maximum allowed dimension")
-_NO_BACKEND = re.compile("Unable to initialize backend|Unknown backend")
-_JAX_BACKENDS, _JAX_SETTINGS = "jax/_src/xla_bridge.py", "jax/_src/config.py"
 # Likeness of names is from 0 to 1; these are the least that counts, and what adds to it.
 _CLOSE = 0.6
 _SHARED_WORDS = 0.7  # likeness of `size` and `vocab_size`, though other names share more letters
@@ -66,27 +60,6 @@ def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
         return message
     wanted = _wanted(flag_values[match[1]].parser)
     return f"--{match[1]}: expected {wanted}, found {quoted(match[2])}" if wanted else message
-
-
-def of_the_machine(error: Exception) -> str | None:
-    """Out of memory or no such device: returns the message, or None for any other error."""
-    text = " ".join(str(error).split()).removesuffix(".")
-    if _OUT_OF_MEMORY.search(text) or isinstance(error, MemoryError):
-        return f"{text or 'out of memory'}; smaller batches, beams or models take less"
-    raised_in = _raised_in(error)
-    if _NO_BACKEND.search(text) or raised_in.endswith(_JAX_BACKENDS):
-        asked = os.environ.get("JAX_PLATFORMS", "")
-        reason = f" ({text})" if text else ""
-        return f"JAX_PLATFORMS: expected devices of this machine, found {quoted(asked)}{reason}"
-    if raised_in.endswith(_JAX_SETTINGS):
-        return f"a variable JAX_... of the environment: {text}"
-    return None
-
-
-def _raised_in(error: BaseException) -> str:
-    """Returns the file whose code raised an error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return frames[-1].filename.replace(os.sep, "/") if frames else ""
 
 
 def _fields(group: ConfigDict, where: str) -> Iterator[tuple[tuple[str, str], Collection[str]]]:

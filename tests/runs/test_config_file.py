@@ -6,9 +6,9 @@ import signal
 import pytest
 from ml_collections import ConfigDict
 
-from attention_jax.commands.config_file import load_config
 from attention_jax.errors import ConfigError
 from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.config_file import load_config
 
 _HEAD = "from ml_collections import ConfigDict, config_dict\n"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
-from attention_jax.commands import mistakes
 from attention_jax.errors import ConfigError, quoted
+from attention_jax.runs import mistakes
 
 Override = tuple[str, str | None]
 

@@ -6,10 +6,10 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
-from attention_jax.commands import overrides
 from attention_jax.config_choices import Choices
 from attention_jax.errors import ConfigError
 from attention_jax.runs import config as configs
+from attention_jax.runs import overrides
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from experiments.benchmarks.scaling.flops import product_flops, training_flops
+from experiments.benchmarks.flops import product_flops, training_flops
 from experiments.benchmarks.scaling.subjects import Subject
 
 A, B = jnp.ones((3, 5)), jnp.ones((5, 7))

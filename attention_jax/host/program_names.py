@@ -1,6 +1,6 @@
 """Names of the programs: `python -m launch.train` in the clone, `attention-train` where installed.
 
-Only the standard library is used, as in `children.py`.
+Only the standard library is used, as in all of this package.
 """
 
 import pathlib
