@@ -6,7 +6,7 @@ Keys are projected once for a source, not once for a query.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 from attention_jax.configuration import setting
@@ -65,6 +65,7 @@ def additive_parts(
     keys: Callable[[Params, Memory, State], Array] = projected_keys,
     vector: Callable[[Params], Array] = ending_vector,
     trackers: Mapping[str, Tracker] = {},  # noqa: B006
+    of_memory: Collection[str] = (),
     **parts: Any,
 ) -> MechanismParts:
     """Additive attention: builds one head with an additive score.
@@ -79,6 +80,7 @@ def additive_parts(
       keys: (params, memory, state) -> the slots' part of the hidden layer, `*B S Da`.
       vector: From parameters to what the hidden layer is multiplied by, `Da`.
       trackers: What is carried from query to query, all of it read by `keys`.
+      of_memory: Names of the parameters that only `prepare` reads, where it reads no others.
       **parts: Further fields of `MechanismParts`.
     """
     depth = config.attention_dim
@@ -102,4 +104,5 @@ def additive_parts(
         "vector": Parameter.of("attention_vector", attention=depth),
         **more,
     }
+    parameters |= {name: parameters[name].shared("heads") for name in of_memory}
     return MechanismParts(spec, parameters, **parts)

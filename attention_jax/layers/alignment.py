@@ -78,7 +78,7 @@ def check_scores(sizes: ReadoutSizes, name: str) -> None:
     Raises:
       ValueError: If they are not, for an alignment of that name.
     """
-    if not (sizes.mechanism.is_softmax and sizes.mechanism.is_alignment):
+    if not (sizes.mechanism.is_softmax and sizes.mechanism.traits.is_alignment):
         raise ValueError(
             "attention: expected one head, whose weights are the softmax of its scores of all "
             f"slots of one source, beside readout.alignment.name={name!r}, found "

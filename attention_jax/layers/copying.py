@@ -36,7 +36,7 @@ def check_copying(name: str, sizes: ReadoutSizes) -> None:
             f"readout.name: expected one source of tokens, each with a slot of its own, for "
             f"{name!r}, found another"
         )
-    if not sizes.mechanism.is_alignment:
+    if not sizes.mechanism.traits.is_alignment:
         raise ValueError(
             f"attention.name: expected one whose weights say what has been read, for the readout "
             f"{name!r}, found {described(sizes.attention)}"

@@ -139,17 +139,18 @@ class SequenceDecoder(abc.ABC):
     Attributes:
       mechanism: How it attends to the source.
       feature_dim: Depth of what it returns for each token.
-      knows_last_word: Whether the query for a word has read the word before it.
+      provides: What may be asked of it, by the keys of `types.Model.provides`: `last_word`, where
+        the query for a word has read the word before it.
       reads_contexts: Whether states or features depend on what has been attended to.
       fields: Names of the fields of a batch that it reads beside the sources, `B S ...`, which are
         in `aux` of the first one.
       is_online: Whether a step reads nothing of the source beyond what the weights that it returns
-        say, once training is over; see `Mechanism.is_online`.
+        say, once training is over; see `layers.mechanism.Traits`.
     """
 
     mechanism: Mechanism
     feature_dim: int
-    knows_last_word = True
+    provides: tuple[str, ...] = ("last_word",)
     reads_contexts = True
     is_online = False
     fields: tuple[str, ...] = ()

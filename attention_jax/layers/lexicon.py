@@ -30,7 +30,7 @@ def checked_sizes(name: str, sizes: ReadoutSizes) -> ReadoutSizes:
       ValueError: If the decoder does not say which source tokens it attends to.
     """
     mechanism = sizes.mechanism
-    if mechanism is None or not mechanism.is_alignment:
+    if mechanism is None or not mechanism.traits.is_alignment:
         found = "no source" if mechanism is None else f"attention.name={sizes.attention.name!r}"
         raise ValueError(
             f"readout.name: expected a model that attends to source tokens for {name!r}, found "

@@ -67,37 +67,42 @@ class MechanismConfig:
         return self
 
 
+class Traits(NamedTuple):
+    """Traits of attention: what decoders, readouts and stacks of self-attention may rely on.
+
+    Attributes:
+      is_alignment: Whether its weights say which positions of the first source were attended to.
+      reads_query: Whether anything depends on what the queries are.
+      reads_length: Whether its weights depend on how many slots there are.
+      is_online: Whether, once training is over, a query reads no slot beyond the last one that has
+        weight, or all of them where its weights add up to less than one.
+    """
+
+    is_alignment: bool = True
+    reads_query: bool = True
+    reads_length: bool = False
+    is_online: bool = False
+
+
 class MechanismParts(NamedTuple):
     """Attention head: how one head attends, with its parameters.
 
     Attributes:
       spec: How it attends.
-      parameters: Its parameters.
-      is_alignment: Whether its weights say which source positions were attended to.
-      reads_query: Whether anything depends on what the queries are.
-      reads_length: Whether its weights depend on how many slots there are.
+      parameters: Its parameters, each of which tells whether heads of one memory share it.
+      traits: What may be relied on.
       context_dim: Depth of its contexts, where that is not the values' depth.
       remaining: Name of the tracked value `*B S C` that says how much of each slot is left to
         translate, if there is one.
-      memory_parameters: Names of the parameters that only the memory depends on, which heads of
-        one memory share.
-      stack_parameters: As of `Mechanism`.
       provides: As of `Mechanism`.
-      is_online: Whether, once training is over, a query reads no slot beyond the last one that has
-        weight, or all of them where its weights add up to less than one.
     """
 
     spec: AttentionSpec
     parameters: Mapping[str, Parameter]
-    is_alignment: bool = True
-    reads_query: bool = True
-    reads_length: bool = False
+    traits: Traits = Traits()
     context_dim: int | None = None
     remaining: str | None = None
-    memory_parameters: frozenset[str] = frozenset()
-    stack_parameters: frozenset[str] = frozenset()
     provides: tuple[str, ...] = ()
-    is_online: bool = False
 
 
 class Mechanism(abc.ABC):
@@ -106,37 +111,27 @@ class Mechanism(abc.ABC):
     Attributes:
       context_dim: Depth of its contexts.
       num_heads: How many heads there are.
-      is_alignment: Whether its weights say which positions of the first source were attended to.
-      reads_query: Whether anything depends on what the queries are.
-      reads_length: Whether its weights depend on how many slots there are.
+      traits: What may be relied on.
       is_parallel: Whether queries do not depend on one another.
       is_causal: Whether it reads no slot after its query's own position, whatever the mask.
       is_softmax: Whether weights are the softmax of the scores, over all slots of the memory.
-      is_online: Whether, once training is over, a query reads no slot beyond the last one that has
-        weight, or all of them where its weights add up to less than one.
       averages_values: Whether contexts are averages of the values as they were given.
       observes: Names of what `observe` has to be given between queries.
       carries: Names of what it carries from query to query.
       tells_remaining: Whether `remaining` returns anything.
-      stack_parameters: Names of the parameters that are the same in all layers of a stack of
-        self-attention.
       provides: Names in `aux` of what only an objective that reads them teaches it by.
     """
 
     context_dim: int
     num_heads: int = 1
-    is_alignment: bool = True
-    reads_query: bool = True
-    reads_length: bool = False
+    traits: Traits = Traits()
     is_parallel: bool = True
     is_causal: bool = False
     is_softmax: bool = False
-    is_online: bool = False
     averages_values: bool = False
     observes: frozenset[str] = frozenset()
     carries: tuple[str, ...] = ()
     tells_remaining: bool = False
-    stack_parameters: frozenset[str] = frozenset()
     provides: tuple[str, ...] = ()
 
     @property

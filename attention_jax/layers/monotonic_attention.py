@@ -109,5 +109,5 @@ def monotonic_parts(
     return inner._replace(
         spec=spec,
         parameters={**inner.parameters, "stop_bias": bias},
-        is_online=is_hard and not inner.reads_length,
+        traits=inner.traits._replace(is_online=is_hard and not inner.traits.reads_length),
     )

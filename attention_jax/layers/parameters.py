@@ -70,18 +70,26 @@ class Parameter:
       axes: The logical axis of each dimension.
       role: What it is for.
       start: What it starts from, all of it, in place of what the initialization has for the role.
+      shared_by: Of what there are several with one copy of it: `heads` that ask one memory, for
+        what only the memory depends on; `layers` of a stack of self-attention.
     """
 
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     role: str
     start: float | None = None
+    shared_by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuses axes that are not those of the shape, and roles that such a shape cannot have."""
         if len(self.axes) != len(self.shape):
             raise ValueError(
                 f"axes: expected one for each dimension of {self.shape}, found {self.axes}"
+            )
+        if not self.shared_by <= _SHARING:
+            raise ValueError(
+                f"shared_by: expected {' or '.join(sorted(_SHARING))}, found "
+                f"{', '.join(sorted(self.shared_by))}"
             )
         if self.role not in _ROLES:
             raise ValueError(f"role: expected one of {', '.join(_ROLES)}, found {self.role!r}")
@@ -102,6 +110,19 @@ class Parameter:
     def starting_at(self, start: float) -> "Parameter":
         """Returns the same, which starts from a number whatever the initialization."""
         return dataclasses.replace(self, start=start)
+
+    def shared(self, *by: str) -> "Parameter":
+        """Parameter sharing: returns the same, of which there is one copy for several."""
+        return dataclasses.replace(self, shared_by=self.shared_by | {*by})
+
+
+def shared_names(parameters: Mapping[str, Any], by: str) -> frozenset[str]:
+    """Parameter sharing: returns the names of those that `heads`, or `layers`, share."""
+    return frozenset(
+        name
+        for name, each in parameters.items()
+        if isinstance(each, Parameter) and by in each.shared_by  # others are trees
+    )
 
 
 def affine(**sizes: int) -> dict[str, Parameter]:
@@ -339,6 +360,7 @@ _TABLES = {
         "head_output": _xavier_heads,
     },
 }
+_SHARING = {"heads", "layers"}
 _ROLES = (*_DEFAULT, "word_embedding", "scale", "bias", "forget_bias")
 # Gates side by side, heads before what they join, quarters of a bias: the start needs these axes.
 _LEAST_DIMENSIONS = {"recurrent": 2, "head_output": 3, "forget_bias": 1}

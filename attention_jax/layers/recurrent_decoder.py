@@ -41,7 +41,7 @@ class RecurrentDecoder(SequenceDecoder):
     def is_online(self) -> bool:  # type: ignore[override]
         """Whether its state starts from nothing, and its attention stops while it reads."""
         bridge = getattr(getattr(self, "config", None), "bridge", None)
-        return self.mechanism.is_online and bridge == "zero"
+        return self.mechanism.traits.is_online and bridge == "zero"
 
     @property
     def observes(self) -> frozenset[str]:

@@ -85,9 +85,9 @@ class SelectiveReader(RecurrentDecoder):
         return self.inner.feature_dim
 
     @property
-    def knows_last_word(self) -> bool:  # type: ignore[override]
-        """Whether the query for a word has read the word before it."""
-        return self.inner.knows_last_word
+    def provides(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may be asked of it."""
+        return self.inner.provides
 
     @property
     def observes(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 from attention_jax.configuration import setting
 from attention_jax.layers.attention import OneSource, build_mechanism
 from attention_jax.layers.encoder import Sources
-from attention_jax.layers.mechanism import MECHANISMS, Mechanism, MechanismConfig
+from attention_jax.layers.mechanism import MECHANISMS, Mechanism, MechanismConfig, Traits
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, Slots, State
 
 SOURCES = "sources"  # the group of parameters of each, so that any source may have any name
@@ -211,19 +211,14 @@ class EachSource(Mechanism):
         return self.first.num_heads
 
     @property
-    def is_alignment(self) -> bool:  # type: ignore[override]
-        """Whether weights say which positions of the first source were attended to."""
-        return self.first.is_alignment
-
-    @property
-    def reads_query(self) -> bool:  # type: ignore[override]
-        """Whether anything depends on what the queries are."""
-        return any(mechanism.reads_query for _, mechanism in self.asking)
-
-    @property
-    def reads_length(self) -> bool:  # type: ignore[override]
-        """Whether weights depend on how many slots there are."""
-        return any(mechanism.reads_length for _, mechanism in self.asking)
+    def traits(self) -> Traits:  # type: ignore[override]
+        """What may be relied on; how far the others were read, weights of the first do not tell."""
+        every = [mechanism.traits for _, mechanism in self.asking]
+        return Traits(
+            is_alignment=self.first.traits.is_alignment,
+            reads_query=any(traits.reads_query for traits in every),
+            reads_length=any(traits.reads_length for traits in every),
+        )
 
     @property
     def is_parallel(self) -> bool:  # type: ignore[override]

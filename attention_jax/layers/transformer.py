@@ -18,7 +18,7 @@ from attention_jax.layers import absolute_positions
 from attention_jax.layers.absolute_positions import POSITIONS, check_positions
 from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.mechanism import MECHANISMS, Mechanism, described
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, shared_names
 from attention_jax.layers.refinement import without_positions
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.normalization import layer_norm, rms_norm
@@ -112,9 +112,9 @@ def self_attention(
     plain = build(without_positions(config))
     if plain.carries:
         reason = f"which carries {' and '.join(plain.carries)}"
-    elif not plain.is_alignment:
+    elif not plain.traits.is_alignment:
         reason = "which does not choose between positions"
-    elif place == "causal" and plain.reads_length:
+    elif place == "causal" and plain.traits.reads_length:
         reason = "which depends on the length of what is still being written"
     elif plain.provides:
         reason = "which an objective has to teach that sees attention to a source only"
@@ -133,15 +133,17 @@ def self_attention(
 
 def stack_parameters(mechanism: Mechanism) -> dict[str, Any]:
     """Returns what all layers of a stack share of their self-attention, if there is anything."""
-    shared = mechanism.stack_parameters
-    tree = {name: each for name, each in mechanism.parameters.items() if name in shared}
+    parameters = mechanism.parameters
+    shared = shared_names(parameters, "layers")
+    tree = {name: each for name, each in parameters.items() if name in shared}
     return {"self_attention": tree} if tree else {}
 
 
 def layer_parameters(mechanism: Mechanism) -> dict[str, Any]:
     """Returns what each layer of a stack has of its self-attention for itself."""
-    shared = mechanism.stack_parameters
-    return {name: each for name, each in mechanism.parameters.items() if name not in shared}
+    parameters = mechanism.parameters
+    shared = shared_names(parameters, "layers")
+    return {name: each for name, each in parameters.items() if name not in shared}
 
 
 def with_shared(params: Params) -> Params:

@@ -194,17 +194,17 @@ class EncoderDecoder:
     def provides(self) -> dict[str, str | None]:
         """What may be asked of it; see `types.Model`."""
         attention = self.decoder.mechanism
-        is_aligned = attention.is_alignment or sums_over_slots(self.config.readout)
+        is_aligned = attention.traits.is_alignment or sums_over_slots(self.config.readout)
         is_there = {
             "alignment": is_aligned,
             "slot_for_each_token": len(self.sources) == 1 and self.encoder.keeps_positions,
-            "last_word": self.decoder.knows_last_word or decoder.WRITTEN_WORD in attention.observes,
+            "last_word": decoder.WRITTEN_WORD in attention.observes,
             "coverage": attention.tells_remaining,
             "online": why_it_waits(self) is None,
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}
-        is_there |= dict.fromkeys(self.readout.provides, True)
+        is_there |= dict.fromkeys((*self.decoder.provides, *self.readout.provides), True)
         return {**{name: None for name, there in is_there.items() if there}, **taught}
 
     @property

@@ -35,7 +35,7 @@ def why_it_waits(model: Any) -> str | None:
             f"is read, such as those of 'recurrent' with direction 'forward', found {found}"
         )
     mechanism = decoder.mechanism
-    if mechanism is None or not mechanism.is_online:
+    if mechanism is None or not mechanism.traits.is_online:
         evaluation = getattr(config.attention, "evaluation", None)
         found = f" with evaluation {evaluation!r}" if evaluation else ""
         return (

@@ -271,7 +271,7 @@ def test_equal_configs_give_equal_mechanisms_that_are_compiled_once(name):
     deeper = one.context_dim + 1
     changed = dataclasses.replace(one, context_dim=deeper)
     assert one != changed and changed == dataclasses.replace(other, context_dim=deeper)
-    changed = dataclasses.replace(one, parts=one.parts._replace(is_alignment=False))
+    changed = dataclasses.replace(one, parts=one.parts._replace(context_dim=deeper))
     assert changed != one and changed == changed and hash(changed) != hash(one)
 
 

@@ -56,7 +56,7 @@ def test_shapes_and_dtypes(case):
     slots = output.weights.shape[-1]
     assert output.context.shape == (B, T, case.mechanism.context_dim)
     assert output.weights.shape == output.scores.shape == (B, T, slots)
-    assert slots == S or not case.mechanism.is_alignment
+    assert slots == S or not case.mechanism.traits.is_alignment
     assert output.weights.dtype == output.scores.dtype == np.float32
     assert all(leaf.shape[:2] == (B, T) for leaf in output.aux.values())
     if case.mechanism.num_heads > 1:

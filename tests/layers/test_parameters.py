@@ -21,6 +21,7 @@ from attention_jax.layers.parameters import (
     draw,
     logical_axes,
     project,
+    shared_names,
 )
 
 ROLES = (
@@ -162,6 +163,17 @@ def test_each_dimension_has_an_axis():
     }
     with pytest.raises(ValueError, match="^axes: expected one for each dimension of .2, 3., found"):
         Parameter((2, 3), ("input",), "kernel")
+
+
+def test_what_is_shared_is_known_by_name_and_stays_so():
+    plain = Parameter.of("kernel", input=2, output=3)
+    both = plain.shared("heads", "layers")
+    assert both.stacked(4, "heads").shared_by == both.starting_at(0.0).shared_by == both.shared_by
+    tree = {"plain": plain, "heads": plain.shared("heads"), "both": both, "inner": {"both": both}}
+    assert shared_names(tree, "heads") == {"heads", "both"}
+    assert shared_names(tree, "layers") == {"both"}
+    with pytest.raises(ValueError, match="^shared_by: expected heads or layers, found rows"):
+        plain.shared("rows")
 
 
 class Holder(nn.Module):

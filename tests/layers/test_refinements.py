@@ -12,6 +12,7 @@ from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.mechanisms.multi_head import Config
+from attention_jax.layers.parameters import shared_names
 from attention_jax.layers.refinement import REFINEMENTS, without_positions
 from attention_jax.ops import fused_dot
 from attention_jax.ops.attend import make_memory
@@ -184,7 +185,7 @@ def test_scores_have_the_bias_of_their_bucket(place, groups):
     sizes = {"num_buckets": 6, "max_distance": 5}
     _, plain = built(place, num_memory_heads=groups)
     _, mechanism = built(place, num_memory_heads=groups, refinements={"relative_buckets": sizes})
-    assert mechanism.stack_parameters == {"bucket_bias"}
+    assert shared_names(mechanism.parameters, "layers") == {"bucket_bias"}
     params, x, mask, allowed = drawn(mechanism, place)
     params, x = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (params, x))
     scores = []

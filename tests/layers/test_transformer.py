@@ -25,7 +25,7 @@ def test_weights_that_depend_on_the_length_are_refused_where_that_is_unknown(mes
     whole = rf"^attention\.{message}.*, {reason}; decoder.self_attention may be another one$"
     with pytest.raises(ValueError, match=whole):
         self_attention(StackConfig(), config, D, "causal")
-    assert self_attention(StackConfig(), config, D, "self").reads_length
+    assert self_attention(StackConfig(), config, D, "self").traits.reads_length
 
 
 @pytest.mark.parametrize(

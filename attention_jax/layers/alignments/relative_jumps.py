@@ -44,7 +44,7 @@ def build(config: Config, sizes: ReadoutSizes) -> "RelativeJumps":
     Raises:
       ValueError: If there is attention beside it, which would learn nothing.
     """
-    if sizes.mechanism.reads_query:
+    if sizes.mechanism.traits.reads_query:
         raise ValueError(
             "attention.name: expected 'none' beside readout.alignment.name='relative_jumps', which "
             f"does without its scores, found {described(sizes.attention)}"

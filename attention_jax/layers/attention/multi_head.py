@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 from attention_jax.layers.attention.single_head import OneSource, rows_by_head, with_batch_axes
 from attention_jax.layers.encoder import Sources
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.mechanism import Traits
+from attention_jax.layers.parameters import Parameter, shared_names
 from attention_jax.ops.attend import attend, init_state, make_memory, observe
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
@@ -55,7 +56,7 @@ class MultiHead(OneSource):
     @property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of all heads, with a leading head axis, and those that join them."""
-        shared, size = self.parts.memory_parameters, self._num_memory_heads
+        shared, size = self._shared, self._num_memory_heads
         # An axis of memory heads may be too short to be split over devices as that of heads is.
         of_memory = (size, "heads" if size == self.num_heads else "memory_heads")
         tree = {
@@ -65,9 +66,10 @@ class MultiHead(OneSource):
         return {**tree, **(self.layout.parameters if self.layout else {})}
 
     @property
-    def is_online(self) -> bool:  # type: ignore[override]
-        """Whether, once training is over, weights tell how far all heads have read."""
-        return self.parts.is_online and self.alignment_head is None
+    def traits(self) -> Traits:  # type: ignore[override]
+        """What may be relied on; the weights of one head do not tell how far all have read."""
+        traits = self.parts.traits
+        return traits._replace(is_online=traits.is_online and self.alignment_head is None)
 
     @property
     def _num_memory_heads(self) -> int:
@@ -246,7 +248,7 @@ class MultiHead(OneSource):
 
     def _of_memory(self, params: Params) -> Params:
         """Returns the memory heads' parameters: all, if each query head has its own memory."""
-        shared, joint = self.parts.memory_parameters, self._joint
+        shared, joint = self._shared, self._joint
         # Then a query's parameters may prepare the memory, too, as in scores that project keys.
         is_any = self._num_memory_heads == self.num_heads
         return {
@@ -257,8 +259,12 @@ class MultiHead(OneSource):
 
     def _of_queries(self, params: Params) -> Params:
         """Returns the parameters of query heads that are not those of their memory heads."""
-        others = self.parts.memory_parameters | self._joint
+        others = self._shared | self._joint
         return {name: value for name, value in params.items() if name not in others}
+
+    @property
+    def _shared(self) -> frozenset[str]:
+        return shared_names(self.parts.parameters, "heads")
 
     @property
     def _joint(self) -> frozenset[str]:

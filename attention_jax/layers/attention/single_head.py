@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from attention_jax.errors import ConfigError
 from attention_jax.layers.encoder import Sources
-from attention_jax.layers.mechanism import Mechanism, MechanismParts
+from attention_jax.layers.mechanism import Mechanism, MechanismParts, Traits
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import attend, init_state, make_memory, observe
 from attention_jax.ops.attribution import norms_of_sums
@@ -58,24 +58,9 @@ class OneSource(Mechanism):
         return type(self), what, *(getattr(self, name) for name in names)
 
     @property
-    def is_alignment(self) -> bool:  # type: ignore[override]
-        """Whether its weights say which source positions were attended to."""
-        return self.parts.is_alignment
-
-    @property
-    def stack_parameters(self) -> frozenset[str]:  # type: ignore[override]
-        """Names of the parameters that are the same in all layers of a stack."""
-        return self.parts.stack_parameters
-
-    @property
-    def reads_query(self) -> bool:  # type: ignore[override]
-        """Whether anything depends on what the queries are."""
-        return self.parts.reads_query
-
-    @property
-    def reads_length(self) -> bool:  # type: ignore[override]
-        """Whether its weights depend on how many slots there are."""
-        return self.parts.reads_length
+    def traits(self) -> Traits:  # type: ignore[override]
+        """What may be relied on."""
+        return self.parts.traits
 
     @property
     def is_parallel(self) -> bool:  # type: ignore[override]
@@ -86,11 +71,6 @@ class OneSource(Mechanism):
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether it reads no slot after its query's own position, whatever the mask."""
         return self.parts.spec.is_causal
-
-    @property
-    def is_online(self) -> bool:  # type: ignore[override]
-        """Whether, once training is over, weights tell how far a query has read."""
-        return self.parts.is_online
 
     @property
     def observes(self) -> frozenset[str]:  # type: ignore[override]

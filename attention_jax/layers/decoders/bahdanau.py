@@ -82,9 +82,9 @@ class BahdanauDecoder(RecurrentDecoder):
         return self.config.readout_dim
 
     @property
-    def knows_last_word(self) -> bool:
-        """Whether the query for a word has read the word before it."""
-        return self.config.variant == "groundhog"
+    def provides(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may be asked of it: in the other variant a query has not read the last word."""
+        return ("last_word",) if self.config.variant == "groundhog" else ()
 
     @property
     def parameters(self) -> dict[str, Any]:

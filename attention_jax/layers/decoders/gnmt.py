@@ -90,9 +90,9 @@ class GnmtDecoder(StackedDecoder):
         return self.config.hidden_dim
 
     @property
-    def knows_last_word(self) -> bool:
-        """Whether the query for a word has read the word before it."""
-        return self.config.variant == "gnmt_v2"
+    def provides(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may be asked of it: in the other variant a query has not read the last word."""
+        return ("last_word",) if self.config.variant == "gnmt_v2" else ()
 
     @property
     def parameters(self) -> dict[str, Any]:

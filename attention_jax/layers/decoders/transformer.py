@@ -94,7 +94,7 @@ def build(config: Config, sizes: DecoderSizes, attention: Any) -> "TransformerDe
             "decoder.num_layers: expected 1 beside attention that an objective has to teach, which "
             f"sees that of one layer, {described(attention)}, found {config.num_layers}"
         )
-    if config.alignment_layer is not None and not mechanism.is_alignment:
+    if config.alignment_layer is not None and not mechanism.traits.is_alignment:
         raise ValueError(
             "decoder.alignment_layer: expected attention to source positions beside it, found "
             f"{attention.name!r}"
@@ -122,7 +122,7 @@ class TransformerDecoder(SequenceDecoder):
     def is_online(self) -> bool:  # type: ignore[override]
         """Whether its attention stops while it reads, and is that of its only layer."""
         # Several layers would stop at several places, of which weights show one.
-        stops = self.mechanism is not None and self.mechanism.is_online
+        stops = self.mechanism is not None and self.mechanism.traits.is_online
         return stops and self.config.num_layers == 1
 
     @property
@@ -141,7 +141,7 @@ class TransformerDecoder(SequenceDecoder):
             if self.mechanism is not None:
                 tree[f"layer_{layer}"]["attention"] = self.mechanism.parameters
                 # Pre-norm normalises what asks: where nothing asks, it would have no effect.
-                if self.mechanism.reads_query or config.norm_order == "post":
+                if self.mechanism.traits.reads_query or config.norm_order == "post":
                     norm = transformer.norm_parameters(config, depth)
                     tree[f"layer_{layer}"]["attention_norm"] = norm
         return {**tree, **transformer.final_norm_parameters(config, depth)}

@@ -26,5 +26,4 @@ class Config(AdditiveConfig):
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds additive attention for queries and keys of the given depths."""
-    shared = frozenset({"key_kernel"})
-    return additive_parts(config, query_dim, key_dim, memory_parameters=shared)
+    return additive_parts(config, query_dim, key_dim, of_memory=("key_kernel",))

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts, Traits
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.convolutions import convolve
@@ -69,7 +69,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         "score_kernel": Parameter.of("kernel", kernel=config.score_width, channels=channels),
     }
     spec = AttentionSpec(_score, _normalize, prepare=_prepare)
-    return MechanismParts(spec, parameters, reads_length=True)
+    return MechanismParts(spec, parameters, Traits(reads_length=True))
 
 
 def _prepare(params: Params, memory: Memory, positions: Array | None) -> Memory:

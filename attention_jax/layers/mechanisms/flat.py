@@ -21,7 +21,7 @@ from attention_jax.configuration import setting
 from attention_jax.layers.attention import OneSource
 from attention_jax.layers.encoder import Encoded, Sources
 from attention_jax.layers.mechanism import Mechanism
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, shared_names
 from attention_jax.layers.several_sources import (
     SOURCES,
     CombinationConfig,
@@ -73,9 +73,9 @@ def _check_score(config: Config, asking: tuple[tuple[str, OneSource], ...]) -> N
     reason = None
     if first.carries:
         reason = f"which carries {' and '.join(first.carries)}"
-    elif not (first.is_alignment and config.score.reads_keys and config.score.normalizes):
+    elif not (first.traits.is_alignment and config.score.reads_keys and config.score.normalizes):
         reason = "which is no score of queries and keys"
-    elif first.parts.spec.pattern is not None or first.reads_length:
+    elif first.parts.spec.pattern is not None or first.traits.reads_length:
         reason = "which asks where in its source a slot stands"
     if reason is not None:
         raise ValueError(
@@ -93,8 +93,9 @@ def _check_score(config: Config, asking: tuple[tuple[str, OneSource], ...]) -> N
 
 def _of_queries(mechanism: OneSource) -> dict[str, Parameter]:
     """Returns the parameters that the memory does not depend on, which the sources share."""
-    own = mechanism.parts.memory_parameters
-    return {name: value for name, value in mechanism.parameters.items() if name not in own}
+    parameters = mechanism.parameters
+    own = shared_names(parameters, "heads")
+    return {name: value for name, value in parameters.items() if name not in own}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,8 +126,9 @@ class Flat(Mechanism):
         """What the sources share, and what each has of its own under its name."""
         own: dict[str, Any] = {}
         for (name, mechanism), (_, depth) in zip(self.asking, self.sources, strict=True):
-            names = sorted(mechanism.parts.memory_parameters)
-            own[name] = {key: mechanism.parameters[key] for key in names}
+            parameters = mechanism.parameters
+            of_memory = sorted(shared_names(parameters, "heads"))
+            own[name] = {key: parameters[key] for key in of_memory}
             if self.projects_values:
                 kernel = Parameter.of("kernel", value=depth, context=self.context_dim)
                 own[name]["value_kernel"] = kernel

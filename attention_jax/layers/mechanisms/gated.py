@@ -76,7 +76,9 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     }
     spec = dataclasses.replace(inner.spec, normalizer=_gating(inner.spec.normalizer))
     return inner._replace(
-        spec=spec, parameters={**inner.parameters, **gate}, reads_query=True
+        spec=spec,
+        parameters={**inner.parameters, **gate},
+        traits=inner.traits._replace(reads_query=True),
     )
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.layers.encoder import Encoded
-from attention_jax.layers.mechanism import MECHANISMS
+from attention_jax.layers.mechanism import MECHANISMS, Traits
 from attention_jax.layers.mechanisms import flat
 from attention_jax.layers.several_sources import (
     Ask,
@@ -80,7 +80,11 @@ class Hierarchical(EachSource):
     """
 
     over: flat.Flat
-    reads_query = True
+
+    @property
+    def traits(self) -> Traits:  # type: ignore[override]
+        """What may be relied on: the contexts are compared with the query."""
+        return super().traits._replace(reads_query=True)
 
     @property
     def context_dim(self) -> int:  # type: ignore[override]

@@ -70,5 +70,5 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     return parts._replace(
         spec=dataclasses.replace(parts.spec, normalizer=normalizer),
         parameters={**parameters, **parts.parameters},
-        reads_length=True,
+        traits=parts.traits._replace(reads_length=True),
     )

@@ -35,9 +35,9 @@ class Config(MechanismConfig):
 
 def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     """Builds general attention for queries and keys of the given depths."""
-    parameters = {"kernel": Parameter.of("attention_kernel", query=query_dim, key=key_dim)}
+    kernel = Parameter.of("attention_kernel", query=query_dim, key=key_dim).shared("heads")
     spec = AttentionSpec(_score, NORMALIZERS[config.normalizer], prepare=_prepare)
-    return MechanismParts(spec, parameters, memory_parameters=frozenset({"kernel"}))
+    return MechanismParts(spec, {"kernel": kernel})
 
 
 def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:

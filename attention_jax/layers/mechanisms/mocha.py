@@ -20,6 +20,7 @@ from attention_jax.layers.monotonic_attention import (
     check_energy,
     monotonic_parts,
 )
+from attention_jax.layers.parameters import shared_names
 from attention_jax.ops.attend import keep_memory
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.monotonic import chunk_attention
@@ -82,18 +83,21 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         aux = {**memory.aux, _KEYS: zero_padding(keys, memory.mask)}
         return dataclasses.replace(memory, aux=aux)
 
+    of_chunk = {names[name]: parameter for name, parameter in chunk.parameters.items()}
+    parameters = {**parts.parameters, **of_chunk}
     # Heads share a memory only where both scores prepare it without their queries' parameters.
-    shared = parts.memory_parameters | {names[name] for name in chunk.memory_parameters}
-    for part in (parts, chunk):
-        if part.spec.prepare is not keep_memory and not part.memory_parameters:
-            shared = frozenset()
-    return parts._replace(
-        spec=dataclasses.replace(parts.spec, prepare=prepare_both),
-        parameters={
-            **parts.parameters,
-            **{names[name]: parameter for name, parameter in chunk.parameters.items()},
-        },
-        reads_length=parts.reads_length or chunk.reads_length,
-        memory_parameters=frozenset(shared),
-        is_online=parts.is_online and not chunk.reads_length,
+    if any(
+        part.spec.prepare is not keep_memory and not shared_names(part.parameters, "heads")
+        for part in (parts, chunk)
+    ):
+        parameters = {
+            name: dataclasses.replace(each, shared_by=frozenset())
+            for name, each in parameters.items()
+        }
+    reads_length = chunk.traits.reads_length
+    traits = parts.traits._replace(
+        reads_length=parts.traits.reads_length or reads_length,
+        is_online=parts.traits.is_online and not reads_length,
     )
+    spec = dataclasses.replace(parts.spec, prepare=prepare_both)
+    return parts._replace(spec=spec, parameters=parameters, traits=traits)

@@ -19,7 +19,7 @@ from attention_jax.layers.mechanism import (
     build_parts,
     described,
 )
-from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.parameters import Parameter, shared_names
 from attention_jax.layers.refinement import (
     REFINEMENTS,
     Head,
@@ -139,7 +139,7 @@ def build(
     if (
         num_memory_heads < config.num_heads
         and inner.spec.prepare is not keep_memory
-        and not inner.memory_parameters
+        and not shared_names(inner.parameters, "heads")
     ):
         raise ValueError(
             "attention.num_memory_heads: expected as many as num_heads for "
@@ -205,11 +205,11 @@ def _with_projections(
         return project(params, "query", query)
 
     # Query heads of a group share these; each has the query's projection for itself.
-    of_memory = {name for name in parameters if name.startswith(("key_", "value_"))}
+    for name in [name for name in parameters if name.startswith(("key_", "value_"))]:
+        parameters[name] = parameters[name].shared("heads")
     return inner._replace(
         spec=dataclasses.replace(inner.spec, prepare=prepare, prepare_query=prepare_query),
         parameters={**inner.parameters, **parameters},
-        memory_parameters=inner.memory_parameters | of_memory,
     )
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts, Traits
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.masks import masked_mean
 from attention_jax.ops.positions import at_indices
@@ -50,7 +50,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     context_dim = None if is_visible else 0
     spec = AttentionSpec(_score, prepare=prepare)
     return MechanismParts(
-        spec, {}, is_alignment=False, reads_query=False, context_dim=context_dim
+        spec, {}, Traits(is_alignment=False, reads_query=False), context_dim=context_dim
     )
 
 

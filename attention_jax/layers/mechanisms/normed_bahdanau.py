@@ -44,10 +44,9 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
         "gain": Parameter.of("scale").starting_at(depth**-0.5),
         "bias": Parameter.of("bias", attention=depth),
     }
-    shared = frozenset({"key_kernel", "bias"})
     return additive_parts(
         config, query_dim, key_dim, more,
-        prepare=_prepare, vector=_vector, memory_parameters=shared,
+        prepare=_prepare, vector=_vector, of_memory=("key_kernel", "bias"),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.layers.mechanism import MechanismConfig, MechanismParts
+from attention_jax.layers.mechanism import MechanismConfig, MechanismParts, Traits
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.ops.step_pointer import slot_ranks, step_pointer
 from attention_jax.ops.summation import accumulation_dtype
@@ -46,7 +46,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     spec = AttentionSpec(
         _score, _as_it_is, prepare=_rank, trackers=trackers, reads=("pointer",)
     )
-    return MechanismParts(spec, {}, reads_query=False, reads_length=True)
+    return MechanismParts(spec, {}, Traits(reads_query=False, reads_length=True))
 
 
 def _rank(params: Params, memory: Memory, positions: Array) -> Memory:

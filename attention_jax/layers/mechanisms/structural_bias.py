@@ -14,7 +14,7 @@ import dataclasses
 
 from attention_jax.configuration import setting
 from attention_jax.layers.additive import AdditiveConfig, additive_parts
-from attention_jax.layers.mechanism import MechanismParts
+from attention_jax.layers.mechanism import MechanismParts, Traits
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
@@ -96,7 +96,7 @@ def build(config: Config, query_dim: int, key_dim: int) -> MechanismParts:
     # Where a sequence attends to itself as it grows, S would tell how far it is to go.
     return additive_parts(
         config, query_dim, key_dim, more, prepare=prepare, query=query, keys=keys,
-        trackers=trackers, reads_length=config.position,
+        trackers=trackers, traits=Traits(reads_length=config.position),
     )  # fmt: skip
 
 

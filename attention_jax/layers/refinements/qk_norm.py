@@ -58,7 +58,8 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     if is_rms:
         parameters = {
             "query_scale": Parameter.of("scale", head_dim=head.key_dim),
-            "key_scale": Parameter.of("scale", head_dim=head.key_dim),
+            # Heads of a group share keys, and so what those are scaled by.
+            "key_scale": Parameter.of("scale", head_dim=head.key_dim).shared("heads"),
         }
     else:
         parameters = {"query_scale": Parameter.of("scale")}  # a scalar for each head
@@ -82,8 +83,6 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
     return parts._replace(
         spec=dataclasses.replace(spec, prepare=prepare, prepare_query=prepare_query),
         parameters={**parts.parameters, **parameters},
-        # Heads of a group share keys, and so what those are scaled by.
-        memory_parameters=parts.memory_parameters | ({"key_scale"} if is_rms else set()),
     )
 
 

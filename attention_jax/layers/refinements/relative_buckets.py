@@ -57,6 +57,5 @@ def refine(config: Config, parts: MechanismParts, head: Head) -> MechanismParts:
         return scores + bias[jnp.clip(slot_offsets(memory, positions), -reach, reach) + reach]
 
     # Not zeros: without them, positions would be alike at first.
-    bias = Parameter.of("embedding", positions=config.num_buckets)
-    parts = change_score(parts, score, bucket_bias=bias)
-    return parts._replace(stack_parameters=parts.stack_parameters | {"bucket_bias"})
+    bias = Parameter.of("embedding", positions=config.num_buckets).shared("layers")
+    return change_score(parts, score, bucket_bias=bias)
