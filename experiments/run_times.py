@@ -1,6 +1,5 @@
 """Run times: how many runs each experiment trains, and how long those took that have a record."""
 
-import datetime
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from attention_jax.sweeps import archive, tables
+from attention_jax.sweeps.records import minutes
 from experiments import (
     allamanis2016,
     arthur2016,
@@ -24,6 +24,7 @@ from experiments import (
     pyramid,
     rationales,
     several_sources,
+    small_text,
     text_and_picture,
     transformer_vs_rnn,
     vaswani2017_table3,
@@ -53,6 +54,8 @@ GRIDS: Mapping[ModuleType, str] = {
     documents: "attention, averages and maxima for the labels of documents",
     rationales: "generators of rationales with one another and with attention",
     captions: "soft and hard attention on rendered formulas and on emoji",
+    small_text: "one's own text of 1,000, 6,000 and 30,000 pairs, with settings by its size and by "
+    "hand",
     text_and_picture: "names of emoji translated beside their pictures, beside others', and alone",
 }
 _HEADINGS = ("name", "what it compares", "runs", "minutes of one", "cores of one", "hours of all")
@@ -71,18 +74,6 @@ def run_times(results: Path) -> str:
         facts = [each.facts for each in archive.load(results / grid.name / archive.FILE).outlines()]
         rows.append([f"`{experiment.NAME}`", what, str(number), *_taken(facts, number)])
     return tables.table(_HEADINGS, rows).replace("---:", "---", 1)  # the words, on the left too
-
-
-def minutes(facts: Mapping[str, Any]) -> float | None:
-    """Run time: from a run's beginning to the end of its evaluation, by its `run.json`.
-
-    Returns:
-      Minutes; None for a run that was continued, of which nobody knows how long it stood still.
-    """
-    if len(facts["started"]) > 1:
-        return None
-    first, last = map(datetime.datetime.fromisoformat, (*facts["started"], facts["finished"]))
-    return (last - first).total_seconds() / 60
 
 
 def _taken(facts: Sequence[Mapping[str, Any]], number: int) -> Sequence[str]:

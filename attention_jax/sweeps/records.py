@@ -1,5 +1,6 @@
 """Records of finished runs: how a run was made, and what came out of it."""
 
+import datetime
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,3 +117,15 @@ def read_record(record: Path) -> dict[str, Any]:
     if missing:
         raise RunDirectoryError(f"{record}: expected a record, found no {missing[0]} in it")
     return found
+
+
+def minutes(facts: Mapping[str, Any]) -> float | None:
+    """Run time: from a run's beginning to the end of its evaluation, by its `run.json`.
+
+    Returns:
+      Minutes; None for a run that was continued, of which nobody knows how long it stood still.
+    """
+    if len(facts["started"]) > 1:
+        return None
+    first, last = map(datetime.datetime.fromisoformat, (*facts["started"], facts["finished"]))
+    return (last - first).total_seconds() / 60

@@ -56,6 +56,7 @@ def run(
     make_grid: Callable[[bool], Grid],
     write_report: Callable[[Grid, Sequence[Run], Path], Sequence[Path]],
     make_full_grid: Callable[[], Grid] | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> None:
     """Runs the program of an experiment.
 
@@ -65,6 +66,7 @@ def run(
       write_report: Takes the grid, its finished runs and a directory, writes tables and plots
         there and returns their paths.
       make_full_grid: Returns the grid of `--full`; None if the experiment has only one size.
+      prepare: Makes what the runs read, such as a drawn text; not asked to where runs are tiny.
     """
 
     def main() -> int:
@@ -82,6 +84,8 @@ def run(
             return 0
         forget(forgotten)
         tables_only = cli.value("tables_only")
+        if prepare is not None and not (smoke or tables_only):
+            prepare()
         code = 0 if tables_only else run_all(chosen, cli.value("jobs"))
         finished = [each for each in runs if each.is_finished()]
         # Seeds of a cell say the same; each line is shown once.

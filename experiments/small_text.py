@@ -1,0 +1,138 @@
+"""Small parallel texts under the settings that are chosen by their size; see `USAGE`."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attention_jax.analysis.resamples import read_resamples
+from attention_jax.data import storage
+from attention_jax.data.builders import tatoeba
+from attention_jax.data.builders.tatoeba import tatoeba_dataset_builder as pairs_of_tatoeba
+from attention_jax.evaluation import seeds
+from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
+from attention_jax.runs.files import replacing, write_text
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.records import minutes
+from experiments.kit import differences, page, program, sample_map
+from experiments.kit.variants import Variant, by_cell, grid_of
+
+NAME = "small_text"
+TITLE = "One's own small text: what to expect of 1,000, 6,000 and 30,000 pairs"
+USAGE = """
+Trains RNNsearch on 1,000, 6,000 and 30,000 pairs of Tatoeba, drawn at random, by the command for
+one's own text as it is printed, and on 6,000 with settings chosen by hand, with three seeds each:
+BLEU, minutes, and the attention map of a sentence.
+
+usage: python -m experiments.small_text [--OPTION=VALUE ...]
+"""
+SIZES = (1000, 6000, 30_000)
+BASE = "6000"
+TEXTS = Path("runs") / NAME  # where the drawn texts are, whatever --runs says
+_BY_HAND = {
+    "longer": Variant("40 epochs", {"training.num_epochs": 40.0}),
+    "fewer_subwords": Variant("1,000 subwords", {"data.subwords.size": 1000}),
+    "more_subwords": Variant("4,000 subwords", {"data.subwords.size": 4000}),
+    "less_dropout": Variant(
+        "dropout 0.2 and 0.3", {"model.embedding_dropout": 0.2, "model.output_dropout": 0.3}
+    ),
+    "smaller_batches": Variant("batches of 40", {"data.batch_size": 40}),
+}
+_TEST, _ENTROPY = "resamples.test.npz", "attention/entropy"
+
+
+def systems() -> dict[str, Variant]:
+    """Returns the printed command at each size, and settings by hand at one of them."""
+    printed = {str(size): Variant("as printed", _text(size)) for size in SIZES}
+    by_hand = {
+        f"{BASE}.{name}": Variant(variant.label, {**_text(int(BASE)), **variant.overrides})
+        for name, variant in _BY_HAND.items()
+    }
+    return {**printed, **by_hand}
+
+
+def _text(size: int) -> dict[str, Any]:
+    return {"data.train_table": str(TEXTS / f"pairs.{size}.tsv")}
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a tiny one on made-up data."""
+    if smoke:
+        return grid_of(NAME, {BASE: Variant("as printed")}, "bahdanau2015:parallel", smoke)
+    return grid_of(
+        NAME, systems(), "bahdanau2015:parallel",
+        after=("experiments.kit.sample_map",), kept={sample_map.FILE: None, _TEST: None},
+        curves=("bleu", _ENTROPY),
+    )  # fmt: skip
+
+
+def draw_texts(folder: Path = TEXTS) -> None:
+    """Draws the training texts from Tatoeba, the smaller ones parts of the larger ones.
+
+    Raises:
+      DataError: If Tatoeba can neither be found nor fetched.
+    """
+    paths = {size: folder / f"pairs.{size}.tsv" for size in SIZES}
+    if all(path.exists() for path in paths.values()):
+        return
+    digest = storage.recorded_digests(tatoeba.__file__)[pairs_of_tatoeba.ARCHIVE]
+    archive = storage.obtain(
+        f"tatoeba_deu/{pairs_of_tatoeba.ARCHIVE}", pairs_of_tatoeba.ADDRESS, digest
+    )
+    pairs = pairs_of_tatoeba.read_pairs(archive)
+    random.Random(0).shuffle(pairs)
+    folder.mkdir(parents=True, exist_ok=True)
+    for size, path in paths.items():
+        write_text(path, "".join(f"{english}\t{german}\n" for english, german in pairs[:size]))
+
+
+def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+    """Writes the page and the attention maps of its first seeds."""
+    cells = by_cell(runs)
+    overview = tables.table(
+        ["pairs", "settings", "seeds", "updates", "minutes", "BLEU ↑", "perplexity ↓",
+         "entropy of attention ↓"],
+        [_row(cell, members) for cell, members in cells.items()],
+    )  # fmt: skip
+    compared = differences.table_against(
+        BASE, {"6,000": {name: of for name, of in cells.items() if name.startswith(BASE)}},
+        lambda run: read_resamples(run.arrays(_TEST), run.name)["bleu"], systems(), {},
+        ("pairs", "settings", "BLEU, against the printed command"),
+    )  # fmt: skip
+    maps = [
+        HeatMap(weights, source, target, f"{int(cell):,} pairs")
+        for cell in map(str, SIZES)
+        if cell in cells
+        for weights, source, target in [sample_map.of_run(cells[cell][0])]
+    ]
+    picture = out / grid.name / "maps.png"
+    if maps:
+        with replacing(picture) as temporary:
+            save_figure(heat_map_grid(maps), temporary)
+    written = page.write(
+        grid, runs, out, TITLE, NAME, overview=overview, compared=compared,
+        sentence=sample_map.SENTENCE, resamples=f"{seeds.RESAMPLES:,}",
+        picture=f"![Attention maps]({picture.relative_to(out)})" if maps else "",
+    )  # fmt: skip
+    return [written, *([picture] if maps else [])]
+
+
+def _row(cell: str, runs: Sequence[Run]) -> list[str]:
+    scores = [run.scores() for run in runs]
+    # Of the last validation, whose step is the length of the training.
+    curves = [run.record().curves[_ENTROPY]["validation"] for run in runs]
+    lengths, entropy = zip(*((steps[-1], values[-1]) for steps, values in curves), strict=True)
+    return [
+        f"{int(cell.partition('.')[0]):,}", systems()[cell].label, str(len(runs)),
+        f"{lengths[0]:,}",
+        tables.spread([minutes(run.facts()) for run in runs], 1),
+        tables.spread([one.get("bleu") for one in scores]),
+        tables.spread([one.get("perplexity") for one in scores]),
+        tables.spread(entropy),
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report, prepare=draw_texts)
