@@ -22,7 +22,7 @@ with replacing(sys.argv[1]) as temporary:
 
 
 def kill_a_writer(path):
-    ended = subprocess.run([sys.executable, "-c", WRITER, str(path)], timeout=60)
+    ended = subprocess.run([sys.executable, "-c", WRITER, str(path)], timeout=300)
     assert ended.returncode == -signal.SIGKILL
     (left,) = [name for name in os.listdir(path.parent) if is_temporary(name)]
     return path.with_name(left)

@@ -27,7 +27,7 @@ from attention_jax.runs.overrides import define_overrides, listed
 T = TypeVar("T")
 
 _FAILED, _INTERRUPTED = 2, 130  # exit codes; 130 is 128 + SIGINT, as shells have it
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What no second try would mend, as it might an error of a device or of too many open files.
 _NO_ACCESS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP)
 

@@ -15,6 +15,7 @@ import jax
 _MODIFIED = "-modified"
 # Programs write their results here while they run, which does not make the code another.
 _RESULTS = "docs/results"
+_GIT_SECONDS = 60.0  # of a large clone on storage that is far away
 _PACKAGES = ("attention-jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "grain",
              "numpy", "sentencepiece", "sacrebleu")
 
@@ -104,7 +105,7 @@ def is_of_this_code(recorded: str | None) -> bool:
 def _git(root: pathlib.Path, *arguments: str) -> str:
     result = subprocess.run(
         ["git", "-C", str(root), *arguments],
-        capture_output=True, text=True, timeout=10, check=True,
+        capture_output=True, text=True, timeout=_GIT_SECONDS, check=True,
     )
     return result.stdout.strip()
 

@@ -273,6 +273,8 @@ def test_want_of_memory_is_one_line(is_memory, capsys, monkeypatch):
         (MemoryError(), "out of memory; smaller batches"),
         (MemoryError("Unable to allocate 8 EiB"), "Unable to allocate 8 EiB; smaller"),
         (RuntimeError("Unable to initialize backend 'foo': no"), "JAX_PLATFORMS: expected devices"),
+        (OSError(errno.EFBIG, "File too large", "x"), "x cannot be written: File too large"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "x"), "x cannot be used: File name too"),
     ],
 )
 def test_what_the_machine_has_not_is_one_line(error, line, capsys, monkeypatch):

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -43,10 +42,8 @@ def test_help_does_not_wait_for_heavy_imports(repository, python_environment):
         "heavy = {'jax', 'orbax', 'flax', 'matplotlib', 'tensorflow_datasets'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
-    started = time.perf_counter()
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=repository, env=python_environment,
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert time.perf_counter() - started < 60

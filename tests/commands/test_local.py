@@ -21,7 +21,7 @@ def stop(which, frame):
     sys.exit(75)
 signal.signal(signal.SIGTERM, stop)
 open(f"{sys.argv[1]}/{number}.pid", "w").write(str(os.getpid()))
-time.sleep(120)
+time.sleep(600)
 """
 END = "import os, signal, sys; n = int(os.environ['ATTENTION_JAX_PROCESS_ID']); "
 
@@ -29,7 +29,7 @@ END = "import os, signal, sys; n = int(os.environ['ATTENTION_JAX_PROCESS_ID']); 
 def local(repository, *arguments, **options):
     return subprocess.run(
         ["launch/local.sh", *map(str, arguments)], cwd=repository, env=environment(),
-        capture_output=True, text=True, timeout=60, **options,
+        capture_output=True, text=True, timeout=300, **options,
     )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_worst_is_what_decides():
 def test_signals_reach_every_process_once(waiting, tmp_path, number):
     job, pids = waiting
     os.kill(job.pid, number)
-    out, err = job.communicate(timeout=30)
+    out, err = job.communicate(timeout=300)
     if number == signal.SIGTERM:
         assert job.returncode == 75, err
         for process in range(2):
@@ -122,11 +122,11 @@ def test_the_rest_is_killed_if_it_does_not_notice(repository, tmp_path, monkeypa
     body = "from attention_jax.commands import local, local_job; "
     body += "local_job._KILL_AFTER_SECONDS = 0.0; "
     body += "sys.argv = ['local', *sys.argv[1:]]; sys.exit(local.main())"
-    child = END + "import time; time.sleep(100) if n else sys.exit(75)"
+    child = END + "import time; time.sleep(600) if n else sys.exit(75)"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; {body}", f"--logs={tmp_path}", "2", sys.executable,
          "-c", child],
-        cwd=repository, capture_output=True, text=True, timeout=60,
+        cwd=repository, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 75 and "SIGKILL" in done.stderr
 
@@ -173,7 +173,7 @@ def _runs(pid):
 
 
 def _until(condition):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline, "waited for nothing"
         time.sleep(0.05)

@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-_PROGRAMS = (
-    "align", "compile_check", "evaluate", "gke.manifest", "local", "supervise", "train",
-    "translate", "weights",
-)  # fmt: skip
+_LAUNCH = Path(__file__).resolve().parents[2] / "launch"
+_PROGRAMS = sorted({path.stem for path in _LAUNCH.glob("*.py")} - {"__init__"})
+_PROGRAMS += ["gke.manifest", "gke.sweep"]
 _LAUNCHERS = ("local", "supervise")
 
 

@@ -39,7 +39,7 @@ def supervise(repository, workdir, words, *options):
         ["launch/supervise.sh", "--wait=0", *options, sys.executable, "-c", WORKER,
          f"--workdir={workdir}", words],
         cwd=repository, env={**os.environ, "PYTHON": sys.executable}, capture_output=True,
-        text=True, timeout=60,
+        text=True, timeout=300,
     )  # fmt: skip
 
 
@@ -91,19 +91,19 @@ def test_it_stops_when_told_to(repository, tmp_path):
         "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda n, f: sys.exit(75))\n"
         "pathlib.Path(sys.argv[1].split('=')[1], 'ready').touch()\n"
-        "time.sleep(60)"
+        "time.sleep(600)"
     )
     process = subprocess.Popen(
         ["launch/supervise.sh", sys.executable, "-c", script, f"--workdir={tmp_path}"],
         cwd=repository, env={**os.environ, "PYTHON": sys.executable},
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not (tmp_path / "ready").exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 75
+        assert process.wait(300) == 75
     finally:
         process.kill()
         process.wait()

@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_a_line_and_fits_later(cache, room):
 
 def test_load_examples_survives_a_kill_while_preparing(cache):
     killed = _start("die")
-    output = killed.communicate(timeout=120)
+    output = killed.communicate(timeout=300)
     assert killed.returncode == -9, output
     [left_behind] = (cache / "datasets" / "smoke").iterdir()
     assert left_behind.name.startswith("incomplete.")
@@ -94,7 +94,7 @@ def test_load_examples_survives_a_kill_while_preparing(cache):
 
 def test_load_examples_prepares_once_for_two_processes(cache):
     processes = [_start(), _start()]
-    outputs = [process.communicate(timeout=120) for process in processes]
+    outputs = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert all(out.split() == ["2048", "128"] for out, _ in outputs)
     assert sum(err.count("Preparing smoke") for _, err in outputs) == 1

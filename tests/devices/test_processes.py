@@ -89,7 +89,7 @@ def test_a_process_that_is_frozen_is_noticed(repository, tmp_path, victim):
             )
     try:
         # Were it not noticed, it would be waited for without an end.
-        assert pair[1 - victim].wait(timeout=100) == 75, logs[1 - victim].read_text()
+        assert pair[1 - victim].wait(timeout=300) == 75, logs[1 - victim].read_text()
         said = logs[1 - victim].read_text()
         assert "joined" in said and "the same command continues" in said
         assert pair[victim].poll() is None

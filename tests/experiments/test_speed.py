@@ -38,7 +38,7 @@ from experiments.benchmarks.speed.workloads import Sentences, Sizes
 from experiments.kit import machine
 
 SIZES = Sizes(vocabulary=30, embedding=5, hidden=6)
-QUICK = Conditions(rounds=3, min_seconds=0.0, patience=0.0, set_up_limit=30.0, run_limit=5.0)
+QUICK = Conditions(rounds=3, min_seconds=0.0, patience=0.0, set_up_limit=300.0, run_limit=5.0)
 
 SLEEPER = """
 import sys, time
@@ -79,10 +79,10 @@ def test_measure_times_each_contender_in_every_round(tmp_path):
 
 
 def test_measure_repeats_short_work(tmp_path):
-    conditions = dataclasses.replace(QUICK, min_seconds=0.1, rounds=1)
+    conditions = dataclasses.replace(QUICK, min_seconds=0.5, rounds=1)
     measured, _ = run(tmp_path, sleeper("short", 0.005), conditions=conditions)
-    assert 4 < measured["short"].repetitions <= 20
-    assert measured["short"].seconds[0] < 0.1
+    assert 4 < measured["short"].repetitions <= 100
+    assert measured["short"].seconds[0] < 0.5
 
 
 def test_measure_lets_one_contender_compute_at_a_time(tmp_path):

@@ -54,7 +54,7 @@ def pod(repository, tmp_path):
         }
         return subprocess.run(
             ["launch/tpu_vm/pod.sh", *arguments],
-            cwd=repository, env=environment, capture_output=True, text=True, timeout=60,
+            cwd=repository, env=environment, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
     return run
@@ -169,7 +169,7 @@ def test_workers_install_what_is_pinned(repository):
     assert hashed == ["-r", "requirements.txt", "-r", "requirements-tpu.txt"]
 
 
-def _wait_for(what, seconds=20):
+def _wait_for(what, seconds=300):
     limit = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < limit
