@@ -1,12 +1,12 @@
 """NumPy archives, whoever wrote them: read, and checked for the arrays that they must have."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from attention_jax.errors import DataError
+from attention_jax.errors import DataError, UserError
 
 _NAMES = {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "U": "texts"}
 
@@ -37,16 +37,37 @@ def read_arrays(
       DataError: If it is no such archive, or an array is missing, of another form, or has numbers
         that are not finite.
     """
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            found = {name: archive[name] for name in forms if name in archive}
-    except Exception as error:  # archives have a dozen ways to be damaged, with an exception each
-        reason = " ".join(str(error).split())[:120]
-        raise DataError(f"{expected}, found no archive of NumPy's ({reason})") from None
+    found = unpacked_arrays(content, expected, forms)
     for name, form in forms.items():
         if problem := _problem(found.get(name), form):
             raise DataError(f"{expected}, found {problem} as {name!r}")
     return found
+
+
+def unpacked_arrays(
+    content: bytes,
+    expected: str,
+    names: Collection[str] | None = None,
+    error: type[UserError] = DataError,
+) -> dict[str, np.ndarray]:
+    """Reads the arrays of an `.npz` archive, whatever they are like.
+
+    Args:
+      content: The archive.
+      expected: Beginning of messages, such as `FILE: expected a lexicon`.
+      names: Which ones are read, of those that it has; None for all.
+      error: The class of errors.
+
+    Raises:
+      UserError: Of the given class, if it is no such archive.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            wanted = archive.files if names is None else names
+            return {name: archive[name] for name in wanted if name in archive}
+    except Exception as damage:  # archives have a dozen ways to be damaged, with one class each
+        reason = " ".join(str(damage).split())[:120]
+        raise error(f"{expected}, found no archive of NumPy's ({reason})") from None
 
 
 def _problem(array: np.ndarray | None, form: Form) -> str | None:

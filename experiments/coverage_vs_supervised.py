@@ -16,8 +16,8 @@ from attention_jax.plotting.tradeoff import Point, tradeoff
 from attention_jax.runs.files import replacing, write_text
 from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.arrays import read_lines
 from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.kept_files import kept_lines
 from experiments.kit import (
     disagreement,
     measure_tables,
@@ -300,7 +300,7 @@ def _sentences_page(runs: Sequence[Run]) -> str:
         }
         if len(chosen) < 2:
             continue
-        texts = read_lines(runs[0].shared(disagreement.TEXTS))
+        texts = kept_lines(runs[0].shared(disagreement.TEXTS))
         outputs = {name: run.lines(disagreement.OUTPUTS) for name, run in chosen.items()}
         counts = {
             name: sentence_measures.of_run(run)["bleu"].counts

@@ -10,7 +10,7 @@ from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.plotting.curves import curves_by_metric, read_metrics
 from attention_jax.runs.run_directory import RunDirectory, read_json, writing
 from attention_jax.sweeps.archive import Record
-from attention_jax.sweeps.arrays import read_arrays, read_lines
+from attention_jax.sweeps.kept_files import kept_arrays, kept_lines
 
 FILES = ("config.json", "run.json", "results.json")
 Kept = Mapping[str, Sequence[str] | None]
@@ -43,10 +43,10 @@ def record_of(
     for name, chosen in (kept or {}).items():
         # Of arrays, perhaps only some are kept: records are committed and must stay small.
         if name.endswith(".npz"):
-            found = read_arrays(run / name, "arrays")
+            found = kept_arrays(run / name, "arrays")
             arrays[name] = {key: found[key] for key in found if chosen is None or key in chosen}
         else:
-            lines[name] = read_lines(run / name)
+            lines[name] = kept_lines(run / name)
     return Record(
         cell=cell,
         seed=seed,

@@ -41,8 +41,8 @@ from attention_jax.evaluation.pharaoh import Link
 from attention_jax.evaluation.unknown import readable, scorable
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.runs.run_directory import read_json
-from attention_jax.sweeps.arrays import write_lines
 from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.kept_files import keep_lines
 from attention_jax.training.loop import count_parameters
 from experiments.kit import disagreement, measure_tables, sentence_measures
 
@@ -73,11 +73,11 @@ def record(run: TrainedRun) -> None:
     outputs = run_outputs(run, test)
     gold = gold_links(test, run.config.data)
     sentence_measures.save(path / sentence_measures.FILE, measure(run, test, outputs, gold))
-    write_lines(path / disagreement.OUTPUTS, readable(outputs))
+    keep_lines(path / disagreement.OUTPUTS, readable(outputs))
     # A source and its first reference in turn, as `disagreement.texts` reads them.
     pairs = zip(test.sources, test.references, strict=True)
     texts = (text for source, variants in pairs for text in (source, variants[0]))
-    write_lines(path / disagreement.TEXTS, texts)
+    keep_lines(path / disagreement.TEXTS, texts)
     run.directory.add_to_run(
         num_parameters=count_parameters(run.params), num_train_pairs=len(task.split("train"))
     )

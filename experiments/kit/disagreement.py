@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.evaluation.bleu import bleu_from_statistics
-from attention_jax.sweeps.arrays import read_lines
 from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.kept_files import kept_lines
 
 OUTPUTS = "outputs.test.txt.gz"
 TEXTS = "texts.test.txt.gz"  # a source and its reference in turn
@@ -22,7 +22,7 @@ def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
     Raises:
       RunDirectoryError: If one of them is not in the records.
     """
-    lines = read_lines(runs[0].shared(TEXTS))
+    lines = kept_lines(runs[0].shared(TEXTS))
     outputs = {run.name: run.lines(OUTPUTS) for run in runs}
     return lines[::2], {REFERENCE: lines[1::2], **outputs}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from attention_jax.runs.files import replacing
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 from experiments.kit.sentence_measures import SentenceMeasure
 
 FILE = "untranslated.npz"
@@ -45,7 +45,7 @@ def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
     """
     if not path.exists():
         return {}
-    found = read_arrays(path, "counts of untranslated words")
+    found = kept_arrays(path, "counts of untranslated words")
     known = [
         name
         for name in outputs

@@ -8,7 +8,7 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.bootstrap import paired_difference
 from attention_jax.evaluation.seeds import compare, seed_mean
 from attention_jax.runs.run_directory import RunDirectory
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 
 
 def share(sums):
@@ -25,7 +25,7 @@ def left(tmp_path, numpy_rng):
         directory = RunDirectory(tmp_path / name)
         directory.path.mkdir()
         write_resamples(directory, "test", {"right": (rows, share)})
-        arrays = read_arrays(directory.resamples("test"), "scores")
+        arrays = kept_arrays(directory.resamples("test"), "scores")
         return read_resamples(arrays, name)["right"], rows.astype(float)
 
     return make

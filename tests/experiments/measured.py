@@ -6,7 +6,7 @@ from attention_jax.evaluation import chrf
 from attention_jax.evaluation.bleu import FIELDS
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.archive import Record
-from attention_jax.sweeps.arrays import write_lines
+from attention_jax.sweeps.kept_files import keep_lines
 from experiments.kit import disagreement, sentence_measures
 from experiments.kit.sentence_measures import SentenceMeasure
 
@@ -55,7 +55,7 @@ def made_record(run, measures=None, **others):
 def write_records(runs, records):
     """Writes the records of runs, with the texts that they share."""
     archive.add(runs[0].records, records)
-    write_lines(runs[0].shared(disagreement.TEXTS), _TEXTS)
+    keep_lines(runs[0].shared(disagreement.TEXTS), _TEXTS)
 
 
 def translations(numpy_rng, rate, sentences=80):

@@ -9,7 +9,7 @@ from attention_jax.evaluation import seeds
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.sweeps import archive
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 from experiments import allamanis2016 as experiment
 from experiments.kit import kept_counts, name_outcomes
 from tests.experiments.measured import made_record
@@ -33,7 +33,7 @@ def test_outcomes_are_f1_and_exact_match_of_every_name(tmp_path):
     table = "source\toutput\treference\nreturn x\tget x y\tget x\n-\tset x\tset x\n"
     (tmp_path / "predictions.test.tsv").write_text(table)
     name_outcomes.record(types.SimpleNamespace(directory=RunDirectory(tmp_path)))
-    counts = read_arrays(tmp_path / name_outcomes.FILE, "counts")[kept_counts.ARRAY]
+    counts = kept_arrays(tmp_path / name_outcomes.FILE, "counts")[kept_counts.ARRAY]
     np.testing.assert_allclose(counts, [[0.8, 0, 1], [1, 1, 1]], rtol=1e-6)
     assert name_outcomes.NameOutcomes(counts).score(counts.sum(axis=0)) == pytest.approx(90.0)
 

@@ -5,7 +5,7 @@ from attention_jax.data.examples import Texts
 from attention_jax.evaluation.seeds import corpus_score
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.archive import Record
-from attention_jax.sweeps.arrays import write_lines
+from attention_jax.sweeps.kept_files import keep_lines
 from experiments import coverage_vs_supervised
 from experiments.kit import disagreement
 from experiments.kit import dropped_word_counts as untranslated_counts
@@ -27,7 +27,7 @@ def test_untranslated_counts_what_the_outputs_leave_out(tmp_path, repository, mo
     grid = coverage_vs_supervised.make_grid()
     whole, short = [run for run in grid.runs(tmp_path, tmp_path) if run.cell == "29k_base"][:2]
     lines = [text for source in SOURCES for text in (source, translated(source))]
-    write_lines(whole.shared(disagreement.TEXTS), lines)
+    keep_lines(whole.shared(disagreement.TEXTS), lines)
     for run, words in ((whole, slice(None)), (short, slice(1, None))):
         outputs = [translated(source, words) for source in SOURCES]
         its = Record(run.cell, run.seed, {}, {}, {}, {}, lines={disagreement.OUTPUTS: outputs})

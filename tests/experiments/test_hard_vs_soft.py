@@ -13,7 +13,7 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import load_run
 from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps import archive
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 from experiments import hard_vs_soft as experiment
 from experiments.kit import kept_counts, word_outcomes
 from tests.experiments.measured import made_record
@@ -72,7 +72,7 @@ def test_a_run_leaves_its_outcomes(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
     run = load_run(tmp_path / "run")
     word_outcomes.record(run)
-    counts = read_arrays(tmp_path / "run" / word_outcomes.FILE, "counts")[kept_counts.ARRAY]
+    counts = kept_arrays(tmp_path / "run" / word_outcomes.FILE, "counts")[kept_counts.ARRAY]
     assert counts.shape == (128, 4) and counts[:, 0].mean() > 0.9
     assert counts[:, 2].sum() > 2 * len(counts)  # words, not letters
     assert read_json(run.directory.run)["num_parameters"] > 10_000

@@ -13,8 +13,8 @@ import pytest
 from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.runs.progress import StatusLine
 from attention_jax.sweeps import runner
-from attention_jax.sweeps.arrays import read_lines, write_lines
 from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.kept_files import keep_lines, kept_lines
 from attention_jax.sweeps.records import FILES
 
 
@@ -47,7 +47,7 @@ def fill(run: Run, config=None, **facts) -> None:
     (run.workdir / "config.json").write_text(json.dumps(config))
     (run.workdir / "run.json").write_text(json.dumps({"seed": run.seed, **facts}))
     (run.workdir / "results.json").write_text(json.dumps({"test": {"bleu": 12.5}}))
-    write_lines(run.workdir / "extra.gz", ["extra", "ordinary"])
+    keep_lines(run.workdir / "extra.gz", ["extra", "ordinary"])
 
 
 def test_runs_compare_all_cells_before_the_second_seed(tmp_path):
@@ -160,7 +160,7 @@ def test_what_all_runs_share_is_kept_once(tmp_path):
         fill(run)
         run.keep()
     assert runs[0].shared("extra.gz") == tmp_path / "out" / "trial" / "extra.gz"
-    assert read_lines(runs[1].shared("extra.gz")) == ["extra", "ordinary"]
+    assert kept_lines(runs[1].shared("extra.gz")) == ["extra", "ordinary"]
     assert sorted(os.listdir(tmp_path / "out" / "trial")) == ["extra.gz", "records.zip"]
 
 

@@ -20,9 +20,10 @@ import sentencepiece
 from attention_jax.data.text.characters import SPACE
 from attention_jax.data.text.vocabulary import (
     PIECES,
-    SPECIAL_TOKENS,
     SUBWORDS,
     content_ids,
+    filled_symbols,
+    printable_symbols,
     read_model,
     write_model,
 )
@@ -97,23 +98,12 @@ class PieceVocabulary:
           ids: The ids.
           unknown: Texts for the unknown ones among them, in order; None for `<unk>`.
         """
-        given = iter(unknown)
-        pieces = [
-            (next(given, None) or SPECIAL_TOKENS[index])
-            if index == SpecialIds.UNK
-            else self.symbols[index - SpecialIds.COUNT]
-            for index in content_ids(ids)
-        ]
+        pieces = filled_symbols(content_ids(ids), self._symbol, unknown)
         return "".join(pieces).replace(SPACE, " ").strip(" ")
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns a printable piece for each id, including special ones."""
-        return [
-            SPECIAL_TOKENS[index]
-            if index < SpecialIds.COUNT
-            else self.symbols[index - SpecialIds.COUNT]
-            for index in map(int, ids)
-        ]
+        return printable_symbols(ids, self._symbol)
 
     def save(self, directory: str | Path) -> None:
         """Writes `pieces.model`, then `vocabulary.json` with its checksum."""
@@ -133,6 +123,9 @@ class PieceVocabulary:
             return cls(model, record["symbols"])
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
+
+    def _symbol(self, index: int) -> str:
+        return self.symbols[index - SpecialIds.COUNT]
 
     def _code(self, text: str) -> str:
         """Returns the code of a language with which the text begins; an empty text for none."""

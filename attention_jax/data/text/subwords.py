@@ -27,6 +27,8 @@ from attention_jax.data.text.vocabulary import (
     SPECIAL_TOKENS,
     SUBWORDS,
     content_ids,
+    filled_symbols,
+    printable_symbols,
     read_model,
     write_model,
 )
@@ -143,26 +145,22 @@ class SubwordVocabulary:
           ids: The ids.
           unknown: Texts for the unknown ones among them, in order; None for `<unk>`.
         """
-        content, given = content_ids(ids), iter(unknown)
+        content = content_ids(ids)
         if SpecialIds.UNK not in content:
             return self._from_model(self._processor.decode(content))
         # Joined here, because sentencepiece puts spaces around unknown ids, even inside of a word.
-        pieces = [
-            (next(given, None) or SPECIAL_TOKENS[index]).translate(self._to_model)
-            if index == SpecialIds.UNK
-            else self._processor.id_to_piece(index).replace(SPACE, " ")
-            for index in content
-        ]
+        pieces = filled_symbols(
+            content,
+            lambda index: self._processor.id_to_piece(index).replace(SPACE, " "),
+            (text and text.translate(self._to_model) for text in unknown),
+        )
         return self._from_model("".join(pieces)).removeprefix(" ")
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Returns a printable piece for each id, including special ones."""
-        return [
-            SPECIAL_TOKENS[index]
-            if index < SpecialIds.COUNT
-            else self._from_model(self._processor.id_to_piece(index))
-            for index in map(int, ids)
-        ]
+        return printable_symbols(
+            ids, lambda index: self._from_model(self._processor.id_to_piece(index))
+        )
 
     def save(self, directory: str | Path) -> None:
         """Writes `subwords.model`, then `vocabulary.json` with its checksum."""

@@ -4,7 +4,7 @@ import collections
 import copy
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
@@ -76,6 +76,33 @@ def content_ids(ids: Iterable[SupportsIndex]) -> list[int]:
         if index not in (SpecialIds.PAD, SpecialIds.BOS):
             content.append(index)
     return content
+
+
+def filled_symbols(
+    content: Iterable[int], symbol: Callable[[int], str], unknown: Iterable[str | None]
+) -> list[str]:
+    """Returns the symbol of each id, with texts in the place of unknown ones.
+
+    Args:
+      content: From `content_ids`.
+      symbol: Gives the symbol of an id that is not special.
+      unknown: Texts for the unknown ones, in order; None for `<unk>`.
+    """
+    given = iter(unknown)
+    return [
+        (next(given, None) or SPECIAL_TOKENS[index]) if index == SpecialIds.UNK else symbol(index)
+        for index in content
+    ]
+
+
+def printable_symbols(
+    ids: Iterable[SupportsIndex], symbol: Callable[[int], str]
+) -> list[str]:
+    """Returns the symbol of each id, and the names of special ones."""
+    return [
+        SPECIAL_TOKENS[index] if index < SpecialIds.COUNT else symbol(index)
+        for index in map(int, ids)
+    ]
 
 
 class SymbolVocabulary:

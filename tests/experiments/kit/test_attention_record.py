@@ -13,7 +13,7 @@ from attention_jax.evaluation.seeds import corpus_score
 from attention_jax.evaluation.translation import translation_scores
 from attention_jax.runs.load import load_run
 from attention_jax.runs.run_directory import read_json
-from attention_jax.sweeps.arrays import read_arrays, read_lines
+from attention_jax.sweeps.kept_files import kept_arrays, kept_lines
 from experiments.kit import attention_record, disagreement, sentence_measures
 from experiments.kit.sentence_measures import SentenceMeasure
 from tests.smoke_runs import smoke_run
@@ -54,7 +54,7 @@ def test_text_counts_give_the_scores_of_the_corpus(split):
 def test_record_agrees_with_the_evaluation_of_the_run(run, split):
     attention_record.record(run)
     path = run.directory.path
-    counts = read_arrays(path / sentence_measures.FILE, "counts")
+    counts = kept_arrays(path / sentence_measures.FILE, "counts")
     found = {name: corpus_score(measure)
              for name, measure in sentence_measures.from_arrays(counts, "run").items()}
     results = read_json(run.directory.results)["test"]
@@ -65,8 +65,8 @@ def test_record_agrees_with_the_evaluation_of_the_run(run, split):
     assert found["deviation"] == pytest.approx(100 * results["coverage_deviation"], abs=0.1)
     assert "aer" not in found  # nobody knows gold links of made-up data
     outputs = run.directory.predictions("test").read_text().splitlines()
-    assert read_lines(path / disagreement.OUTPUTS) == outputs
-    assert read_lines(path / disagreement.TEXTS)[0::2] == list(split.sources)
+    assert kept_lines(path / disagreement.OUTPUTS) == outputs
+    assert kept_lines(path / disagreement.TEXTS)[0::2] == list(split.sources)
     assert read_json(run.directory.run)["num_parameters"] > 0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.run_directory import RunDirectory
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 from experiments.kit import kept_counts
 
 
@@ -26,7 +26,7 @@ def test_a_record_keeps_what_a_run_has_left(tmp_path):
     run = types.SimpleNamespace(directory=RunDirectory(tmp_path))
     kept_counts.write(run, "some.npz", np.array([[1, 2], [3, 4]]))
     ((file, (array,)),) = kept_counts.kept("some.npz").items()
-    found = read_arrays(tmp_path / file, "counts")
+    found = kept_arrays(tmp_path / file, "counts")
     np.testing.assert_array_equal(found[array], [[1, 2], [3, 4]])
     finished = types.SimpleNamespace(arrays=lambda name: {"some.npz": found}[name])
     assert kept_counts.of_run(finished, file).dtype == np.float64

@@ -3,7 +3,7 @@ import pytest
 import sacrebleu
 
 from attention_jax.errors import RunDirectoryError
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 from experiments.kit import sentence_bleu
 from experiments.kit.sentence_bleu import SentenceBleu
 
@@ -61,7 +61,7 @@ def test_save_and_load_return_the_same(tmp_path, system):
     path = tmp_path / sentence_bleu.FILE
     sentence_bleu.save(path, splits)
     for name, expected in splits.items():
-        found = sentence_bleu.from_arrays(read_arrays(path, "counts"), name, "run")
+        found = sentence_bleu.from_arrays(kept_arrays(path, "counts"), name, "run")
         np.testing.assert_array_equal(found.words, expected.words)
         np.testing.assert_array_equal(found.counts, expected.counts)
 

@@ -4,7 +4,7 @@ import pytest
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import LinkCounts
 from attention_jax.evaluation.seeds import corpus_score
-from attention_jax.sweeps.arrays import read_arrays
+from attention_jax.sweeps.kept_files import kept_arrays
 from experiments.kit import sentence_measures
 from experiments.kit.sentence_measures import MEASURES, SentenceMeasure
 
@@ -34,7 +34,7 @@ def test_save_and_load_return_the_same(tmp_path, numpy_rng):
     counts = {"bleu": numpy_rng.integers(0, 9, (4, 10)), "match": numpy_rng.random((3, 2))}
     path = tmp_path / sentence_measures.FILE
     sentence_measures.save(path, counts)
-    found = sentence_measures.from_arrays(read_arrays(path, "counts"), "run")
+    found = sentence_measures.from_arrays(kept_arrays(path, "counts"), "run")
     assert found.keys() == counts.keys()
     for name, measured in found.items():
         assert measured.measure == name

@@ -1,19 +1,18 @@
 """Files that runs leave for their records, arrays and lines of text; an error is one line."""
 
 import gzip
-import io
-import zipfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from attention_jax.array_files import unpacked_arrays
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.files import write_text
 
 
-def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
+def kept_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
     """Reads all arrays of an `.npz` file by their names.
 
     Args:
@@ -24,20 +23,19 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
       RunDirectoryError: If there is no such file, or it is damaged or something else.
     """
     try:
-        # From memory: given a path, `np.load` would leave a damaged file open.
-        with np.load(io.BytesIO(path.read_bytes())) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise RunDirectoryError(f"{path}: expected {what}, {error}") from None
+    return unpacked_arrays(content, f"{path}: expected {what}", error=RunDirectoryError)
 
 
-def write_lines(path: Path, lines: Iterable[str]) -> None:
+def keep_lines(path: Path, lines: Iterable[str]) -> None:
     """Writes lines to a compressed file, `.gz`; the same bytes for the same lines."""
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def read_lines(path: Path) -> list[str]:
-    """Reads the lines of a compressed file.
+def kept_lines(path: Path) -> list[str]:
+    """Reads the lines of a compressed file as they were written, be there none or empty ones.
 
     Raises:
       RunDirectoryError: If there is no such file, or it is damaged.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
-from attention_jax.sweeps.arrays import read_arrays, read_lines, write_lines
+from attention_jax.sweeps.kept_files import keep_lines, kept_arrays, kept_lines
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def file(tmp_path, numpy_rng):
 
 
 def test_all_arrays_are_read(file):
-    found = read_arrays(file, "counts")
+    found = kept_arrays(file, "counts")
     assert sorted(found) == ["more", "words"] and found["words"].shape == (999,)
 
 
@@ -28,7 +28,7 @@ def damages(data):
 def test_damage_is_one_line(file, damage):
     file.write_bytes(damages(file.read_bytes())[damage])
     with pytest.raises(RunDirectoryError, match="counts.npz: expected counts") as error:
-        read_arrays(file, "counts")
+        kept_arrays(file, "counts")
     assert "\n" not in str(error.value)
 
 
@@ -36,24 +36,24 @@ def test_a_missing_file_and_a_single_array_are_one_line(tmp_path):
     np.save(tmp_path / "one.npy", np.arange(3))
     for name in ("none.npz", "one.npy"):
         with pytest.raises(RunDirectoryError, match=f"{name}: expected counts"):
-            read_arrays(tmp_path / name, "counts")
+            kept_arrays(tmp_path / name, "counts")
 
 
 @pytest.mark.parametrize("damage", ["cut off", "flipped", "empty", "text"])
 def test_damaged_outputs_are_one_line(tmp_path, damage):
     path = tmp_path / "outputs.gz"
-    write_lines(path, (f"sentence {number * number}" for number in range(300)))
+    keep_lines(path, (f"sentence {number * number}" for number in range(300)))
     path.write_bytes(damages(path.read_bytes())[damage])
     if damage == "empty":  # no sentence at all, which is for the caller to see
-        assert read_lines(path) == []
+        assert kept_lines(path) == []
     else:
         with pytest.raises(RunDirectoryError, match=r"outputs.gz: expected lines of text"):
-            read_lines(path)
+            kept_lines(path)
 
 
 def test_lines_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "outputs.gz"
-    write_lines(path, ["x", "", "ä b"])
-    assert read_lines(path) == ["x", "", "ä b"]
+    keep_lines(path, ["x", "", "ä b"])
+    assert kept_lines(path) == ["x", "", "ä b"]
     with pytest.raises(RunDirectoryError, match="none.gz: expected lines of text"):
-        read_lines(tmp_path / "none.gz")
+        kept_lines(tmp_path / "none.gz")
