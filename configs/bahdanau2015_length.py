@@ -23,33 +23,17 @@ from configs import common
 def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
     config, argument = common.experiment(argument)
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 128,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {
-                    "name": "recurrent",
-                    "cell": "gru_reset_before",
-                    "hidden_dim": 128,
-                    "direction": "bidirectional",
-                },
-            }
-        },
-        "attention": {"name": "bahdanau", "attention_dim": 128},
-        "decoder": {
+    config.model = common.recurrent_model(
+        encoder={"cell": "gru_reset_before", "direction": "bidirectional"},
+        attention={"name": "bahdanau", "attention_dim": 128},
+        decoder={
             "name": "bahdanau",
             "cell": "gru_reset_before",
-            "hidden_dim": 256,
             # As in the paper: the first state is made of the backward reading's state at the first
             # word.
             "bridge": "backward",
             "readout": "maxout",
-            "readout_dim": 128,
         },
-        "embedding_dropout": 0.1,
-        "output_dropout": 0.2,
-        "initialization": {"name": "default"},
-    }
+    )
+    config.model.initialization = {"name": "default"}
     return common.finish(config, argument)

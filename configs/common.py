@@ -86,11 +86,13 @@ def experiment(argument: str | None) -> tuple[ConfigDict, str]:
     return config, argument
 
 
-def gru_translator(attention: dict) -> dict:
-    """Returns the model of configs with several sources: GRUs that read and a conditional GRU.
+def recurrent_model(encoder: dict, attention: dict, decoder: dict) -> dict:
+    """Returns the model that small experiments share: a recurrent encoder, and a decoder over it.
 
     Args:
-      attention: The attention, which combines the sources.
+      encoder: Fields of the encoder, beside its depth.
+      attention: The attention.
+      decoder: Fields of the decoder, beside its depths.
     """
     return {
         "name": "encoder_decoder",
@@ -98,19 +100,25 @@ def gru_translator(attention: dict) -> dict:
         "sources": {
             "source": {
                 "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {"name": "recurrent", "cell": "gru", "hidden_dim": 128},
+                "encoder": {"name": "recurrent", "hidden_dim": 128, **encoder},
             }
         },
         "attention": attention,
-        "decoder": {
-            "name": "conditional_gru",
-            "hidden_dim": 256,
-            "bridge": "mean",
-            "readout_dim": 128,
-        },
+        "decoder": {"hidden_dim": 256, "readout_dim": 128, **decoder},
         "embedding_dropout": 0.1,
         "output_dropout": 0.2,
     }
+
+
+def gru_translator(attention: dict) -> dict:
+    """Returns the model of configs with several sources: GRUs that read and a conditional GRU.
+
+    Args:
+      attention: The attention, which combines the sources.
+    """
+    return recurrent_model(
+        {"cell": "gru"}, attention, {"name": "conditional_gru", "bridge": "mean"}
+    )
 
 
 def letters(data_name: str, depth: int, reader_depth: int, dropout: float) -> ConfigDict:

@@ -22,33 +22,12 @@ from configs import common
 def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set."""
     config, argument = common.experiment(argument)
-    config.model = {
-        "name": "encoder_decoder",
-        "target_embedding_dim": 128,
-        "sources": {
-            "source": {
-                "input": {"name": "tokens", "embedding_dim": 128},
-                "encoder": {
-                    "name": "recurrent",
-                    "cell": "gru",
-                    "hidden_dim": 128,
-                    "direction": "bidirectional",
-                },
-            }
-        },
-        "attention": {"name": "bahdanau", "attention_dim": 128},
-        "decoder": {
-            "name": "conditional_gru",
-            "cell": "gru",
-            "hidden_dim": 256,
-            "bridge": "mean",
-            "readout": "tanh",
-            "readout_dim": 128,
-        },
-        "embedding_dropout": 0.1,
-        "output_dropout": 0.2,
-        "initialization": {"name": "default"},
-    }
+    config.model = common.recurrent_model(
+        encoder={"cell": "gru", "direction": "bidirectional"},
+        attention={"name": "bahdanau", "attention_dim": 128},
+        decoder={"name": "conditional_gru", "cell": "gru", "bridge": "mean", "readout": "tanh"},
+    )
+    config.model.initialization = {"name": "default"}
     config.training.evaluate_every_steps = 500
     config.evaluation.splits = ("validation", "test")
     return common.finish(config, argument)
