@@ -34,7 +34,7 @@ def call_on_devices(number: int, function: str, *arguments: Any, is_optimized: b
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1500,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

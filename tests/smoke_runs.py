@@ -24,7 +24,7 @@ def smoke_run() -> tuple[Path, subprocess.CompletedProcess]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ended.exists():
             result = subprocess.run(
-                [*COMMAND, f"--workdir={workdir}"], capture_output=True, text=True, timeout=550
+                [*COMMAND, f"--workdir={workdir}"], capture_output=True, text=True, timeout=1500
             )
             ended.write_text(json.dumps(vars(result)))
     return workdir, subprocess.CompletedProcess(**json.loads(ended.read_text()))

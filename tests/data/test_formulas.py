@@ -1,6 +1,7 @@
 """Formulas: their markup, their pictures, and where each symbol is in them."""
 
 import io
+import resource
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from attention_jax.data.formula_grammar import Formula, draw_formulas
 from attention_jax.data.formula_pictures import TooHighError, gold_boxes, render, same_picture
 from attention_jax.data.loading import build_task
 from attention_jax.data.pictures import cell_boxes, from_cells
+from attention_jax.errors import DataError
 
 HEIGHT, CELL = 48, 8
 FORMULAS = draw_formulas(40, 20, seed=1)
@@ -117,6 +119,21 @@ def test_what_is_kept_is_rendered_anew_where_it_is_damaged(tmp_path, monkeypatch
             assert one[:2] == other[:2] and one[2].keys() == other[2].keys()
             for name, array in one[2].items():
                 np.testing.assert_array_equal(array, other[2][name])
+
+
+def test_what_does_not_fit_is_a_line_and_fits_later(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
+    monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 1)
+    config = Config(num_formulas=1, max_symbols=4)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"\.npz cannot be written: File too large"):
+            config.load()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert len(config.load()["train"]) == 1
+    assert len([*(tmp_path / "formulas").glob("*.npz")]) == 1
 
 
 def repacked(arrays, **changes):

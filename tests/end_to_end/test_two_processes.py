@@ -24,7 +24,7 @@ ARGUMENTS = [
 def launch(repository, *command):
     done = subprocess.run(
         [*command], cwd=repository, env={**os.environ, "PYTHON": sys.executable},
-        capture_output=True, text=True, timeout=500,
+        capture_output=True, text=True, timeout=1500,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done

@@ -95,7 +95,7 @@ def test_smoke_program_trains_measures_and_tabulates(repository, python_environm
     command = [sys.executable, "-m", f"experiments.{experiment.NAME}", "--smoke",
                "--only=neural", f"--runs={tmp_path}"]  # fmt: skip
     done = subprocess.run(
-        command, cwd=repository, env=python_environment, capture_output=True, text=True, timeout=500
+        command, cwd=repository, env=python_environment, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stdout + done.stderr
     grid = experiment.make_grid(smoke=True)

@@ -109,7 +109,7 @@ def test_smoke_program_trains_tabulates_and_skips(repository, python_environment
         command = [sys.executable, "-m", f"experiments.{experiment.NAME}", "--smoke", *options]
         done = subprocess.run(
             [*command, f"--runs={tmp_path}"],
-            cwd=repository, env=python_environment, capture_output=True, text=True, timeout=500,
+            cwd=repository, env=python_environment, capture_output=True, text=True, timeout=1500,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

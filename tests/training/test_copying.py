@@ -84,7 +84,7 @@ def test_two_processes_of_two_devices_accumulate_and_decode_as_one_does(
     two = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
     done = subprocess.run(
         command, cwd=repository, env={**os.environ, "PYTHON": sys.executable, "XLA_FLAGS": two},
-        capture_output=True, text=True, timeout=500,
+        capture_output=True, text=True, timeout=1500,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     hardware = facts(tmp_path)["hardware"]

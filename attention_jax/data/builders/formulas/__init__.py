@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import importlib.metadata
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,8 +20,8 @@ from attention_jax.data.examples import Split
 from attention_jax.data.formula_grammar import draw_formulas
 from attention_jax.data.formula_pictures import TooHighError, gold_boxes, render, same_picture
 from attention_jax.data.pictures import to_cells
+from attention_jax.data.text.vocabulary import write_atomically
 from attention_jax.errors import DataError
-from attention_jax.files import replacing
 
 _SEED = 0
 _EVALUATION = 500  # formulas of validation, and of test
@@ -98,12 +99,13 @@ class Config(PictureConfig):
                 f"{len(found)} of {self.height} pixels"
             )
         markups, cells, boxes = zip(*found, strict=True)
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(
-                file, markups=np.array(markups),
-                cells=np.concatenate(cells), cells_counts=[*map(len, cells)],
-                boxes=np.concatenate(boxes), boxes_counts=[*map(len, boxes)],
-            )  # fmt: skip
+        content = io.BytesIO()
+        np.savez_compressed(
+            content, markups=np.array(markups),
+            cells=np.concatenate(cells), cells_counts=[*map(len, cells)],
+            boxes=np.concatenate(boxes), boxes_counts=[*map(len, boxes)],
+        )  # fmt: skip
+        write_atomically(path, content.getvalue())
 
 
 def _read(path: Path) -> list[tuple[str, tuple[str, ...], Mapping[str, np.ndarray]]]:
