@@ -9,12 +9,13 @@ from attention_jax.analysis.resamples import read_resamples
 from attention_jax.data.task import by_name
 from attention_jax.evaluation import seeds
 from attention_jax.evaluation.seeds import Resampled
+from attention_jax.files import replacing
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import Score, score_dots
 from attention_jax.plotting.system_curves import averaged_curve, system_curves
 from attention_jax.runs.files import write_text
 from attention_jax.runs.results import SHOWN
-from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.runs.run_directory import RunDirectory, writing
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Run
 from attention_jax.sweeps.measure import Measure
@@ -45,6 +46,9 @@ def write_page(sweep: Sweep, measure: Measure) -> list[str]:
 
     Returns:
       Lines for the screen: the table of scores, the best cell, and where the page is.
+
+    Raises:
+      RunDirectoryError: If a file cannot be written.
     """
     cells = by_cell(sweep)
     finished = [run for runs in cells.values() for run in runs]
@@ -60,7 +64,8 @@ def write_page(sweep: Sweep, measure: Measure) -> list[str]:
         *([_legend()] if scores else []), *_others(sweep, cells, scores), *tests,
         *best, *plots, *_changes(sweep, cells), "## How it was made", tables.provenance(finished),
     ]  # fmt: skip
-    write_text(path, "\n\n".join(parts) + "\n")
+    with writing(path):
+        write_text(path, "\n\n".join(parts) + "\n")
     return [overview, "", *best[1:2], f"Everything is in {sweep.directory}; open {path}"]
 
 
@@ -232,8 +237,9 @@ def _curve(runs: Sequence[Run], measure: Measure) -> tuple[np.ndarray, np.ndarra
 
 
 def _save(figure, path: Path) -> None:
-    for suffix in (".png", ".svg"):
-        save_figure(figure, path.with_suffix(suffix))
+    for place in (path.with_suffix(suffix) for suffix in (".png", ".svg")):
+        with writing(place), replacing(place) as temporary:
+            save_figure(figure, temporary)
 
 
 def _escaped(cell: str) -> str:

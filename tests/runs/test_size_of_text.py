@@ -40,6 +40,20 @@ def test_less_text_has_fewer_updates_and_subwords_and_more_dropout():
         assert found["model.output_dropout"] <= 0.5
 
 
+def test_the_equations_by_hand():
+    """Of a fifth of 30,000 pairs: 10 sqrt(5) epochs of 75 updates, and 0.1 more of dropout."""
+    found = suited(SizeOfText(6000, 42_000), ROWS)
+    assert found["training.num_epochs"] == 22.4  # 1,680 updates
+    assert found["schedule.warmup_steps"] == 168
+    assert found["training.evaluate_every_steps"] == 200
+    assert found["training.checkpoint_every_steps"] == 100
+    assert found["data.subwords.size"] == 2600
+    for pairs, more in ((6000, 0.1), (1200, 0.2), (50, 0.2), (10**6, 0.0)):
+        found = suited(SizeOfText(pairs, 7 * pairs), ROWS)
+        assert found["model.embedding_dropout"] == pytest.approx(0.2 + more)
+        assert found["model.output_dropout"] == pytest.approx(0.3 + more)
+
+
 @pytest.mark.parametrize(("pairs", "rows"), [(1, 1), (1, 80), (9999, 80), (10**8, 4096)])
 def test_any_size_gives_a_config(pairs, rows):
     found = suited(SizeOfText(pairs, pairs), rows)

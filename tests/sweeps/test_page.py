@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attention_jax.analysis.resamples import read_resamples
-from attention_jax.errors import UserError
+from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.evaluation.seeds import compare
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.archive import Record
@@ -127,6 +127,14 @@ def test_plots_are_drawn_of_what_there_is(finished):
         assert (finished.directory / "plots" / f"{name}.svg").stat().st_size
     write_page(finished, Measure("wer", "validation", "min"))
     assert "curves.png" not in (finished.directory / "sweep.md").read_text()
+
+
+@pytest.mark.parametrize("place", ["sweep.md", "plots/curves.png", "plots/scores.svg"])
+def test_what_is_in_the_way_of_a_page_is_one_line(finished, place):
+    (finished.directory / place).mkdir(parents=True)
+    with pytest.raises(RunDirectoryError, match=rf"{place} cannot be written"):
+        write_page(finished, MEASURE)
+    assert not [*finished.directory.rglob("*.partial*")]
 
 
 def test_a_page_of_a_part_says_so(sweep, finish):
