@@ -87,7 +87,9 @@ def check_outputs(folder, workdir, ids, special):
 
 def vocabulary_of(folder, name="vocab.json"):
     """The other program's ids of pieces, and of special symbols: padding, end, unknown."""
-    if (folder / name).exists():
+    if (folder / "tokenizer.json").exists():
+        ids = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    elif (folder / name).exists():
         ids = json.loads((folder / name).read_text())
     else:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))

@@ -3,7 +3,7 @@ r"""Imports a model that another program has trained: its folder becomes a run, 
 usage: python -m launch.import_weights --from=FOLDER --workdir=DIRECTORY
 
   --from      a folder as Hugging Face's transformers saves models: config.json, model.safetensors,
-              and the tokenizer's files, of Marian (OPUS-MT) or T5
+              and the tokenizer's files, of Marian (OPUS-MT), T5 or BART
   --workdir   the directory of the run that is made
 
 for example:

@@ -50,7 +50,8 @@ class OutputWriter:
           lowercase: Whether texts are in lower case; the dictionary is then lowercased as well.
 
         Raises:
-          ConfigError: If unknown words are to be replaced in a vocabulary that has none.
+          ConfigError: If unknown words are to be replaced in a vocabulary that has none, or outputs
+            to begin with a token that it lacks.
           DataError: If the dictionary cannot be read.
         """
         kinds = {vocabulary.kind for vocabulary in (source_vocabulary, target_vocabulary)}
@@ -58,6 +59,11 @@ class OutputWriter:
             raise ConfigError(
                 "search.replace_unknown: expected a vocabulary with unknown words, such as those "
                 f"of data.subwords.kind 'words', found {SUBWORDS!r}, which can write every word"
+            )
+        if config.first_token >= target_vocabulary.size:
+            raise ConfigError(
+                "search.first_token: expected an id below the size of the target vocabulary, "
+                f"{target_vocabulary.size}, found {config.first_token}"
             )
         path = config.unknown_dictionary
         self._translations = read_dictionary(path, lowercase) if path else {}

@@ -154,7 +154,11 @@ def in_words(
 
 def _of_text(forced: ForcedAttention, split: Split, index: int) -> ForcedAttention:
     """Returns the rows of symbols that a text has, which STEPs are none of."""
-    silent = getattr(split.target_vocabulary, "silent_ids", ())
+    vocabulary = split.target_vocabulary
+    silent = getattr(vocabulary, "silent_ids", ())
+    # Where all texts begin with a silent symbol, it has its place among their parts.
+    if silent and len(vocabulary.surfaces(split.targets[index])) + 1 == len(forced.weights):
+        return forced
     # A STEP is a token of the target, with a row of its own, but no part of its text.
     rows = [place for place, each in enumerate(split.target_ids[index]) if each not in silent]
     if len(rows) == len(forced.weights):

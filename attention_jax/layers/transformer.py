@@ -55,6 +55,7 @@ class StackConfig:
         first, `learned`, or `none`, which leaves them to the attention.
       max_positions: Of learned positions: how many there are; the last one stands for all later.
       scales_embeddings: Whether embeddings are multiplied by the square root of their depth.
+      norm_embeddings: Whether they are normalised with their positions, as in BART.
       dropout: Share of each sublayer's output, and of embeddings with positions, that is dropped.
       hidden_dropout: Share of the hidden layer that is dropped.
       self_attention: How positions attend to one another; None as the model's `attention`.
@@ -70,6 +71,7 @@ class StackConfig:
     positions: str = setting("sinusoidal", choices=POSITIONS)
     max_positions: int = setting(_MAX_POSITIONS, at_least=1)
     scales_embeddings: bool = setting(True)
+    norm_embeddings: bool = setting(False)
     dropout: float = setting(0.0, at_least=0.0, below=1.0)
     hidden_dropout: float = setting(0.0, at_least=0.0, below=1.0)
     self_attention: Any | None = setting(None, named=MECHANISMS.config)
@@ -158,19 +160,26 @@ def with_shared(params: Params) -> Params:
     return {**params, **layers}
 
 
-def position_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:
-    """Position embeddings: returns the table of learned positions, if there is one."""
-    return absolute_positions.position_parameters(config.positions, config.max_positions, depth)
+def embedding_parameters(config: StackConfig, depth: int) -> dict[str, Any]:
+    """Position embeddings: returns the table of learned ones and the norm of embeddings, if any."""
+    positions, number = config.positions, config.max_positions
+    tree = absolute_positions.position_parameters(positions, number, depth)
+    if config.norm_embeddings:
+        tree["embedding_norm"] = norm_parameters(config, depth)
+    return tree
 
 
 def place_embeddings(
     config: StackConfig, params: Params, embedded: Array, positions: Array
 ) -> Array:
-    """Scales embedded tokens `*B T D` and adds the codes of their positions `T`."""
+    """Scales embedded tokens `*B T D`, adds the codes of their positions `T`, and normalises."""
     if config.scales_embeddings:
         # Embeddings of variance 1 / depth, as with `xavier`, become as large as the positions.
         embedded = embedded * math.sqrt(embedded.shape[-1])
-    return absolute_positions.place(config.positions, params, embedded, positions)
+    placed = absolute_positions.place(config.positions, params, embedded, positions)
+    if config.norm_embeddings:
+        return normalize(config, params["embedding_norm"], placed)
+    return placed
 
 
 def norm_parameters(config: StackConfig, depth: int) -> dict[str, Parameter]:

@@ -24,7 +24,12 @@ from attention_jax.search.method import Method, Step
 from attention_jax.search.ngrams import without_repeats
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import follow, repeat_state
-from attention_jax.search.vocabulary import end_allowed, end_required, never_generated
+from attention_jax.search.vocabulary import (
+    end_allowed,
+    end_required,
+    never_generated,
+    with_first_token,
+)
 from attention_jax.types import SpecialIds
 
 
@@ -237,7 +242,9 @@ def _continuations(
       than to mask the logits. Repetitions, of which there may be many, are masked.
     """
     log_probs = live.log_probs
-    logits, normalizer = predictions.scores()
+    logits, normalizer = with_first_token(
+        *predictions.scores(), config.first_token, position, longest
+    )
     # B K: of each beginning, were it to end here.
     if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
     ended = jnp.where(end_allowed(position, shortest)[:, None], if_ended, -jnp.inf)

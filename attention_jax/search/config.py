@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from attention_jax.configuration import setting
+from attention_jax.types import SpecialIds
 
 # Added before a multiple of a length is cut off to a whole number, so that multiples by thousandths
 # are what they are on paper, in whatever precision.
@@ -48,6 +49,9 @@ class SearchConfig:
       top_k: Samples among this many most probable tokens only, 0 for all; `sample` only.
       top_p: Samples among the fewest tokens that together have this probability; `sample` only.
       seed: Another seed draws other outputs of the same run; `sample` only.
+      first_token: Id of the token with which every output is made to begin, whatever its
+        probability, which does not count; 0 for none. Models whose targets all begin with a symbol,
+        such as BART, have one.
       forbid_unknown: Whether the unknown word may not be generated.
       no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
         Where no token is left, the output ends, even before its shortest length.
@@ -72,6 +76,7 @@ class SearchConfig:
     top_k: int = setting(0, at_least=0)
     top_p: float = setting(1.0, above=0, at_most=1)
     seed: int = setting(0, at_least=0, at_most=2**32 - 1)
+    first_token: int = setting(0, at_least=0)
     forbid_unknown: bool = setting(False)
     no_repeat_ngram_size: int = setting(0, at_least=0)
     replace_unknown: bool = setting(False)
@@ -89,6 +94,11 @@ class SearchConfig:
         if self.max_length_factor == 0 and self.max_length_constant == 0:
             raise ValueError(
                 "max_length_constant: expected more than 0 where max_length_factor is 0, found 0"
+            )
+        if 0 < self.first_token < SpecialIds.COUNT:
+            raise ValueError(
+                f"first_token: expected 0 or an id from {SpecialIds.COUNT} on, those before being "
+                f"special, found {self.first_token}"
             )
         self._check_coverage()
         self._check_unknown()

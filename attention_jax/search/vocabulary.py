@@ -1,4 +1,4 @@
-"""Vocabulary constraints: which tokens a search may generate at a position."""
+"""Vocabulary constraints: which tokens a search may generate, or must, at a position."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -22,6 +22,33 @@ def end_allowed(position: Int[Array, ""], shortest: Int[Array, "B"]) -> Bool[Arr
 def end_required(position: Int[Array, ""], longest: Int[Array, "B"]) -> Bool[Array, "B"]:
     """Tells where an output must end with the token at `position` (from 0)."""
     return position + 1 >= longest
+
+
+def with_first_token(
+    logits: Float[Array, "B K V"],
+    normalizer: Float[Array, "B K"],
+    first_token: int,
+    position: Int[Array, ""],
+    longest: Int[Array, "B"],
+) -> tuple[Float[Array, "B K V"], Float[Array, "B K"]]:
+    """Forced decoding of the first token: makes it certain, where there is room for an end.
+
+    Args:
+      logits: Of all tokens.
+      normalizer: The logarithm of their sum.
+      first_token: Id of the token that every output begins with; 0 for none.
+      position: The place of the token, from 0.
+      longest: Most tokens of each output.
+
+    Returns:
+      Logits and normalizer: at position 0, those of a distribution that has this token alone.
+    """
+    if not first_token:
+        return logits, normalizer
+    is_forced = ((position == 0) & (longest > 1))[:, None]  # B 1
+    certain = jnp.where(jnp.arange(logits.shape[-1]) == first_token, 0.0, -jnp.inf)
+    logits = jnp.where(is_forced[..., None], certain.astype(logits.dtype), logits)
+    return logits, jnp.where(is_forced, 0.0, normalizer)
 
 
 def mask_logits(

@@ -159,3 +159,9 @@ def test_refuses_what_is_no_dictionary(tmp_path, text, words):
 def test_refuses_a_missing_dictionary(tmp_path):
     with pytest.raises(DataError, match="none.tsv: expected a text file, found none"):
         read_dictionary(tmp_path / "none.tsv")
+
+
+def test_a_first_token_is_one_of_the_vocabulary():
+    writer(first_token=TARGET.size - 1)
+    with pytest.raises(ConfigError, match=rf"first_token: .* {TARGET.size}, found {TARGET.size}$"):
+        writer(first_token=TARGET.size)

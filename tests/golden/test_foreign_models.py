@@ -7,7 +7,7 @@ import pytest
 from tests.foreign_models import answers_of, check_logits, check_outputs, vocabulary_of
 
 FOLDERS = Path(__file__).parent / "foreign"
-FAMILIES = ("marian", "t5")
+FAMILIES = ("marian", "t5", "bart")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -74,7 +74,8 @@ def placed(stack, p, table, tokens):
     positions, channels = np.arange(tokens.shape[1])[:, None], np.arange(D)
     embedded = table[tokens] * np.sqrt(D)
     if stack.positions == "learned":
-        return embedded + p["positions"][np.minimum(positions[:, 0], stack.max_positions - 1)]
+        embedded += p["positions"][np.minimum(positions[:, 0], stack.max_positions - 1)]
+        return norm(stack, p["embedding_norm"], embedded) if stack.norm_embeddings else embedded
     angle = positions / 10000 ** (2 * (channels // 2) / D)
     codes = np.where(channels % 2, np.cos(angle), np.sin(angle))
     if stack.positions == "sinusoidal_halves":
@@ -146,9 +147,10 @@ STACKS += [
     {"activation": "silu", "norm_epsilon": 1e-2, "positions": "sinusoidal_halves"},
     {"activation": "gelu_erf", "norm_order": "pre"},
     {"activation": "geglu", "norm": "rms", "norm_epsilon": 1e-1},
+    {"positions": "learned", "norm_embeddings": True},
 ]
 # The paper's, then encoders and decoders that differ.
-PAIRS = [(0, 0), (1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (6, 7), (8, 6)]
+PAIRS = [(0, 0), (1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (6, 7), (8, 6), (9, 9)]
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
@@ -172,7 +174,10 @@ VARIANTS = {
     "paper": {},
     "pre-norm": {
         "encoder": {"norm_order": "pre", "norm": "rms", "activation": "swiglu"},
-        "decoder": {"norm_order": "pre", "positions": "learned", "alignment_layer": 1},
+        "decoder": {
+            "norm_order": "pre", "positions": "learned", "norm_embeddings": True,
+            "alignment_layer": 1,
+        },
     },
     "additive heads in groups": {
         "attention": {**GROUPS, "score": {"name": "bahdanau", "attention_dim": 5}}
@@ -324,7 +329,8 @@ def test_the_papers_sizes(name, expected):
 ALTERNATIVES = {
     "num_layers": 1, "feed_forward_dim": 8, "use_bias": False, "activation": "gelu", "norm": "rms",
     "norm_order": "pre", "norm_epsilon": 1e-1, "positions": "none", "scales_embeddings": False,
-    "dropout": 0.5, "hidden_dropout": 0.5, "alignment_layer": 1, "alignment_head": 1,
+    "norm_embeddings": True, "dropout": 0.5, "hidden_dropout": 0.5, "alignment_layer": 1,
+    "alignment_head": 1,
     "self_attention": {"name": "multi_head", "num_heads": 1, "head_dim": 4},
 }  # fmt: skip
 

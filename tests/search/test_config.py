@@ -51,6 +51,7 @@ from tests.search.toy_model import ToyModel, jitted
             {"coverage_stepwise": True, "coverage_penalty": "gnmt", "method": "sample"},
             "search.coverage_stepwise: expected only with method 'beam'.*'sample'",
         ),
+        ({"first_token": 2}, "search.first_token: expected 0 or an id from 4 on, .* found 2"),
         ({"no_repeat_ngram_size": -1}, "search.no_repeat_ngram_size: expected at least 0"),
         (
             {"replace_unknown": True, "forbid_unknown": True},
@@ -91,6 +92,7 @@ CHANGES = {
     "top_k": ("sample", 1),
     "top_p": ("sample", 0.1),
     "seed": ("sample", 1),
+    "first_token": ("beam", 6),
     "forbid_unknown": ("beam", True),
     "coverage_penalty": ("beam", "gnmt"),
     "coverage_beta": ("summary", 0.7),

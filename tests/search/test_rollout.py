@@ -1,7 +1,9 @@
 """Greedy search, a rollout of the most probable tokens, against a plain loop."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig
@@ -46,3 +48,32 @@ def test_greedy_respects_what_is_forbidden():
     assert tokens(min_length_ratio=0.5) == [UNK, UNK, EOS]
     assert tokens(min_length_ratio=0.5, forbid_unknown=True) == [4, 4, EOS]
     assert tokens(min_length_ratio=9.0) == [UNK, UNK, UNK, EOS]
+
+
+METHODS = {
+    "greedy": {"method": "greedy"},
+    "beam": {"beam_size": 4, "num_hypotheses": 4},
+    "sample": {"method": "sample", "num_hypotheses": 4},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_outputs_begin_with_the_first_token_which_costs_nothing(method):
+    model = ToyModel(4, vocabulary=9, batch=3)
+    config = SearchConfig(
+        first_token=7, length_normalization="none", max_length_factor=0, max_length_constant=5,
+        **METHODS[method],
+    )  # fmt: skip
+    found = jitted(model.step, model.start(), config, jnp.full(3, 4), 5, jax.random.key(1))
+    for row, rank in np.ndindex(*found.lengths.shape):
+        tokens = real(found, row, rank)
+        assert tokens[0] == 7
+        log_probs = model.distributions(row, tokens)[0][np.arange(len(tokens)), tokens]
+        np.testing.assert_allclose(found.log_probs[row, rank], log_probs[1:].sum(), rtol=1e-4)
+    if method == "greedy":  # the rest is what is most probable behind it
+        best = model.distributions(0, [7, EOS])[0][-1]
+        assert real(found, 0, 0)[1] == EOS + np.argmax(best[EOS:])
+    limits = {"max_length_factor": 0, "max_length_constant": 1}
+    short = SearchConfig(first_token=7, **limits, **METHODS[method])
+    found = jitted(model.step, model.start(), short, jnp.full(3, 4), 1, jax.random.key(1))
+    assert real(found, 0, 0) == [EOS]  # there is no room for anything else

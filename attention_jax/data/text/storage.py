@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+from attention_jax.data.text.byte_pairs import BytePairVocabulary
 from attention_jax.data.text.pieces import PieceVocabulary
 from attention_jax.data.text.subwords import SubwordVocabulary
 from attention_jax.data.text.vocabulary import (
+    BYTE_PAIRS,
     PIECES,
     SUBWORDS,
     SymbolVocabulary,
@@ -19,7 +21,11 @@ from attention_jax.json_files import read_json
 PAIR_FILE = "vocabularies.json"
 SIDES = ("source", "target")
 _JOINT = "joint"
-_WITH_MODELS = {SUBWORDS: SubwordVocabulary.load, PIECES: PieceVocabulary.load}
+_LOADERS = {
+    SUBWORDS: SubwordVocabulary.load,
+    PIECES: PieceVocabulary.load,
+    BYTE_PAIRS: BytePairVocabulary.load,
+}
 
 
 def load_vocabulary(directory: str | Path) -> Vocabulary:
@@ -29,8 +35,8 @@ def load_vocabulary(directory: str | Path) -> Vocabulary:
       DataError: If a file is missing or damaged.
     """
     record = read_record(directory)
-    if record["kind"] in _WITH_MODELS:
-        return _WITH_MODELS[record["kind"]](directory)
+    if record["kind"] in _LOADERS:
+        return _LOADERS[record["kind"]](directory)
     return SymbolVocabulary(record["kind"], record["symbols"])
 
 

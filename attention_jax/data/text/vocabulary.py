@@ -16,13 +16,17 @@ from attention_jax.types import SpecialIds
 
 RECORD_FILE = "vocabulary.json"
 SUBWORDS = "bpe"  # the kind of vocabulary whose pieces join to words; see `subwords`
-PIECES = "pieces"  # in records: of that kind too, from another program's model; see `pieces`
+# In records, of that kind too, from another program: see `pieces` and `byte_pairs`.
+PIECES, BYTE_PAIRS = "pieces", "byte_pairs"
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
-# What records have beside which there is a model in a file of its own.
-_WITH_MODELS: dict[str, Any] = {
+# What records have that are not of one of `symbol_kinds`.
+_SHAPES: dict[str, Any] = {
     SUBWORDS: {"model_sha256": str, "given_words": Maybe(bool)},
     PIECES: {"model_sha256": str, "symbols": [str]},
-}
+    BYTE_PAIRS: {
+        "symbols": [str], "merges": [[str]], "silent": [str], "opening": str, "adds_space": bool,
+    },
+}  # fmt: skip
 
 
 @runtime_checkable
@@ -225,14 +229,14 @@ def read_record(directory: str | Path) -> dict[str, Any]:
     """
     path = Path(directory) / RECORD_FILE
     try:
-        record = read_json(path, {"kind": {*_WITH_MODELS, *KINDS}, "sha256": str})
+        record = read_json(path, {"kind": {*_SHAPES, *KINDS}, "sha256": str})
     except FileNotFoundError:
         raise DataError(f"{path}: expected a saved vocabulary, found none") from None
     recorded = record.pop("sha256")
     if recorded != _checksum(record):
         raise DataError(f"{path}: the vocabulary does not match its checksum, the file is damaged")
     # A right checksum does not mean that this program wrote the content.
-    shape = _WITH_MODELS.get(record["kind"], {"symbols": [str]})
+    shape = _SHAPES.get(record["kind"], {"symbols": [str]})
     if problem := mismatch(record, shape):
         raise DataError(f"{path}: {problem}")
     return record

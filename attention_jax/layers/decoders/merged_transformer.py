@@ -104,7 +104,7 @@ class MergedTransformer(SequenceDecoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, depth = self.config, self.feature_dim
-        tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        tree = transformer.embedding_parameters(config, depth)
         for layer in self._layers:
             tree[layer] = {
                 "attention": self.mechanism.parameters,

@@ -129,7 +129,7 @@ class TransformerDecoder(SequenceDecoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, depth = self.config, self.feature_dim
-        tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        tree = transformer.embedding_parameters(config, depth)
         tree |= transformer.stack_parameters(self.past)
         for layer in range(config.num_layers):
             tree[f"layer_{layer}"] = {

@@ -50,7 +50,7 @@ class SelfAttentionEncoder(SequenceEncoder):
     def parameters(self) -> dict[str, Any]:
         """The tree of parameters."""
         config, depth = self.config, self.output_dim
-        tree: dict[str, Any] = dict(transformer.position_parameters(config, depth))
+        tree = transformer.embedding_parameters(config, depth)
         tree |= transformer.stack_parameters(self.mechanism)
         for layer in range(config.num_layers):
             tree[f"layer_{layer}"] = {

@@ -21,7 +21,8 @@ from attention_jax.types import Params, SpecialIds
 NEVER = 40.0  # exp(-40) is 4e-18, and yet label smoothing can bear it
 _GENERATION = "generation_config.json"
 _SEARCH = {
-    "num_beams": int, "length_penalty": float, "max_length": int, "no_repeat_ngram_size": int
+    "num_beams": int, "length_penalty": float, "max_length": int, "no_repeat_ngram_size": int,
+    "forced_bos_token_id": int,
 }  # fmt: skip
 
 
@@ -132,8 +133,16 @@ def tying(params: Params) -> str:
     return "none" if "output" in params else "target"
 
 
-def search_of(folder: Folder) -> dict[str, Any]:
-    """Reads how outputs are searched for, from generation_config.json and else config.json."""
+def search_of(folder: Folder, rows: np.ndarray) -> dict[str, Any]:
+    """Reads how outputs are searched for, from generation_config.json and else config.json.
+
+    Args:
+      folder: The folder.
+      rows: From `Special.rows`, of targets.
+
+    Raises:
+      UserError: If outputs are made to begin with what is no symbol.
+    """
     shape = {name: _optional(kind) for name, kind in _SEARCH.items()}
     files = (folder.maybe_json(name, shape) for name in ("config.json", _GENERATION))
     given = {name: value for file in files for name, value in file.items() if value is not None}
@@ -147,6 +156,14 @@ def search_of(folder: Folder) -> dict[str, Any]:
         search |= {"max_length_factor": 0.0, "max_length_constant": given["max_length"] - 1}
     if given.get("no_repeat_ngram_size"):
         search["no_repeat_ngram_size"] = given["no_repeat_ngram_size"]
+    if (first := given.get("forced_bos_token_id")) is not None:
+        found = SpecialIds.COUNT + np.flatnonzero(rows[SpecialIds.COUNT :] == first)
+        if not found.size:
+            raise UserError(
+                f"{folder.path / _GENERATION}: forced_bos_token_id: expected that of a symbol "
+                f"which texts may have, found {first}"
+            )
+        search["first_token"] = int(found[0])
     return search
 
 
@@ -158,25 +175,25 @@ def output_bias(bias: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def piece_vocabulary(
-    folder: Folder, model: str, ids: Mapping[str, int], rows: np.ndarray
+    folder: Folder, name: str, model: bytes, ids: Mapping[str, int], rows: np.ndarray
 ) -> PieceVocabulary:
     """Builds a vocabulary of a sentencepiece model and the ids that another program gives pieces.
 
     Args:
       folder: The folder.
-      model: Name of the model's file.
+      name: The file that the model is of.
+      model: The model, as sentencepiece's file of it.
       ids: The other program's id of each piece; those without a piece are named here.
       rows: From `Special.rows`.
 
     Raises:
-      UserError: If the file is missing or no such model, or an id is beyond the model's.
+      UserError: If it is no such model, or an id is beyond those of the parameters.
     """
     pieces = names_by_id(ids, len(rows) - 1, folder)
-    content = folder.content(model)
     try:
-        return PieceVocabulary(content, [pieces[row] for row in rows[SpecialIds.COUNT :]])
+        return PieceVocabulary(model, [pieces[row] for row in rows[SpecialIds.COUNT :]])
     except DataError as error:
-        raise UserError(f"{folder.path / model}: {error}") from None
+        raise UserError(f"{folder.path / name}: {error}") from None
 
 
 def names_by_id(ids: Mapping[str, int], size: int, folder: Folder) -> Sequence[str]:

@@ -1,6 +1,6 @@
 """Makes small models by the package transformers, with random parameters, and what they answer.
 
-    python -m tests.golden.foreign.make
+    python -m tests.golden.foreign.make [FAMILY ...]
 
 writes those of `CASES`, by which imports are tested where there is no such package; with it, tests
 make others.
@@ -9,6 +9,7 @@ make others.
 import io
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,13 @@ import sentencepiece
 SOURCES = ("a cat sat on the mat", "the dog", "a dog ate the cat and the mat", "ate that")
 TARGETS = ("le chat est sur le tapis", "un chien a vu le chat", "le chien", "un tapis sale")
 ASKED = ("the dog", *SOURCES[:2], ">>fra<< a cat \u2603 sat", "")  # one has an unknown piece
+CUTS = (  # of which every tokenizer of bytes makes the same
+    "I'll don't, she's 'S x'sy  12\u00bd\u2167 3.14 a_b", "  lead and trail  ",
+    "\ta\r\n\n b\u00a0c",
+    "\u4e2d\u6587\u6f22\u5b57 \u304b\u306a 12\u4e00\u4e8c", "\U0001f600 a\U0001f600b \u2603\u2581",
+    "e\u0301 \u00e9 \u200b \x1c\x1f \x85 \u2003 \u0000",
+    "Z\u00fcrich, d\u00e9j\u00e0-vu: \u00abStra\u00dfe\u00bb", "",
+)
 LENGTH = 12  # most symbols that a decoder reads and writes
 
 
@@ -118,13 +126,48 @@ def t5(folder, seed, output=False, **changes):
     return model, Cut(folder / "spiece.model")
 
 
+def write_byte_level(folder, adds_space):
+    """Merges of bytes, those of a few texts, as BART has them; returns their tokenizer."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import BartTokenizer
+
+    trained, special = ByteLevelBPETokenizer(), ["<s>", "<pad>", "</s>", "<unk>"]
+    trained.train_from_iterator(
+        [*SOURCES, *TARGETS, *CUTS], 300, 2, special_tokens=special, show_progress=False
+    )
+    model = json.loads(trained.to_str())["model"]
+    ids = {**model["vocab"], "<mask>": len(model["vocab"])}
+    merges = [tuple(merge) for merge in model["merges"]]
+    tokenizer = BartTokenizer(vocab=ids, merges=merges, add_prefix_space=adds_space)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def bart(folder, seed, adds_space=False, **changes):
+    """A model of BART with its tokenizer; returns both."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    tokenizer = write_byte_level(folder, adds_space)
+    fields = {
+        "vocab_size": len(tokenizer) + 2, "d_model": 8, "encoder_layers": 2, "decoder_layers": 2,
+        "encoder_ffn_dim": 12, "decoder_ffn_dim": 10, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2, "max_position_embeddings": 40, "pad_token_id": 1,
+    }  # fmt: skip
+    model = BartForConditionalGeneration(BartConfig(**{**fields, **changes}))
+    model.generation_config.bad_words_ids = [[1]]
+    model.generation_config.forced_bos_token_id = 0
+    save(model, folder, seed)
+    return model, tokenizer
+
+
 def save(model, folder, seed):
     """Draws all parameters far from zero, and saves the model."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        if tensor.is_floating_point() and "embed_positions" not in name:
+        has_sines = "embed_positions" in name and model.config.model_type == "marian"
+        if tensor.is_floating_point() and not has_sines:
             drawn = torch.randn(tensor.shape, generator=generator)
             is_gain = "norm" in name and name.endswith("weight")
             # Small tables and biases, or a tied output would be the input, or the same for all.
@@ -156,7 +199,8 @@ def answers(model, tokenizer):
     }  # fmt: skip
 
 
-CASES = {"marian": (marian, 13), "t5": (t5, 6)}  # with seeds whose outputs differ
+# With seeds whose outputs differ.
+CASES = {"marian": (marian, 13), "t5": (t5, 6), "bart": (bart, 5)}
 
 
 def write_case(folder, family, **changes):
@@ -164,11 +208,15 @@ def write_case(folder, family, **changes):
     folder.mkdir(parents=True, exist_ok=True)
     make, seed = CASES[family]
     model, tokenizer = make(folder, seed, **changes)
-    np.savez_compressed(folder / "answers.npz", **answers(model, tokenizer))
+    known = answers(model, tokenizer)
+    if family == "bart":
+        cut = tokenizer(list(CUTS), return_tensors="np", padding=True)
+        known |= {"cuts": cut["input_ids"], "cuts_mask": cut["attention_mask"]}
+    np.savez_compressed(folder / "answers.npz", **known)
 
 
 if __name__ == "__main__":
-    for name in CASES:
+    for name in sys.argv[1:] or CASES:
         place = Path(__file__).parent / name
         shutil.rmtree(place, ignore_errors=True)
         write_case(place, name)

@@ -42,3 +42,20 @@ def test_t5(changes, tmp_path):
     ids, special = vocabulary_of(tmp_path / "folder")
     check_logits(tmp_path / "folder", ids, ids, special)
     check_outputs(tmp_path / "folder", tmp_path / "run", ids, special)
+
+
+BART = {
+    "scaled embeddings, with a space before texts": {
+        "scale_embedding": True, "activation_function": "relu", "adds_space": True,
+        "encoder_layers": 1, "decoder_attention_heads": 4,
+    },
+    "an output of its own": {"tie_word_embeddings": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", BART.values(), ids=BART)
+def test_bart(changes, tmp_path):
+    write_case(tmp_path / "folder", "bart", **changes)
+    ids, special = vocabulary_of(tmp_path / "folder")
+    check_logits(tmp_path / "folder", ids, ids, special)
+    check_outputs(tmp_path / "folder", tmp_path / "run", ids, special)

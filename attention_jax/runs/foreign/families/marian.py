@@ -56,12 +56,16 @@ def read(folder: Folder) -> ForeignModel:
     special = _special(config, target_ids, folder)
     target_rows = special.rows(sizes[1])
     source_rows = target_rows if joint else _special({}, source_ids, folder).rows(sizes[0])
-    source = piece_vocabulary(folder, "source.spm", source_ids, source_rows)
-    target = piece_vocabulary(folder, "target.spm", target_ids, target_rows)
+    source, target = (
+        piece_vocabulary(folder, name, folder.content(name), ids, rows)
+        for name, ids, rows in (
+            ("source.spm", source_ids, source_rows), ("target.spm", target_ids, target_rows),
+        )
+    )  # fmt: skip
     with folder.tensors() as tensors:
         params = _parameters(tensors, config, source_rows, target_rows)
     model["tie_embeddings"] = tying(params)
-    return ForeignModel(model, params, source, target, search_of(folder))
+    return ForeignModel(model, params, source, target, search_of(folder, target_rows))
 
 
 def model_config(config: dict[str, Any], of_stacks: dict[str, Any]) -> dict[str, Any]:
@@ -127,32 +131,51 @@ def _special(config: dict[str, Any], ids: dict[str, int], folder: Folder) -> Spe
     return Special(pad, config.get("decoder_start_token_id", pad), named["</s>"], named["<unk>"])
 
 
+def embedding_tables(
+    tensors: Tensors, config: dict[str, Any], sizes: tuple[int, int], place: str = "model."
+) -> dict[str, np.ndarray]:
+    """Weight tying: reads the embeddings of source and target and the output, what is tied once.
+
+    Args:
+      tensors: Those of the folder.
+      config: As for `model_config`.
+      sizes: Numbers of source and of target symbols.
+      place: What the names of tensors begin with.
+
+    Returns:
+      Tables by their names among the parameters here, with rows in the other program's order.
+    """
+    depth, (source, target) = config["d_model"], sizes
+    shared, of_source, of_target = (f"{place}{name}.weight" for name in _TABLES)
+    tied = ["lm_head.weight"] if config["tie_word_embeddings"] else []
+    if config["share_encoder_decoder_embeddings"] and tied:
+        names = [shared, of_source, of_target, *tied]
+        return {"target_embedding": tensors.take_tied(names, target, depth)}
+    # A table that several have is stored once, and may also be there without use.
+    of_source, of_target = (name if name in tensors else shared for name in (of_source, of_target))
+    found = {
+        "source_embedding": tensors.take(of_source, source, depth),
+        "target_embedding": tensors.take_tied([of_target, *tied], target, depth),
+    }
+    tensors.leave_out(shared)
+    return found if tied else {**found, "output": tensors.take("lm_head.weight", target, depth)}
+
+
 def _parameters(
     tensors: Tensors, config: dict[str, Any], source_rows: np.ndarray, target_rows: np.ndarray
 ) -> dict[str, Any]:
-    depth, sizes = config["d_model"], (len(source_rows) - 1, len(target_rows) - 1)
-    shared, of_source, of_target = (f"model.{name}.weight" for name in _TABLES)
-    tied = ["lm_head.weight"] if config["tie_word_embeddings"] else []
-    is_one = config["share_encoder_decoder_embeddings"] and bool(tied)
-    if is_one:
-        target = source = tensors.take_tied([shared, of_source, of_target, *tied], sizes[1], depth)
-    else:  # a table that several have is stored once, and may also be there without use
-        source = tensors.take(of_source if of_source in tensors else shared, sizes[0], depth)
-        of_target = of_target if of_target in tensors else shared
-        target = tensors.take_tied([of_target, *tied], sizes[1], depth)
-        tensors.leave_out(shared)
+    sizes = len(source_rows) - 1, len(target_rows) - 1
+    tables = embedding_tables(tensors, config, sizes)
     tensors.leave_out(f"model.encoder.{_SINES}", f"model.decoder.{_SINES}")
     bias = tensors.take("final_logits_bias", 1, sizes[1])[0]
-    params = {
-        "target_embedding": target[target_rows],
+    return {
+        **{
+            name: table[source_rows if name == "source_embedding" else target_rows]
+            for name, table in tables.items()
+        },
         "output_bias": output_bias(bias, target_rows),
         "encoder": stack(
             tensors, "model.encoder", layer_sizes(config, "encoder"), attends=False
         ),
         "decoder": stack(tensors, "model.decoder", layer_sizes(config, "decoder"), attends=True),
     }
-    if not tied:
-        params["output"] = tensors.take("lm_head.weight", sizes[1], depth)[target_rows]
-    if not is_one:
-        params["source_embedding"] = source[source_rows]
-    return params

@@ -26,6 +26,7 @@ from attention_jax.runs.foreign.model import (
     transformer_config,
     tying,
 )
+from attention_jax.runs.foreign.unigram import FILE, Unigram, read_unigram
 
 DEFAULTS = {
     "vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_heads": 8,
@@ -49,16 +50,16 @@ def read(folder: Folder) -> ForeignModel:
         "scale_decoder_outputs", config["tie_word_embeddings"]
     )
     model = _model_config(config)
-    ids, unknown = _pieces(folder, config["vocab_size"])
+    name, (content, ids, unknown) = _pieces(folder, config["vocab_size"])
     named = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
     rows = Special(*named, unknown).rows(config["vocab_size"])
-    vocabulary = piece_vocabulary(folder, _MODEL, ids, rows)
+    vocabulary = piece_vocabulary(folder, name, content, ids, rows)
     with folder.tensors() as tensors:
         params = _parameters(tensors, config, rows)
     if is_scaled:
         params["decoder"]["norm"]["scale"] /= np.sqrt(np.float32(config["d_model"]))
     model["tie_embeddings"] = tying(params)
-    return ForeignModel(model, params, vocabulary, vocabulary, search_of(folder))
+    return ForeignModel(model, params, vocabulary, vocabulary, search_of(folder, rows))
 
 
 def _model_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -90,11 +91,13 @@ def _decoder_layers(config: dict[str, Any]) -> int:
     return config["num_decoder_layers"] or config["num_layers"]
 
 
-def _pieces(folder: Folder, size: int) -> tuple[dict[str, int], int]:
-    """Reads the ids of pieces, and that of unknown ones; sentinels come after, the last one first.
+def _pieces(folder: Folder, size: int) -> tuple[str, Unigram]:
+    """Reads the pieces and the file that they are of; sentinels come after, the last one first.
 
     Sentinels are symbols of the vocabulary, but a text that spells one is cut as any other.
     """
+    if folder.has(FILE) and not folder.has(_MODEL):
+        return FILE, read_unigram(folder)
     processor, content = sentencepiece.SentencePieceProcessor(), folder.content(_MODEL)
     try:
         processor.LoadFromSerializedProto(content)
@@ -107,7 +110,7 @@ def _pieces(folder: Folder, size: int) -> tuple[dict[str, int], int]:
     further = folder.maybe_json("tokenizer_config.json", {"extra_ids": int}).get("extra_ids", 100)
     last = number + further - 1  # the id of the first sentinel
     ids |= {f"<extra_id_{each}>": last - each for each in range(further) if last - each < size}
-    return ids, processor.unk_id()
+    return _MODEL, Unigram(content, ids, processor.unk_id())
 
 
 def _parameters(tensors: Tensors, config: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
