@@ -12,9 +12,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests import type_checks
-
-type_checks.install()  # before the package is imported
 ROOT = Path(__file__).resolve().parents[1]
 
 # Before jax is imported, and inherited by the programs that tests start.
@@ -31,6 +28,10 @@ os.environ["MPLBACKEND"] = "agg"
 os.environ["PYTHONPATH"] = os.pathsep.join(
     path for path in (str(ROOT), os.environ.get("PYTHONPATH")) if path
 )
+
+from tests import type_checks  # noqa: E402  (it imports jax, which reads what is set above)
+
+type_checks.install()  # before the package is imported
 
 # Compilation makes the first example of a property slow, and a failure must come back when rerun.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)

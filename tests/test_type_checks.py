@@ -1,7 +1,9 @@
 """Checks of annotations are shared by functions of one signature, and by no others."""
 
 import dataclasses
+import os
 
+import jax
 import jaxtyping
 import numpy as np
 import pytest
@@ -117,3 +119,9 @@ def test_checks_are_forgotten_when_there_are_too_many(monkeypatch):
     assert len(type_checks._checks) <= 4
     with pytest.raises(TypeCheckError):
         inner("7")(np.zeros(2), np.zeros(2))
+
+
+def test_jax_was_imported_after_the_settings_of_tests_were_made():
+    """Else programs are optimised, and the tests take several times as long to compile."""
+    is_asked_for = os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] in ("1", "true")
+    assert jax.config.read("jax_disable_most_optimizations") == is_asked_for
