@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.evaluation import seeds
-from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import length_tables, page_texts, program, sentence_bleu, templates
-from experiments.kit.joined_sentences import CAVEAT, NUMBERS
+from experiments.kit import length_tables, page, page_texts, program, sentence_bleu
+from experiments.kit.joined_sentences import NUMBERS
 from experiments.kit.length_tables import sentences_of
-from experiments.kit.templates import section
-from experiments.kit.variants import SMOKE
+from experiments.kit.variants import Variant, grid_of
 
 NAME = "bahdanau2015_length"
+TITLE = "Attention against a fixed vector, by sentence length"
 USAGE = """
 Reproduces table 1 and the length figure of Bahdanau et al. 2015 at a small scale, on Multi30k from
 English to German: with attention and with a fixed vector, trained on short sentences and on all,
@@ -28,9 +27,6 @@ three seeds each. Twelve runs, about an hour on two CPU cores.
 usage: python -m experiments.bahdanau2015_length [--OPTION=VALUE ...]
 """
 SHORT_WORDS = 10
-EDGES = (7, 10, 13, 16, 20)
-JOINED_EDGES = (20, 25, 30, 35, 40, 50)
-
 ATTENTION = {"model.attention.name": "bahdanau"}
 FIXED_VECTOR = {"model.attention.name": "none", "model.attention.conditioning": "every_step"}
 
@@ -72,20 +68,17 @@ def make_grid(smoke: bool = False) -> Grid:
     if smoke:
         # The made-up sentences are shorter, and counted in tokens.
         short = {"data.max_source_length": 5}
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=SMOKE if smoke else {},
-        cells={
-            "attention_short": {**ATTENTION, **short},
-            "attention_all": ATTENTION,
-            "fixed_short": {**FIXED_VECTOR, **short},
-            "fixed_all": FIXED_VECTOR,
-        },
-        seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.kit.joined_sentences",),
+    cells = {
+        "attention_short": {**ATTENTION, **short},
+        "attention_all": ATTENTION,
+        "fixed_short": {**FIXED_VECTOR, **short},
+        "fixed_all": FIXED_VECTOR,
+    }
+    variants = {cell: Variant(SYSTEMS[cell].label, changed) for cell, changed in cells.items()}
+    return grid_of(
+        NAME, variants, f"{NAME}:multi30k", smoke, after=("experiments.kit.joined_sentences",),
         kept={sentence_bleu.FILE: None},
-    )
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
@@ -99,49 +92,26 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     Returns:
       The paths written.
     """
-    page = out / f"{grid.name}.md"
-    plots = {
-        "by_length": ("test sentences", ("test",), EDGES),
-        "joined": ("joined test sentences", [f"joined_{n}" for n in NUMBERS], JOINED_EDGES),
-    }
-    paths, by_length = [], {}
-    for name, (title, splits, edges) in plots.items():
-        path = out / grid.name / f"{name}.png"
-        curves = {
-            SYSTEMS[cell].label: sentence_bleu.by_length(sentences_of(of_cell, splits), edges)
-            for cell, of_cell in _by_cell(runs).items()
-        }
-        length_tables.draw(curves, title, path)
-        paths.append(path)
-        caveat = CAVEAT if len(splits) > 1 else ""
-        lines = length_tables.section(title, curves, path.relative_to(out), caveat)
-        by_length[name] = section(lines)
-    text = templates.fill(
-        NAME, **_set_up(grid, runs), main_table=_main_table(runs), claims=_claims(runs),
-        resamples=f"{seeds.RESAMPLES:,}", **by_length, joined_table=_joined_table(runs),
-        provenance=tables.provenance(runs),
+    members = {SYSTEMS[cell].label: of_cell for cell, of_cell in _by_cell(runs).items()}
+    by_length, plots = length_tables.sections(members, out / grid.name)
+    written = page.write(
+        grid, runs, out, TITLE, NAME, **_set_up(grid, runs), main_table=_main_table(runs),
+        claims=_claims(runs), resamples=f"{seeds.RESAMPLES:,}", **by_length,
+        joined_table=_joined_table(runs),
     )  # fmt: skip
-    write_text(page, text + "\n")
-    return [page, *paths]
+    return [written, *plots]
 
 
-def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, str]:
+def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     source = config["model"]["sources"]["source"]
-    data, training = config["data"], config["training"]
-    title = "Attention against a fixed vector, by sentence length"
     return {
-        "opening": section(page_texts.opening(title, NAME, grid, runs)),
-        "corpus": page_texts.corpus(data),
-        "short_words": str(SHORT_WORDS),
+        **page_texts.set_up(grid, config),
+        "short_words": SHORT_WORDS,
         "embedding": source["input"]["embedding_dim"],
         "encoder": source["encoder"]["hidden_dim"],
         "decoder": config["model"]["decoder"]["hidden_dim"],
-        "num_steps": f"{training['num_steps']:,}",
-        "batch_size": data["batch_size"],
-        "optimizer": config["optimizer"]["name"],
-        "seeds": len(grid.seeds),
     }
 
 

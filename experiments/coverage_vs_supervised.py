@@ -21,7 +21,7 @@ from attention_jax.sweeps.kept_files import kept_lines
 from experiments.kit import (
     disagreement,
     measure_tables,
-    page_texts,
+    page,
     program,
     sentence_measures,
     templates,
@@ -43,6 +43,7 @@ from experiments.kit.training_curves import mean_curve
 from experiments.kit.variants import SMOKE
 
 NAME = "coverage_vs_supervised"
+TITLE = "Coverage against supervised alignment"
 USAGE = """
 Compares coverage and supervised alignment: one attention model and its variants from the
 literature, on Multi30k from English to German, with all training pairs and with 4,000 of them,
@@ -122,16 +123,15 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
                 save_figure(draw(described.label), temporary)
             conditions += [f"![{caption}]({plot.relative_to(out)})", ""]
             paths.append(plot)
-    text = templates.fill(
-        NAME, **_set_up(grid, runs, out), folder=grid.name, conditions=section(conditions),
-        gains=section(gains_section(found, tuple(CONDITIONS), _labels())),
-        reading=section(page_texts.reading(folder)), provenance=tables.provenance(runs),
-    )  # fmt: skip
     sentences = folder / "sentences.md"
     write_text(sentences, _sentences_page(runs) + "\n")
-    page = out / f"{grid.name}.md"
-    write_text(page, text + "\n")
-    return [page, sentences, *paths]
+    command = f"{NAME} --full" if grid.name == FULL_NAME else NAME
+    written = page.write(
+        grid, runs, out, TITLE, command, NAME, **_set_up(grid, out), folder=grid.name,
+        conditions=section(conditions),
+        gains=section(gains_section(found, tuple(CONDITIONS), _labels())),
+    )  # fmt: skip
+    return [written, sentences, *paths]
 
 
 def _found(
@@ -163,17 +163,14 @@ def _least(
     return f"The references themselves, of a hundred: {scores}."
 
 
-def _set_up(grid: Grid, runs: Sequence[Run], out: Path) -> dict[str, object]:
+def _set_up(grid: Grid, out: Path) -> dict[str, object]:
     """Returns what the page says of model and training, by the template's places."""
-    options = " --full" if grid.name == FULL_NAME else ""
     base = next(run for run in grid.runs(out, out) if run.cell == f"29k_{BASE}")
     config = base.resolved()  # finished or not: what is described is the grid
     model, training = config["model"], config["training"]
     source = model["sources"]["source"]
     few = grid.cells.get(f"4k_{BASE}", {}).get("training.num_steps", training["num_steps"])
-    title = "Coverage against supervised alignment"
     return {
-        "opening": section(page_texts.opening(title, NAME + options, grid, runs)),
         "encoder": source["encoder"]["hidden_dim"],
         "decoder": model["decoder"]["hidden_dim"],
         "embedding": source["input"]["embedding_dim"],
@@ -189,9 +186,9 @@ def _other_size(grid: Grid, out: Path) -> str:
     """Says where the comparison is at the papers' size, or that nobody has run it."""
     if grid.name != NAME:
         return ""
-    page = Path(f"{FULL_NAME}.md")
-    if (out / page).exists():
-        return f"At the order of size of the papers: [{page.stem}]({page})."
+    other = Path(f"{FULL_NAME}.md")
+    if (out / other).exists():
+        return f"At the order of size of the papers: [{other.stem}]({other})."
     return templates.fill(
         "coverage_vs_supervised_size",
         embedding=FULL["model.sources.source.input.embedding_dim"],

@@ -13,25 +13,23 @@ from typing import Any
 import numpy as np
 
 from attention_jax.evaluation import seeds
-from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     length_tables,
     measure_tables,
+    page,
     page_texts,
     program,
     sentence_bleu,
     sentence_measures,
-    templates,
 )
-from experiments.kit.joined_sentences import CAVEAT, NUMBERS
-from experiments.kit.templates import section
 from experiments.kit.training_curves import tokens_per_second
-from experiments.kit.variants import SMOKE
+from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 
 NAME = "encoders_as_matrices"
+TITLE = "Sentences as matrices: what the vectors of a sentence must know of one another"
 USAGE = """
 Compares encoders that return one vector for each token under one decoder, and with a single vector
 for the whole sentence, on Multi30k from English to German: BLEU, also by length, AER and the speed
@@ -39,14 +37,8 @@ of training; parameters within 10 %, three seeds each. Eighteen runs.
 
 usage: python -m experiments.encoders_as_matrices [--OPTION=VALUE ...]
 """
-EDGES = (7, 10, 13, 16, 20)
-JOINED_EDGES = (20, 25, 30, 35, 40, 50)
 BASE = "recurrent"
 _POSITIONS = 64  # more than any single source has; joined ones may have more
-_LENGTHS = {
-    "by_length": ("test sentences", ("test",), EDGES),
-    "joined": ("joined test sentences", [f"joined_{n}" for n in NUMBERS], JOINED_EDGES),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,16 +97,15 @@ SYSTEMS: Mapping[str, EncoderSystem] = {
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=SMOKE if smoke else {},
-        cells={name: system.all_overrides for name, system in SYSTEMS.items()},
-        seeds=(0,) if smoke else (0, 1, 2),
+    variants = {
+        name: Variant(system.label, system.all_overrides) for name, system in SYSTEMS.items()
+    }
+    return grid_of(
+        NAME, variants, f"{NAME}:multi30k", smoke,
         after=("experiments.kit.attention_record", "experiments.kit.joined_sentences"),
         kept={sentence_measures.FILE: ("bleu", "aer"), sentence_bleu.FILE: None},
         curves=("tokens_per_second",),
-    )
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
@@ -129,55 +120,34 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
       The paths written.
     """
     found = attention_record.by_cell(grid, runs)
-    page, paths, by_length = out / f"{grid.name}.md", [], {}
-    for name, (title, splits, edges) in _LENGTHS.items():
-        path = out / grid.name / f"{name}.png"
-        curves = {
-            SYSTEMS[cell].label: sentence_bleu.by_length(
-                length_tables.sentences_of(_of_cell(runs, cell), splits), edges
-            )
-            for cell in found
-        }
-        length_tables.draw(curves, title, path)
-        paths.append(path)
-        caveat = CAVEAT if len(splits) > 1 else ""
-        lines = length_tables.section(title, curves, path.relative_to(out), caveat)
-        by_length[name] = section(lines)
-    text = templates.fill(
-        NAME, **_set_up(grid, runs), main_table=_main_table(runs, found),
-        legend=measure_tables.LEGEND_OF_DIFFERENCES, differences="\n".join(_differences(found)),
-        **by_length, reading=section(page_texts.reading(out / grid.name)),
-        provenance=tables.provenance(runs),
+    members = by_cell(runs)
+    by_length, plots = length_tables.sections(
+        {SYSTEMS[cell].label: members[cell] for cell in found}, out / grid.name
+    )
+    written = page.write(
+        grid, runs, out, TITLE, NAME, **_set_up(grid, runs),
+        main_table=_main_table(members, found), legend=measure_tables.LEGEND_OF_DIFFERENCES,
+        differences="\n".join(_differences(found)), **by_length,
     )  # fmt: skip
-    write_text(page, text + "\n")
-    return [page, *paths]
+    return [written, *plots]
 
 
 def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     # What the page says of data, decoder and training is the same in all cells.
     config = next((run for run in runs if run.cell == BASE), runs[0]).resolved()
-    data, model, training = config["data"], config["model"], config["training"]
-    title = "Sentences as matrices: what the vectors of a sentence must know of one another"
-    return {
-        "opening": section(page_texts.opening(title, NAME, grid, runs)),
-        "corpus": page_texts.corpus(data),
-        "decoder": model["decoder"]["hidden_dim"],
-        "num_steps": f"{training['num_steps']:,}",
-        "batch_size": data["batch_size"],
-        "optimizer": config["optimizer"]["name"],
-        "seeds": len(grid.seeds),
-    }
+    decoder = config["model"]["decoder"]
+    return {**page_texts.set_up(grid, config), "decoder": decoder["hidden_dim"]}
 
 
-def _main_table(runs: Sequence[Run], found: measure_tables.Found) -> str:
+def _main_table(runs: Cells, found: measure_tables.Found) -> str:
     headings = ["encoder", "a vector knows", "seeds", "BLEU ↑", "95 % interval", "AER ↓",
                 "tokens/s ↑", "parameters"]  # fmt: skip
     rows = []
     for cell, of_cell in found.items():
         bleu = seeds.seed_mean([run["bleu"] for run in of_cell])
         has_links = all("aer" in run for run in of_cell)
-        members = _of_cell(runs, cell)
+        members = runs[cell]
         rows.append([
             SYSTEMS[cell].label, SYSTEMS[cell].sees, str(len(of_cell)),
             tables.with_deviation(bleu), tables.interval(bleu),
@@ -199,10 +169,6 @@ def _differences(found: measure_tables.Found) -> list[str]:
         if all(measure in run for run in found[BASE])
         for part in (measure_tables.differences(found, labels, measure, BASE), "")
     ]
-
-
-def _of_cell(runs: Sequence[Run], cell: str) -> list[Run]:
-    return [run for run in runs if run.cell == cell]
 
 
 if __name__ == "__main__":

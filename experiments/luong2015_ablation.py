@@ -12,22 +12,21 @@ from typing import Any
 from attention_jax.evaluation import seeds
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
-from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import (
     attention_record,
     measure_tables,
+    page,
     page_texts,
     program,
     sentence_measures,
-    templates,
 )
 from experiments.kit.score_panels import score_panels
-from experiments.kit.templates import section
-from experiments.kit.variants import SMOKE
+from experiments.kit.variants import Variant, grid_of
 
 NAME = "luong2015_ablation"
+TITLE = "Luong's ablation: where to attend, with which score, and input feeding"
 USAGE = """
 Reproduces tables 1, 4 and 6 of Luong et al. 2015 at a small scale, on Multi30k from English to
 German: the steps from no attention to local attention, every score with global and with local
@@ -137,15 +136,11 @@ def make_grid(smoke: bool = False) -> Grid:
     chosen = systems()
     if smoke:
         chosen = {name: chosen[name] for name in STEPS}
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=SMOKE if smoke else {},
-        cells={name: system.overrides for name, system in chosen.items()},
-        seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.kit.attention_record",),
+    variants = {name: Variant(system.label, system.overrides) for name, system in chosen.items()}
+    return grid_of(
+        NAME, variants, f"{NAME}:multi30k", smoke, after=("experiments.kit.attention_record",),
         kept={sentence_measures.FILE: _MEASURES},
-    )
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
@@ -160,20 +155,18 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
       The paths written.
     """
     found = attention_record.by_cell(grid, runs)
-    page, plot = out / f"{grid.name}.md", out / grid.name / "scores.png"
+    plot = out / grid.name / "scores.png"
     panels = score_panels(_layout(), found, runs, ("bleu", "aer"))
     save_figure(score_dots(panels, "Luong's ablation"), plot)
     fed = [name for name in found if name.endswith("_feed")]
     unfed = [name for name in found if name.startswith(PLACES) and name not in fed]
-    text = templates.fill(
-        NAME, **_set_up(grid, runs), plot=plot.relative_to(out),
+    written = page.write(
+        grid, runs, out, TITLE, NAME, **_set_up(grid, runs), plot=plot.relative_to(out),
         steps=_main_table(runs, found, STEPS), with_feeding=_main_table(runs, found, fed),
         without_feeding=_main_table(runs, found, unfed), comparisons=_comparisons(found),
-        resamples=f"{seeds.RESAMPLES:,}", reading=section(page_texts.reading(plot.parent)),
-        provenance=tables.provenance(runs),
+        resamples=f"{seeds.RESAMPLES:,}",
     )  # fmt: skip
-    write_text(page, text + "\n")
-    return [page, plot]
+    return [written, plot]
 
 
 def _layout() -> dict[str, dict[str, str]]:
@@ -195,19 +188,12 @@ def _layout() -> dict[str, dict[str, str]]:
 def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
-    data, training = config["data"], config["training"]
     source = config["model"]["sources"]["source"]
-    title = "Luong's ablation: where to attend, with which score, and input feeding"
     return {
-        "opening": section(page_texts.opening(title, NAME, grid, runs)),
-        "corpus": page_texts.corpus(data),
+        **page_texts.set_up(grid, config),
         "hidden": source["encoder"]["hidden_dim"],
         "embedding": source["input"]["embedding_dim"],
-        "num_steps": f"{training['num_steps']:,}",
-        "batch_size": data["batch_size"],
-        "optimizer": config["optimizer"]["name"],
         "half_width": HALF_WIDTH,
-        "seeds": len(grid.seeds),
     }
 
 

@@ -11,20 +11,11 @@ import numpy as np
 from attention_jax.plotting.curves import Curve
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
-from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import (
-    attention_record,
-    measure_tables,
-    page_texts,
-    program,
-    sentence_measures,
-    templates,
-)
-from experiments.kit.templates import section
+from experiments.kit import attention_record, measure_tables, page, program, sentence_measures
 from experiments.kit.training_curves import mean_curve, seconds_computed, sentences_per_second
-from experiments.kit.variants import SMOKE
+from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 
 NAME = "transformer_vs_rnn"
 TITLE = "The Transformer against a recurrent network"
@@ -36,24 +27,21 @@ runs.
 
 usage: python -m experiments.transformer_vs_rnn [--OPTION=VALUE ...]
 """
-CONFIGS = {"recurrent": "bahdanau2015", "transformer": "vaswani2017"}
-LABELS = {"recurrent": "RNNsearch", "transformer": "Transformer"}
+SYSTEMS = {
+    "recurrent": Variant("RNNsearch", config="bahdanau2015"),
+    "transformer": Variant("Transformer", config="vaswani2017"),
+}
+LABELS = {name: system.label for name, system in SYSTEMS.items()}
 MEASURES = ("bleu", "aer", "match")
 
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or tiny ones on made-up data."""
-    argument = "smoke" if smoke else "multi30k"
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config={cell: f"configs/{config}.py:{argument}" for cell, config in CONFIGS.items()},
-        overrides=SMOKE if smoke else {},
-        cells={cell: {} for cell in CONFIGS},
-        seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.kit.attention_record",),
+    return grid_of(
+        NAME, SYSTEMS, ":multi30k", smoke, after=("experiments.kit.attention_record",),
         kept={sentence_measures.FILE: MEASURES},
         curves=("nll_per_sentence", "seconds/compute", "steps_per_second"),
-    )
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
@@ -71,24 +59,21 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     every = [run for of_cell in found.values() for run in of_cell]
     # AER and match are there only if the runs were measured beside gold links.
     measures = [name for name in MEASURES if all(name in run for run in every)]
-    page, plot = out / f"{grid.name}.md", out / grid.name / "curves.png"
-    curves = {LABELS[cell]: _curve([run for run in runs if run.cell == cell]) for cell in found}
+    plot = out / grid.name / "curves.png"
+    curves = {LABELS[cell]: _curve(members) for cell, members in by_cell(runs).items()}
     title, progress = "What is learnt as sentence pairs are read", "thousands of sentence pairs"
     label = "negative log-likelihood of a sentence, nats"
     save_figure(system_curves({"": curves}, label, title, progress), plot)
     no_links = "AER is missing: the runs were not measured beside gold links."
     compared = [measure_tables.differences(found, LABELS, each) for each in measures]
-    text = templates.fill(
-        NAME, opening=section(page_texts.opening(TITLE, NAME, grid, runs)),
-        data=runs[0].resolved()["data"]["name"],
+    written = page.write(
+        grid, runs, out, TITLE, NAME, data=runs[0].resolved()["data"]["name"],
         overview=measure_tables.overview(found, LABELS, measures), legend=measure_tables.LEGEND,
-        costs=_costs(found, runs), missing="" if "aer" in measures else no_links,
+        costs=_costs(by_cell(runs)), missing="" if "aer" in measures else no_links,
         differences="\n\n".join(compared) if len(found) > 1 else "",
-        title=title, plot=plot.relative_to(out), reading=section(page_texts.reading(plot.parent)),
-        provenance=tables.provenance(runs),
+        caption=title, plot=plot.relative_to(out),
     )  # fmt: skip
-    write_text(page, text + "\n")
-    return [page, plot]
+    return [written, plot]
 
 
 def _curve(runs: Sequence[Run]) -> Curve:
@@ -98,10 +83,9 @@ def _curve(runs: Sequence[Run]) -> Curve:
 
 
 # Of sentences, not tokens: the two systems split text into different subwords.
-def _costs(found: measure_tables.Found, runs: Sequence[Run]) -> str:
+def _costs(found: Cells) -> str:
     rows = []
-    for cell in found:
-        members = [run for run in runs if run.cell == cell]
+    for cell, members in found.items():
         facts = members[0].facts()
         rows.append([
             LABELS[cell], f"{np.mean([run.scores()['chrf'] for run in members]):.1f}",

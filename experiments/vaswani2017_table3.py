@@ -11,23 +11,15 @@ from typing import Any
 from attention_jax.evaluation import seeds
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
-from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import (
-    attention_record,
-    measure_tables,
-    page_texts,
-    program,
-    sentence_measures,
-    templates,
-)
+from experiments.kit import attention_record, measure_tables, page, program, sentence_measures
 from experiments.kit.score_panels import score_panels
-from experiments.kit.templates import section
 from experiments.kit.training_curves import mean_curve
-from experiments.kit.variants import SMOKE
+from experiments.kit.variants import Variant, grid_of
 
 NAME = "vaswani2017_table3"
+TITLE = "The Transformer's ablation"
 USAGE = """
 Reproduces table 3 of Vaswani et al. 2017 at a small scale, on Multi30k from English to German:
 heads at constant cost, depth of keys, layers, depth, feed-forward depth, dropout, label smoothing
@@ -37,6 +29,8 @@ usage: python -m experiments.vaswani2017_table3 [--OPTION=VALUE ...]
 """
 _DEPTH, _HEADS, _LAYERS, _WIDTH = 64, 4, 3, 256
 _STACKS = ("model.sources.source.encoder.", "model.decoder.")
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A row of the table.
@@ -127,16 +121,11 @@ def make_grid(smoke: bool = False) -> Grid:
     chosen = rows()
     if smoke:
         chosen = {name: chosen[name] for name in ("base", "layers_1", "learned")}
-    return Grid(
-        name=f"{NAME}_smoke" if smoke else NAME,
-        config=f"configs/{NAME}.py:{'smoke' if smoke else 'multi30k'}",
-        overrides=SMOKE if smoke else {},
-        cells={name: row.overrides for name, row in chosen.items()},
-        seeds=(0,) if smoke else (0, 1, 2),
-        after=("experiments.kit.attention_record",),
-        kept={sentence_measures.FILE: ("bleu",)},
-        curves=("perplexity",),
-    )
+    variants = {name: Variant(row.change, row.overrides) for name, row in chosen.items()}
+    return grid_of(
+        NAME, variants, f"{NAME}:multi30k", smoke, after=("experiments.kit.attention_record",),
+        kept={sentence_measures.FILE: ("bleu",)}, curves=("perplexity",),
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
@@ -151,18 +140,16 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
       The paths written.
     """
     found = attention_record.by_cell(grid, runs)
-    page, plot = out / f"{grid.name}.md", out / grid.name / "scores.png"
+    plot = out / grid.name / "scores.png"
     known = rows()
     layout = {"": {known[name].change: name for name in grid.cells}}
     panels = score_panels(layout, found, runs, ("bleu",))
-    save_figure(score_dots(panels, "The Transformer's ablation", reference="base"), plot)
-    text = templates.fill(
-        NAME, **_set_up(grid, runs), table=_table(grid, runs, found),
+    save_figure(score_dots(panels, TITLE, reference="base"), plot)
+    written = page.write(
+        grid, runs, out, TITLE, NAME, **_set_up(grid, runs), table=_table(grid, runs, found),
         resamples=f"{seeds.RESAMPLES:,}", plot=plot.relative_to(out),
-        reading=section(page_texts.reading(plot.parent)), provenance=tables.provenance(runs),
     )  # fmt: skip
-    write_text(page, text + "\n")
-    return [page, plot]
+    return [written, plot]
 
 
 def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
@@ -170,7 +157,6 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     config = runs[0].resolved()
     data, training = config["data"], config["training"]
     return {
-        "opening": section(page_texts.opening("The Transformer's ablation", NAME, grid, runs)),
         "data": data["name"],
         "layers": _LAYERS,
         "depth": _DEPTH,

@@ -9,10 +9,18 @@ from attention_jax.plotting.figure import save_figure
 from attention_jax.runs.files import replacing
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Run
-from experiments.kit import sentence_bleu
+from experiments.kit import sentence_bleu, templates
+from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.sentence_bleu import SentenceBleu
 
 Curves = Mapping[str, Sequence[LengthBucket]]
+# Test sentences, single and joined: title, splits, and the least numbers of words of their buckets.
+LENGTHS = {
+    "by_length": ("test sentences", ("test",), (7, 10, 13, 16, 20)),
+    "joined": (
+        "joined test sentences", tuple(f"joined_{n}" for n in NUMBERS), (20, 25, 30, 35, 40, 50)
+    ),
+}  # fmt: skip
 
 
 def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
@@ -21,6 +29,33 @@ def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list
         SentenceBleu.concatenated([sentence_bleu.of_run(run, split) for split in splits])
         for run in runs
     ]
+
+
+def sections(
+    runs: Mapping[str, Sequence[Run]], folder: Path
+) -> tuple[dict[str, str], list[Path]]:
+    """Draws and writes BLEU by the length of single and of joined test sentences.
+
+    Args:
+      runs: The runs of each system, by the name that tables have for it.
+      folder: Of the plots, beside the page.
+
+    Returns:
+      The sections by their places in a template, and the paths of the plots.
+    """
+    found, paths = {}, []
+    for name, (title, splits, edges) in LENGTHS.items():
+        path = folder / f"{name}.png"
+        curves = {
+            label: sentence_bleu.by_length(sentences_of(members, splits), edges)
+            for label, members in runs.items()
+        }
+        draw(curves, title, path)
+        paths.append(path)
+        caveat = CAVEAT if len(splits) > 1 else ""
+        lines = section(title, curves, path.relative_to(folder.parent), caveat)
+        found[name] = templates.section(lines)
+    return found, paths
 
 
 def draw(curves: Curves, title: str, path: Path) -> None:

@@ -38,6 +38,18 @@ def corpus(data: Mapping[str, Any]) -> str:
     return f"{data['name']}, {languages}, {subwords}"
 
 
+def set_up(grid: Grid, config: Mapping[str, Any]) -> dict[str, object]:
+    """Returns what a page says of data, training and seeds, by its template's places."""
+    training = config["training"]
+    return {
+        "corpus": corpus(config["data"]),
+        "num_steps": f"{training['num_steps']:,}",
+        "batch_size": config["data"]["batch_size"],
+        "optimizer": config["optimizer"]["name"],
+        "seeds": len(grid.seeds),
+    }
+
+
 def reading(folder: Path) -> list[str]:
     """Returns the section with the author's reading of the numbers, if `reading.md` exists."""
     path = folder / "reading.md"

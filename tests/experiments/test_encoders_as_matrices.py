@@ -8,7 +8,7 @@ from attention_jax.configuration import typed
 from attention_jax.evaluation import seeds
 from attention_jax.models import MODELS, build_model
 from experiments import encoders_as_matrices as experiment
-from experiments.kit import sentence_bleu
+from experiments.kit import length_tables, sentence_bleu
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.sentence_bleu import SentenceBleu
 from tests.experiments.measured import alignments, made_record, translations, write_records
@@ -85,4 +85,4 @@ def test_write_report_has_a_row_for_every_encoder(records, tmp_path):
     differences = re.search(r"BLEU against bidirectional GRU.*?\n\n", text, re.DOTALL)[0]
     assert re.search(r"concatenation \| -\d", differences)
     assert text.count(CAVEAT) == 1 and CAVEAT in text.split("length, joined")[1]
-    assert text.count("## BLEU by source length") == len(experiment._LENGTHS) == len(plots)
+    assert text.count("## BLEU by source length") == len(length_tables.LENGTHS) == len(plots)

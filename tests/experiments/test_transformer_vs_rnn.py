@@ -16,7 +16,8 @@ def test_every_cell_has_a_config_of_its_own(tmp_path):
     decoders = {cell: run.resolved()["model"]["decoder"]["name"] for cell, run in runs.items()}
     assert decoders == {"recurrent": "bahdanau", "transformer": "transformer"}
     for cell, run in runs.items():
-        assert f"--config=configs/{experiment.CONFIGS[cell]}.py:multi30k" in run.arguments()[0]
+        config = f"configs/{experiment.SYSTEMS[cell].config}.py:multi30k"
+        assert f"--config={config}" in run.arguments()[0]
 
 
 @pytest.mark.parametrize("is_aligned", [True, False])
