@@ -157,6 +157,16 @@ def test_what_padding_holds_changes_nothing(name):
 
 
 @every_transition
+def test_at_padding_paths_stay_where_they_were(name):
+    """What would come next is as likely at one position of padding as at the next."""
+    scores, emissions = (part.astype(np.float32) for part in drawn(name))
+    scores[:, 2] = scores[:, 1]
+    target_mask = np.arange(T) < np.ones((B, 1), int)
+    _, (paths, _) = slopes(name, scores, emissions, MASK, target_mask)
+    np.testing.assert_allclose(paths.prior[:, 2], paths.prior[:, 1], rtol=1e-6)
+
+
+@every_transition
 def test_what_is_impossible_and_what_is_empty_is_finite(name):
     """An impossible token has about `NEVER`; rows without slots or without tokens do no harm."""
     scores, emissions = (part.astype(np.float32) for part in drawn(name))

@@ -105,6 +105,9 @@ def test_cells_are_put_in_order_by_any_metric(finished):
     assert best.startswith("Best by test perplexity ↑: base, 3.5000 ± 0.7071,")
     lines = write_page(finished, Measure("wer", "validation", "min"))
     assert len(lines) == 3 and "Best" not in "".join(lines)
+    rising = ["good", "base", "like|it"]
+    for better, order in (("min", rising), ("max", rising[::-1])):
+        assert Measure("bleu", "test", better).ordered(by_cell(finished)) == order
 
 
 def test_results_count_more_than_what_was_logged(sweep, finish):
