@@ -32,6 +32,7 @@ from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
 from attention_jax.decoding.translate import Translation, Translator, check_aligning
+from attention_jax.devices.compilation_cache import keep_by_default
 from attention_jax.errors import UserError
 from attention_jax.experiment import run_experiment
 from attention_jax.ops.ensemble_predictions import COMBINATIONS
@@ -264,6 +265,7 @@ def load(
             f"load: expected directories, and an ensemble among {', '.join(COMBINATIONS)}, found "
             f"{len(paths)} and {ensemble!r}"
         )
+    keep_by_default(_note)
     if search is not None:
         directory = RunDirectory(paths[0])
         directory.require()
@@ -284,6 +286,7 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
     Raises:
       UserError: If the config, the data or the directory is at fault.
     """
+    keep_by_default(_note)
     known = RunDirectory(pathlib.Path(workdir)).read_config()
     run_experiment(from_config_dict(settled(config, _note, known=known)), workdir)
     return load(workdir)

@@ -1,9 +1,11 @@
 """The Python API: what a notebook asks of a trained run, beside what the programs print."""
 
 import json
+import pathlib
 import re
 import shutil
 
+import jax
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -11,12 +13,19 @@ from ml_collections import ConfigDict
 
 from attention_jax import api
 from attention_jax.errors import UserError
+from attention_jax.paths import user_cache
 from configs.vaswani2017 import get_config
 
 
 @pytest.fixture(scope="module")
 def run(trained):
-    return api.load(trained)
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield api.load(trained)
+    jax.config.update("jax_compilation_cache_dir", None)
+
+
+def test_what_is_compiled_for_a_run_is_kept(run):
+    assert pathlib.Path(jax.config.jax_compilation_cache_dir).is_relative_to(user_cache())
 
 
 def test_translate_gives_what_the_program_prints(run, launch, trained):

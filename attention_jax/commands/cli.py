@@ -20,6 +20,7 @@ from absl import app, flags, logging
 from attention_jax.commands import streams
 from attention_jax.errors import ConfigError, UserError, machine_message, quoted
 from attention_jax.host import program_names
+from attention_jax.host.parent_death import end_with_parent
 from attention_jax.runs import mistakes
 from attention_jax.runs.config_file import load_config
 from attention_jax.runs.overrides import define_overrides, listed
@@ -45,6 +46,7 @@ def run(main: Callable[[], int | None], usage: str, prepare: Callable = lambda a
         streams.prepare()
     except streams.OutputError as error:
         _fail(str(error))
+    end_with_parent()
     _quieten_libraries()
     usage = program_names.usage(usage.strip())
     app.run(
@@ -245,18 +247,9 @@ def use_compilation_cache() -> None:
     `JAX_COMPILATION_CACHE_DIR` names another folder; if it is empty, there is no cache.
     """
     from attention_jax.devices import compilation_cache, processes
-    from attention_jax.paths import user_cache
 
     compilation_cache.keep_what_takes_long()
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    place = user_cache() / "xla"
-    reason = compilation_cache.keep_compiled(place)
-    if reason and processes.is_first():
-        note(
-            f"notice: compiled programs are not kept: {place} cannot be written ({reason}); "
-            "JAX_COMPILATION_CACHE_DIR names another folder"
-        )
+    compilation_cache.keep_by_default(note if processes.is_first() else lambda line: None)
 
 
 def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:

@@ -121,8 +121,8 @@ class TrainIterator:
         self.lengths = (split.lengths(SOURCE_AXIS)[members], split.lengths(TARGET_AXIS)[members])
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
-        source = _BatchSource(split, self.buckets, seed, share)
-        self._dataset = grain.MapDataset.source(source)
+        self._source = _BatchSource(split, self.buckets, seed, share)
+        self._dataset = grain.MapDataset.source(self._source)
         self._start_at(0)
 
     @property
@@ -137,6 +137,20 @@ class TrainIterator:
         batch = next(self._batches)
         self._next += 1
         return batch
+
+    def one_of_each_shape(self, count: int) -> Iterator[NumpyBatch]:
+        """Bucketing: yields the first batch of each shape among the next `count`, in their order.
+
+        The iterator stays where it is.
+        """
+        # All shapes are in a whole epoch, of which there is one in twice as many batches.
+        ahead = range(self._next, self._next + min(count, 2 * self.batches_per_epoch))
+        seen = set()
+        for position in ahead:
+            shape = self._source.shape(position)
+            if shape not in seen:
+                seen.add(shape)
+                yield self._source[position]
 
     def state(self) -> dict[str, int]:
         """Data position: returns that of the next batch, for a checkpoint."""
@@ -178,8 +192,16 @@ class _BatchSource:
         return sys.maxsize  # grain wants a length; training never gets there
 
     def __getitem__(self, position: int) -> NumpyBatch:
+        return collate(self._split, self._share.of(self._planned_at(position)))
+
+    def shape(self, position: int) -> tuple[int, int, int]:
+        """Returns rows, source and target positions of a batch."""
+        planned = self._planned_at(position)
+        return len(planned.indices), planned.source_length, planned.target_length
+
+    def _planned_at(self, position: int) -> PlannedBatch:
         epoch, number = divmod(position, self._batches_per_epoch)
-        return collate(self._split, self._share.of(self._plan(epoch)[number]))
+        return self._plan(epoch)[number]
 
     def _plan(self, epoch: int) -> list[PlannedBatch]:
         planned_epoch, plan = self._planned

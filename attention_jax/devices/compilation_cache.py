@@ -12,9 +12,13 @@ import os
 import platform
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+from attention_jax.paths import user_cache
 
 MAX_BYTES = 2**30
 _KEPT = 0.8  # of these bytes, once they are passed, so that not every start has something to remove
@@ -47,7 +51,29 @@ def keep_compiled(folder: str | os.PathLike, max_bytes: int = MAX_BYTES) -> str 
         return error.strerror or str(error)
     remove_longest_unused(Path(folder), max_bytes)
     jax.config.update("jax_compilation_cache_dir", str(place))
+    # JAX decides once whether there is a cache, at the first compilation: in a notebook, long ago.
+    compilation_cache.reset_cache()
     return None
+
+
+def keep_by_default(say: Callable[[str], None]) -> None:
+    """Keeps compiled programs among the user's caches, unless something else has been chosen.
+
+    That is a folder that `JAX_COMPILATION_CACHE_DIR` or the program itself has given JAX, or an
+    empty variable, with which there is no cache.
+
+    Args:
+      say: Takes a notice if nothing can be kept there.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or jax.config.jax_compilation_cache_dir:
+        return
+    keep_what_takes_long()
+    place = user_cache() / "xla"
+    if reason := keep_compiled(place):
+        say(
+            f"notice: compiled programs are not kept: {place} cannot be written ({reason}); "
+            "JAX_COMPILATION_CACHE_DIR names another folder"
+        )
 
 
 def keep_what_takes_long() -> None:

@@ -63,6 +63,9 @@ class Strategy(Protocol):
     def compile_train_step(self, train_step: TrainStep, shardings: TrainState) -> TrainStep:
         """Compiles a train step for placed batches; its state argument is donated.
 
+        With a method `lower`, as `jax.jit` gives it one, it is compiled for the shapes of batches
+        in the background; without, where it is called first.
+
         Args:
           train_step: From `make_train_step`, with this strategy's exchange.
           shardings: Placement of the state.

@@ -13,6 +13,8 @@ from typing import Any
 import jax
 
 _MODIFIED = "-modified"
+# In an archive, git has put the commit here (`export-subst` of .gitattributes).
+_ARCHIVED = "$Format:%H$"
 # Programs write their results here while they run, which does not make the code another.
 _RESULTS = "docs/results"
 _GIT_SECONDS = 60.0  # of a large clone on storage that is far away
@@ -75,11 +77,13 @@ def command_line() -> str:
 def commit() -> str | None:
     """Returns the git commit of this source tree, marked if files differ from it, or None.
 
-    A copy without its history, as in a container's image, has what `ATTENTION_JAX_COMMIT` says.
+    A copy without its history, as in a container's image, has what `ATTENTION_JAX_COMMIT` says, or
+    what `git archive` wrote into it.
     """
     root = pathlib.Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
-        return os.environ.get("ATTENTION_JAX_COMMIT") or None
+        archived = None if _ARCHIVED.startswith("$") else _ARCHIVED
+        return os.environ.get("ATTENTION_JAX_COMMIT") or archived
     try:
         head = _git(root, "rev-parse", "HEAD")
         others = ("--", ".", f":(exclude){_RESULTS}")

@@ -19,6 +19,7 @@ from typing import Protocol, runtime_checkable
 
 from attention_jax.errors import UserError
 from attention_jax.host import children
+from attention_jax.host.parent_death import named_as_parent
 from attention_jax.runs.progress import StatusLine, format_seconds
 from attention_jax.sweeps.grid import Run
 from attention_jax.sweeps.slots import Slot, slots
@@ -239,12 +240,13 @@ class _Schedule:
 def _launch(command: Sequence[str], run: Run, slot: Slot) -> subprocess.Popen:
     """Starts a process in a session of its own: it gets Ctrl-C once, from the runner.
 
-    Nothing is done between fork and exec: JAX, whose threads run here, may not be forked.
+    It ends with this process, even if that is killed. Nothing is done between fork and exec: JAX,
+    whose threads run here, may not be forked.
     """
     with run.log.open("ab") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            env={**os.environ, **slot.environment},
+            env={**os.environ, **slot.environment, **named_as_parent()},
         )  # fmt: skip
     if slot.cores:
         with contextlib.suppress(OSError):  # the process may have ended already

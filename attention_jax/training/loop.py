@@ -6,6 +6,7 @@ that later steps depend on, and the randomness of a step is `fold_in(rng, step)`
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import math
 import time
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import jax
 
 from attention_jax.devices import fetch, processes
+from attention_jax.devices.background_compilation import BackgroundCompilation
 from attention_jax.devices.memory_per_device import check_fits, describe_held
 from attention_jax.errors import ConfigError, DivergenceError
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
@@ -25,6 +27,7 @@ from attention_jax.runs.divergence import said_of
 from attention_jax.runs.held_out_texts import keep_held_out
 from attention_jax.runs.length_limits import record_limits
 from attention_jax.runs.named_files import located, record_files
+from attention_jax.runs.provenance import usable_cpus
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.runs.run_inputs import (
     check_inputs,
@@ -67,16 +70,16 @@ def train(
       Preempted: If the process was told to stop; the state has been saved then.
     """
     settings = config.training
-    init_rng, step_rng = jax.random.split(jax.random.key(config.seed))
+    _, step_rng = rngs = jax.random.split(jax.random.key(config.seed))
     # Preparing texts may take minutes, and there is nothing to save yet: a signal ends it at once.
     with preemption.at_once():
         parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
         _begin(parts, config, directory)
-        state, done, watch = _start(parts, checkpointer, config, directory, init_rng)
+        state, done, watch, train_step = _start(parts, checkpointer, config, directory, rngs)
     began, held = time.monotonic(), describe_held(parts.strategy, state)
     started = began - watch.seconds
     meter, settled = _meter(settings, state), settled_step(config)
-    with _naming_good_steps(checkpointer), RunLog(
+    with train_step, _naming_good_steps(checkpointer), RunLog(
         directory, settings, parts, step=done, time_use=watch.time_use, profiled=profiled
     ) as log:  # fmt: skip
         source = _record(parts, config, directory, held)
@@ -88,7 +91,7 @@ def train(
             batch = log.timed("data", next, parts.batches)
             batch = parts.strategy.place(batch, settings.accumulate_steps)
             with preemption.at_once() if step == done + 1 else contextlib.nullcontext():  # compiles
-                state, metrics = log.dispatched(step, parts.train_step, state, batch, step_rng)
+                state, metrics = log.dispatched(step, train_step, state, batch, step_rng)
             # Steps run asynchronously: the meter reads the metrics of the step before this one.
             log.training(meter.add(step, metrics))
 
@@ -177,19 +180,56 @@ def _start(
     checkpointer: Checkpointer,
     config: ExperimentConfig,
     directory: RunDirectory,
-    rng: Array,
-) -> tuple[TrainState, int, Watch]:
-    """Draws a new training state, or resumes from the newest good checkpoint.
+    rngs: Array,
+) -> tuple[TrainState, int, Watch, BackgroundCompilation]:
+    """Draws a new training state, or resumes one, while the update is compiled.
+
+    Args:
+      parts: The training.
+      checkpointer: Its checkpoints.
+      config: The experiment.
+      directory: The run directory.
+      rngs: Two keys, of the initial parameters and of the steps.
 
     Returns:
-      (state, updates made, record of early stopping).
+      (state, updates made, record of early stopping, the update).
+    """
+    init_rng, step_rng = rngs
+    state, done, watch = _resumed(parts, checkpointer, config, directory)
+    steps = 0 if watch.stopped else parts.total_steps - done
+    with contextlib.ExitStack() as begun:
+        train_step = begun.enter_context(_compiling(parts, config.training, steps, step_rng))
+        if state is None:
+            state = parts.start(init_rng)
+        begun.pop_all()  # from here on the caller closes it
+    return state, done, watch, train_step
+
+
+def _compiling(
+    parts: Assembly, settings: TrainingConfig, steps: int, rng: Array
+) -> BackgroundCompilation:
+    """Begins to compile the update for the batch shapes of the next `steps` steps."""
+    place = functools.partial(parts.strategy.place, parts=settings.accumulate_steps)
+    batches = map(place, parts.batches.one_of_each_shape(steps))
+    # On two cores both: the first steps wait for nothing else. On many, one program has several.
+    threads = (usable_cpus() or 1) // 2 + 1
+    return BackgroundCompilation(parts.train_step, parts.like, batches, rng, threads=threads)
+
+
+def _resumed(
+    parts: Assembly, checkpointer: Checkpointer, config: ExperimentConfig, directory: RunDirectory
+) -> tuple[TrainState | None, int, Watch]:
+    """Resumes from the newest good checkpoint, if there are any.
+
+    Returns:
+      (state or None, updates made, record of early stopping).
 
     Raises:
       CheckpointError: If there are checkpoints, but no good one.
     """
     checkpoint = checkpointer.restore(parts.like)
     if checkpoint is None:
-        return parts.start(rng), 0, Watch()
+        return None, 0, Watch()
     _check_continues(checkpointer, checkpoint, config, directory, parts.total_steps)
     check_inputs(known_inputs(checkpoint), directory, parts.task, config.data)
     watch = Watch(**checkpoint.host).resumed(config.training)

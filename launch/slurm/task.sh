@@ -34,9 +34,13 @@ if [ "${#gpus[@]}" -gt 0 ] && [ "${SLURM_NTASKS:-1}" -gt 1 ]; then
   export JAX_LOCAL_DEVICE_IDS
 fi
 
+# What the library of a CPU's collectives says of every group of devices would stand between the
+# lines of all tasks. The filter ignores signals, for the command prints until it has saved.
+trap '' TERM INT
+exec 3> >(exec grep --text --line-buffered -v '^\[Gloo\] Rank [0-9]* is connected')
 # The command gets signals itself; this script waits for what it makes of them.
 trap : TERM INT
-"$@"
+"$@" >&3 3>&-
 code=$?
 
 # srun's code is the highest of its tasks': a mistake (2) counts for more than a failure, a person's

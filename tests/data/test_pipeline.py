@@ -130,6 +130,23 @@ def test_shapes_are_few_and_fixed(task):
         assert len(shapes) == len(iterator.buckets) == count
 
 
+@pytest.mark.parametrize("position", [0, 17])
+def test_one_of_each_shape_comes_as_training_meets_them(task, position):
+    iterator, same = (make_train_iterator(task, CONFIG, 5) for _ in range(2))
+    for each in (iterator, same):
+        _take(each, position)
+    first = {}
+    for batch in _take(same, same.batches_per_epoch):
+        first.setdefault((batch["source"].shape, batch["target"].shape), batch)
+    found = list(iterator.one_of_each_shape(10**6))
+    assert len(found) == len(first) == CONFIG.num_buckets
+    for batch, expected in zip(found, first.values(), strict=True):
+        _assert_same(batch, expected)
+    # Not those that a short training never meets; and nothing has been handed out.
+    assert len(list(iterator.one_of_each_shape(1))) == 1 and not [*iterator.one_of_each_shape(0)]
+    assert iterator.state()["batch"] == position
+
+
 def test_batch_size_in_tokens_counts_target_positions(task):
     iterator = make_train_iterator(task, TOKENS, 0)
     for batch in _take(iterator, 50):

@@ -92,6 +92,42 @@ def test_a_program_that_was_cut_off_is_compiled_again(fresh, recwarn, tmp_path):
     assert not recwarn.list
 
 
+def test_what_a_program_has_chosen_is_left_alone(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 7.0)
+    compilation_cache.keep_by_default(pytest.fail)  # none
+    assert jax.config.jax_compilation_cache_dir is None
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "mine"))
+    compilation_cache.keep_by_default(pytest.fail)  # its own
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "mine")
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 7.0
+
+
+def test_what_is_compiled_after_the_first_program_is_kept_too(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    jax.config.update("jax_compilation_cache_dir", None)
+    jax.jit(lambda x: x + 1)(1)  # in a notebook, before a run is loaded
+    compilation_cache.keep_by_default(pytest.fail)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.jit(_update)({"query": jnp.ones(5), "output": jnp.ones(5)}, jnp.ones((17, 5)))
+    assert list(tmp_path.rglob("jit__update*"))
+
+
+def test_a_place_that_cannot_be_written_is_said(fresh, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    jax.config.update("jax_compilation_cache_dir", None)
+    said = []
+    compilation_cache.keep_by_default(said.append)
+    [line] = said
+    assert line.startswith("notice: compiled programs are not kept: ") and "Not a dir" in line
+
+
 def test_processors_of_two_kinds_share_nothing(monkeypatch, tmp_path):
     info = tmp_path / "cpuinfo"
     real, names = Path.read_text, set()

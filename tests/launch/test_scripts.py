@@ -111,7 +111,7 @@ def task_of_slurm(command, **environment):
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("SLURM_")}
     return subprocess.run(
         [TASK, "bash", "-c", command], env=inherited | environment, cwd=ROOT,
-        capture_output=True, text=True,
+        capture_output=True, text=True, start_new_session=True,
     )  # fmt: skip
 
 
@@ -121,6 +121,18 @@ def task_of_slurm(command, **environment):
 )
 def test_the_worst_code_of_a_job_is_the_highest(code, rank):
     assert task_of_slurm(f"exit {code}").returncode == rank
+
+
+def test_chatter_of_collectives_is_left_out_of_what_tasks_print():
+    gloo = "[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of peers is : 1"
+    done = task_of_slurm(f"echo one; echo '{gloo}'; echo two >&2; echo 'of [Gloo]'; exit 75")
+    assert (done.returncode, done.stdout, done.stderr) == (75, "one\nof [Gloo]\n", "two\n")
+
+
+def test_what_is_printed_after_a_signal_is_not_lost():
+    # To the whole group, as `srun` and a terminal send it.
+    done = task_of_slurm("trap 'sleep 0.2; echo saved; exit 75' TERM; kill -TERM 0; sleep 5 & wait")
+    assert (done.returncode, done.stdout) == (75, "saved\n")
 
 
 @pytest.mark.parametrize(

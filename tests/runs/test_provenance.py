@@ -1,5 +1,7 @@
+import io
 import os
 import subprocess
+import tarfile
 
 import pytest
 
@@ -59,5 +61,21 @@ def test_a_copy_without_history_is_named_by_a_variable(tmp_path, monkeypatch):
     place = tmp_path / "attention_jax" / "runs" / "provenance.py"
     monkeypatch.setattr(provenance, "__file__", str(place))
     assert provenance.commit() is None
+    monkeypatch.setattr(provenance, "_ARCHIVED", "4567def")
+    assert provenance.commit() == "4567def"
     monkeypatch.setenv("ATTENTION_JAX_COMMIT", "0123abc")
     assert provenance.commit() == "0123abc"
+
+
+def test_an_archive_names_its_commit(repository, tmp_path):
+    if not (repository / ".git").exists():
+        pytest.skip("a copy without its history")
+    git = ["git", "-C", str(repository)]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    packed = subprocess.run(
+        [*git, "archive", "--worktree-attributes", "HEAD", "attention_jax/runs/provenance.py"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        text = archive.extractfile("attention_jax/runs/provenance.py").read().decode()
+    assert f'_ARCHIVED = "{head.stdout.strip()}"' in text

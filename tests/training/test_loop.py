@@ -14,6 +14,7 @@ import pytest
 from attention_jax.analysis.evaluate import Evaluation
 from attention_jax.commands import cli
 from attention_jax.decoding.translate import Translator
+from attention_jax.devices.background_compilation import BackgroundCompilation
 from attention_jax.errors import ConfigError, DivergenceError, RunDirectoryError, UserError
 from attention_jax.experiment import adopt_config, open_checkpoints, run_experiment
 from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
@@ -468,6 +469,28 @@ def test_train_step_compiles_once_for_each_bucket(tmp_path):
         batch = parts.strategy.place(next(parts.batches))
         state, _ = parts.train_step(state, batch, jax.random.key(1))
     assert parts.train_step._cache_size() == len(parts.batches.buckets) > 1
+
+
+def test_numbers_do_not_depend_on_when_the_update_is_compiled(tmp_path, monkeypatch):
+    config = tiny_config(num_steps=8, log_every_steps=8, evaluation={"splits": ()})
+    data = dataclasses.replace(config.data, num_buckets=2, max_train_examples=512)
+    config = dataclasses.replace(config, data=data)
+    steps = []
+
+    def remembered(*arguments, **keywords):
+        parts = assemble(*arguments, **keywords)
+        steps.append(parts.train_step)
+        return parts
+
+    monkeypatch.setattr(loop, "assemble", remembered)
+    run_experiment(config, tmp_path / "ahead")
+    monkeypatch.setattr(
+        loop, "_compiling", lambda parts, *_: BackgroundCompilation(parts.train_step, None, [])
+    )
+    run_experiment(config, tmp_path / "called")
+    assert [step._cache_size() for step in steps] == [0, 2]
+    ahead, called = (_facts(tmp_path / name)["parameters"] for name in ("ahead", "called"))
+    assert ahead == called
 
 
 def test_validation_decodes_a_sample_where_asked(tmp_path):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import jax
 
+from attention_jax.devices.background_compilation import BackgroundCompilation, shapes_of
 from attention_jax.objectives.metrics import Totals
 from attention_jax.runs.config import TrainingConfig
 from attention_jax.runs.diagnoses import diagnosed
@@ -26,6 +27,7 @@ from attention_jax.training.reporting.time_use import (
     TimeUse,
     format_shares,
 )
+from attention_jax.types import Array
 
 _PRINTED = ("perplexity", "accuracy")  # then those of the task
 
@@ -61,7 +63,7 @@ class RunLog:
         self._config = config
         self._step = step
         self._diagnosed: set[str] = set()
-        self._compiled: dict[tuple, float] = {}  # seconds, by the shapes of a batch
+        self._waited: dict[tuple, float] = {}  # seconds for a compiler, by the shapes of a batch
         self._time_use = TimeUse(time_use)
         self._progress = Progress(parts.total_steps, step=step, silent=not first)
         self._profile = Profile(
@@ -125,34 +127,37 @@ class RunLog:
         with self._time_use.of(part), no_training:
             return function(*arguments, **keywords)
 
-    def dispatched(self, step: int, train_step: Callable, state: Any, *arguments: Any) -> Any:
+    def dispatched(
+        self, step: int, train_step: BackgroundCompilation, state: Any, batch: Any, rng: Array
+    ) -> Any:
         """Dispatches a train step, within the profiler's trace if the step is to be traced."""
-        with self._profile.step(step, state), self._compiling(arguments):
-            return train_step(state, *arguments)
+        with self._profile.step(step, state), self._compiling(train_step, batch):
+            return train_step(state, batch, rng)
 
     @contextlib.contextmanager
-    def _compiling(self, arguments: Any) -> Iterator[None]:
-        """Surrounds the dispatch of a step, which compiles it if none had such a batch before.
+    def _compiling(self, train_step: BackgroundCompilation, batch: Any) -> Iterator[None]:
+        """Surrounds the dispatch of a step, which may wait until such batches are compiled for.
 
         That is shown while it lasts, is no part of the rates, and counts as compilation.
         """
-        shapes = tuple(leaf.shape for leaf in jax.tree.leaves(arguments))
-        if shapes in self._compiled:
+        shapes = shapes_of(batch)
+        if shapes in self._waited:
             yield
             return
-        so_far = sum(self._compiled.values())
-        number, total = len(self._compiled) + 1, len(self._parts.batches.buckets)
-        self._progress.passing(
-            f"compiling batch shape {number} of {total}"
-            f"{f', {format_seconds(so_far)} so far' if so_far else ''}"
-        )
+        so_far = sum(self._waited.values())
+        number, total = len(self._waited) + 1, len(self._parts.batches.buckets)
+        if not train_step.is_ready(batch):
+            self._progress.passing(
+                f"compiling batch shape {number} of {total}"
+                f"{f', waited {format_seconds(so_far)} so far' if so_far >= 0.5 else ''}"
+            )
         began = time.monotonic()
         with self._time_use.of(COMPILATION), self._progress.paused():
             yield
-        self._compiled[shapes] = time.monotonic() - began
+        self._waited[shapes] = time.monotonic() - began
         if number == total > 1:
-            spent = format_seconds(sum(self._compiled.values()))
-            self.say(f"the update is compiled for all {total} batch shapes, in {spent}")
+            waited = format_seconds(sum(self._waited.values()))
+            self.say(f"the update is compiled for all {total} batch shapes: {waited} of waiting")
 
     def time_use(self) -> dict[str, float]:
         """Returns the seconds by part so far, earlier processes included."""

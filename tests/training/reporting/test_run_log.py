@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax.devices.background_compilation import BackgroundCompilation
 from attention_jax.errors import UserError
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.runs.run_directory import RunDirectory
@@ -24,6 +25,14 @@ HELD = {
     **dict.fromkeys(("parameter_bytes", "parameter_bytes_per_device"), 10),
     **dict.fromkeys(("optimizer_bytes", "optimizer_bytes_per_device"), 20),
 }
+
+
+KEY = jax.random.key(0)
+
+
+def as_called(step):
+    """A step of which nothing is compiled before it is called."""
+    return BackgroundCompilation(step, None, [])
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +83,7 @@ def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(jax, "process_index", lambda: 1)
     with make(profiled=ProfileSteps(1, 1)) as log:
         log.opening(100, HELD, seconds=0.0)
-        assert log.dispatched(1, lambda state: state, 5) == 5
+        assert log.dispatched(1, as_called(lambda state, *_: state), 5, {}, KEY) == 5
         assert log.timed("data", max, 2, 3) == 3
         log.training((3, TOTALS))
         log.closing()
@@ -107,18 +116,31 @@ def test_compiling_a_shape_is_said_once_and_is_no_part_of_the_rates(
     monkeypatch.setattr(run_log.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(parts.batches, "buckets", ("one", "another"))
 
-    def train_step(state, batch):
+    def train_step(state, batch, rng):
         now[0] += state
         return state
 
+    step = as_called(train_step)
     with make() as log:
         for length, seconds in ((3, 40.0), (3, 1.0), (5, 30.0), (5, 1.0)):
-            assert log.dispatched(1, train_step, seconds, {"source": np.zeros((2, length))})
+            assert log.dispatched(1, step, seconds, {"source": np.zeros((2, length))}, KEY)
         log.training((4, TOTALS))
     said = capsys.readouterr().err.splitlines()
     # The first one was announced when the training began.
     assert said[1:3] == [
-        "compiling batch shape 2 of 2, 40s so far",
-        "the update is compiled for all 2 batch shapes, in 1m 10s",
+        "compiling batch shape 2 of 2, waited 40s so far",
+        "the update is compiled for all 2 batch shapes: 1m 10s of waiting",
     ]
     assert "2 tokens/s  compilation 97%, compute 3%" in said[3]  # four tokens in two seconds
+
+
+def test_a_shape_that_is_ready_is_not_said_to_be_compiled(make, parts, told, monkeypatch, capsys):
+    now = iter(range(0, 1000, 20))  # a log file has been silent for long, whenever it is asked
+    monkeypatch.setattr(run_log.time, "monotonic", lambda: float(next(now)))
+    batches = [{"source": np.zeros((2, length))} for length in (3, 5)]
+    step = jax.jit(lambda state, batch, rng: state)
+    with BackgroundCompilation(step, 1.0, batches, KEY) as ready, make() as log:
+        ready.close()  # waits for one, and drops the other
+        for batch in batches[:1]:
+            assert log.dispatched(1, ready, 1.0, batch, KEY) == 1.0
+    assert "compiling" not in capsys.readouterr().err
