@@ -138,13 +138,7 @@ class SequenceEncoder(abc.ABC):
         """The tree of its parameters."""
 
     @abc.abstractmethod
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Reads vectors `B N E`, of which those under `mask` (`B N`) are real.
 
         Args:
@@ -156,6 +150,24 @@ class SequenceEncoder(abc.ABC):
         Returns:
           One annotation for each slot, which is each position if it `keeps_positions`.
         """
+
+
+@dataclasses.dataclass(frozen=True)
+class DepthKeepingEncoder(SequenceEncoder):
+    """Encoder whose annotations and values are as deep as the vectors that it reads.
+
+    Attributes:
+      config: The encoder's config.
+      input_dim: Depth of these vectors.
+    """
+
+    config: Any
+    input_dim: int
+
+    @property
+    def output_dim(self) -> int:
+        """Depth of an annotation, and of a value."""
+        return self.input_dim
 
 
 class Encoder(nn.Module):

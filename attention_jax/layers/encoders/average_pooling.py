@@ -15,7 +15,7 @@ from attention_jax.layers.absolute_positions import (
     check_positions,
     position_parameters,
 )
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import DepthKeepingEncoder, Encoded
 from attention_jax.ops.convolutions import average_window
 from attention_jax.ops.masks import zero_padding
 from attention_jax.types import Array, Call, Params
@@ -53,17 +53,10 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "AveragePool
 
 
 @dataclasses.dataclass(frozen=True)
-class AveragePoolingEncoder(SequenceEncoder):
+class AveragePoolingEncoder(DepthKeepingEncoder):
     """Pooling encoder as pure functions."""
 
-    config: Config
-    input_dim: int
     makes_keys = True
-
-    @property
-    def output_dim(self) -> int:
-        """Depth of keys and values: that of an embedded token."""
-        return self.input_dim
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -71,13 +64,7 @@ class AveragePoolingEncoder(SequenceEncoder):
         config = self.config
         return position_parameters(config.positions, config.max_positions, self.input_dim)
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Adds positions, and averages neighbours into keys."""
         values = add_positions(self.config.positions, params, embedded, mask)
         # Zeroed again: windows at the end of a sentence reach into its padding.

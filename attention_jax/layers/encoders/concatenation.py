@@ -17,7 +17,7 @@ from attention_jax.layers.absolute_positions import (
     check_positions,
     position_parameters,
 )
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import DepthKeepingEncoder, Encoded
 from attention_jax.types import Array, Call, Params
 
 PAPER = "None; the values of the pooling encoder of Gehring et al. (2017), section 3.1, alone"
@@ -48,17 +48,10 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "Concatenati
 
 
 @dataclasses.dataclass(frozen=True)
-class ConcatenationEncoder(SequenceEncoder):
+class ConcatenationEncoder(DepthKeepingEncoder):
     """Embedded tokens as annotations, in pure functions."""
 
-    config: Config
-    input_dim: int
     is_causal = True
-
-    @property
-    def output_dim(self) -> int:
-        """Depth of an annotation: that of an embedded token."""
-        return self.input_dim
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -66,12 +59,6 @@ class ConcatenationEncoder(SequenceEncoder):
         config = self.config
         return position_parameters(config.positions, config.max_positions, self.input_dim)
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Adds positions to embedded tokens."""
         return Encoded(add_positions(self.config.positions, params, embedded, mask), mask)

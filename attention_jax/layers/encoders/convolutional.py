@@ -21,7 +21,7 @@ from attention_jax.layers.absolute_positions import (
     check_positions,
     position_parameters,
 )
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import DepthKeepingEncoder, Encoded
 from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve
 from attention_jax.ops.masks import zero_padding
@@ -71,17 +71,10 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "Convolution
 
 
 @dataclasses.dataclass(frozen=True)
-class ConvolutionalEncoder(SequenceEncoder):
+class ConvolutionalEncoder(DepthKeepingEncoder):
     """Convolutional encoder as pure functions."""
 
-    config: Config
-    input_dim: int
     makes_keys = True
-
-    @property
-    def output_dim(self) -> int:
-        """Depth of keys and values: that of an embedded token."""
-        return self.input_dim
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -102,13 +95,7 @@ class ConvolutionalEncoder(SequenceEncoder):
             },
         }
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Runs both stacks, CNN-a for the keys and CNN-c for the values."""
         config = self.config
         embedded = add_positions(config.positions, params, embedded, mask)

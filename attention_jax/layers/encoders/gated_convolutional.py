@@ -19,7 +19,7 @@ from attention_jax.layers.absolute_positions import (
     check_positions,
     position_parameters,
 )
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import DepthKeepingEncoder, Encoded
 from attention_jax.layers.parameters import affine
 from attention_jax.ops.convolutions import convolve, gated_linear_unit
 from attention_jax.ops.dropout import dropout_factors, scale
@@ -68,16 +68,8 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "GatedConvol
 
 
 @dataclasses.dataclass(frozen=True)
-class GatedConvolutionalEncoder(SequenceEncoder):
+class GatedConvolutionalEncoder(DepthKeepingEncoder):
     """ConvS2S's encoder as pure functions."""
-
-    config: Config
-    input_dim: int
-
-    @property
-    def output_dim(self) -> int:
-        """Depth of keys and values: that of an embedded token."""
-        return self.input_dim
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -92,13 +84,7 @@ class GatedConvolutionalEncoder(SequenceEncoder):
             **{f"layer_{number}": layer for number in range(config.num_layers)},
         }
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Runs the stack of gated convolutions."""
         config = self.config
         embedded = add_positions(config.positions, params, embedded, mask)

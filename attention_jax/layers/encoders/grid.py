@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from attention_jax.configuration import setting
-from attention_jax.layers.encoder import Encoded, SequenceEncoder
+from attention_jax.layers.encoder import DepthKeepingEncoder, Encoded
 from attention_jax.layers.parameters import affine, layer_norm_parameters
 from attention_jax.ops.grids import as_grid, as_sequence, convolve_grid, grid_positions
 from attention_jax.ops.masks import zero_padding
@@ -52,16 +52,8 @@ def build(config: Config, input_dim: int, attention: Any = None) -> "GridEncoder
 
 
 @dataclasses.dataclass(frozen=True)
-class GridEncoder(SequenceEncoder):
+class GridEncoder(DepthKeepingEncoder):
     """Convolutions over a grid as pure functions."""
-
-    config: Config
-    input_dim: int
-
-    @property
-    def output_dim(self) -> int:
-        """Depth of an annotation: that of a cell's vector."""
-        return self.input_dim
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -73,13 +65,7 @@ class GridEncoder(SequenceEncoder):
         }
         return {**layers, "norm": layer_norm_parameters(depth)}
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Adds positions and convolves; beyond the picture are zeros, as they are around it."""
         grid, real = as_grid(embedded, mask, self.config.rows)  # B C R D
         if self.config.positions == "sinusoidal":

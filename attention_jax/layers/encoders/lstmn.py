@@ -101,13 +101,7 @@ class LstmnEncoder(SequenceEncoder):
             input_dim = final.width
         return tree
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config, finals = self.config, []
         # NaN at padding would come back through the gradients of the products.

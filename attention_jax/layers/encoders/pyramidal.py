@@ -77,13 +77,7 @@ class PyramidalEncoder(SequenceEncoder):
             input_dim = 2 * final.width  # two neighbours, each of two directions
         return tree
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Reads vectors `B N E` level by level, into `B P D` with P = ceil(N / 2^levels)."""
         config, finals = self.config, []
         vectors, is_real = zero_padding(embedded, mask), mask

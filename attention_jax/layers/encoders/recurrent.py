@@ -119,13 +119,7 @@ class RecurrentEncoder(SequenceEncoder):
             input_dim = final.width  # both directions side by side are read above
         return tree
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config = self.config
         # NaN at padding would come back through the gradients of the products.

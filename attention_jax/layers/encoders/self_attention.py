@@ -61,13 +61,7 @@ class SelfAttentionEncoder(SequenceEncoder):
             }
         return {**tree, **transformer.final_norm_parameters(config, depth)}
 
-    def encode(
-        self,
-        params: Params,
-        embedded: Array,
-        mask: Array,
-        call: Call = Call(),
-    ) -> Encoded:
+    def encode(self, params: Params, embedded: Array, mask: Array, call: Call = Call()) -> Encoded:
         """Reads embedded tokens, layer by layer."""
         config, params = self.config, transformer.with_shared(params)
         positions = jnp.arange(embedded.shape[1])
