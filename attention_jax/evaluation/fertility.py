@@ -24,23 +24,27 @@ def covering_weights(
 ) -> Float[np.ndarray, "words_T words_S"]:
     """Coverage: turns attention between tokens into how much each output word covers source words.
 
-    Subwords are joined to words by `merge_pieces`. Both EOS, and output tokens of no word, are left
-    out without renormalising.
+    Subwords are joined to words by `merge_pieces`. Both EOS, and tokens of no word, are left out
+    without renormalising.
 
     Args:
       weights: The attention while the output was written, between tokens, EOS last on both sides.
       source_words: The tokens of each source word.
       target_words: The tokens of each output word.
     """
-    # The rows of STEPs, which are tokens of no word, cover nothing.
-    rows = sorted(set().union(*target_words))
-    weights = np.asarray(weights, np.float64)[rows, :-1]  # T S without either EOS
+    # STEPs, and symbols with which all texts begin, are tokens of no word.
+    rows, columns = (sorted(set().union(*words)) for words in (target_words, source_words))
+    weights = np.asarray(weights, np.float64)[np.ix_(rows, columns)]
     if 0 in weights.shape:
         # With an empty side there is nothing to merge, and nothing covers the words of the other.
         return np.zeros((len(target_words), len(source_words)))
-    place = {row: number for number, row in enumerate(rows)}
-    words = [[place[row] for row in word] for word in target_words]
-    return merge_pieces(weights, source_words, words)
+    return merge_pieces(weights, _numbered(source_words, columns), _numbered(target_words, rows))
+
+
+def _numbered(words: Members, tokens: Sequence[int]) -> list[list[int]]:
+    """Returns the words' tokens by their places among those that are left."""
+    place = {token: number for number, token in enumerate(tokens)}
+    return [[place[token] for token in word] for word in words]
 
 
 def fertility(weights: Weights) -> Fertility:

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention_jax.decoding.forced_decoding import forced_attention, has_heads
+from attention_jax.data.text.byte_pairs import BytePairVocabulary
+from attention_jax.decoding.forced_decoding import ForcedAttention, forced_attention, has_heads
 from attention_jax.decoding.word_units import (
     forced_words,
+    in_words,
     split_words,
     tokens_of_words,
 )
@@ -114,3 +116,19 @@ def test_one_head_is_no_heads(tmp_path):
     run, _ = untrained(dataclasses.replace(run.config, model=model), tmp_path / "multi_head")
     assert not has_heads(run, split)
     assert [forced.heads for forced in forced_attention(run, split)] == [None, None]
+
+
+def test_a_symbol_with_which_all_texts_begin_is_of_no_word_and_keeps_its_place(subwords):
+    vocabulary = BytePairVocabulary(["<s>", "\u0120", *"abcd"], [], opening="<s>")
+    split = dataclasses.replace(
+        subwords[1].select([0]), sources=["a bc"], targets=["cd b"],
+        source_vocabulary=vocabulary, target_vocabulary=vocabulary,
+    )  # fmt: skip
+    assert len(split.source_ids[0]) == len(split.target_ids[0]) == 6
+    weights = np.zeros((6, 6))
+    # <s> a space b c EOS, and of the target <s> c d space b EOS
+    weights[[0, 1, 2, 3, 4, 5], [0, 3, 4, 0, 1, 5]] = 1.0
+    words = split_words(split)
+    assert (words.sources, words.targets) == ([["a", "bc"]], [["cd", "b"]])
+    (found,) = in_words([ForcedAttention(weights, None)], split, words)
+    np.testing.assert_allclose(found.weights, [[0, 1], [1, 0]], atol=1e-6)

@@ -36,6 +36,12 @@ def test_covering_weights_leave_out_ends_and_do_not_make_up_for_them():
     np.testing.assert_allclose(found, [[0.5, 0.1], [0.35, 0.35]])
 
 
+def test_covering_weights_leave_out_tokens_of_no_word_on_both_sides():
+    weights = np.array([[0.2, 0.3, 0.1, 0.4], [0.1, 0.1, 0.2, 0.6], [0, 0.5, 0.5, 0], [0, 0, 0, 1]])
+    found = covering_weights(weights, [[2], [1]], [[1, 2]])  # column 0 and row 0 only begin texts
+    np.testing.assert_allclose(found, [[0.35, 0.3]])
+
+
 def test_covering_weights_of_an_empty_output_cover_nothing():
     found = covering_weights(np.ones((1, 4)) / 4, [[0, 1], [2]], [])
     assert found.shape == (0, 2)
