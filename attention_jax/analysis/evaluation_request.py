@@ -108,7 +108,6 @@ class EvaluationRequest:
             raise UserError(f"--dropped_words: expected the training text too, found {found} alone")
         return [task.split(name) for name in names]
 
-
     def data_of(self, run: TrainedRun) -> TaskData:
         """Returns the data of a run on which it is evaluated."""
         if self.texts:
@@ -156,13 +155,7 @@ def evaluate_as_asked(
     if run.task.continues:
         return _measured(run, task, splits, request)
     links = request.gold.read(splits, note)
-    opponents = [
-        OtherRun.load("--against", place, _moved(run), request.data_of)
-        for place in request.against
-    ]
-    for split in splits:
-        for opponent in opponents:
-            opponent.same_split(split)
+    opponents = _opponents(run, splits, request)
     reverse = _reverse(run, task, request) if links else None
     if request.heads:
         check_heads(run, splits[0])
@@ -182,11 +175,7 @@ def evaluate_as_asked(
         labels = attributed.labels if attributed else {}
         printed += [format_alignment(split.name, more, labels)] if more else []
         if request.dropped_words:
-            # Imported where it is used: aligners are seldom needed.
-            from attention_jax.analysis.dropped_words import dropped_word_scores
-
-            compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
-            more |= dropped_word_scores(task.split("train"), split.sources, compared)
+            more |= _dropped_words(task, outputs)
         evaluation.write(outputs, more, {} if gold is None else gold.statistics())
         if attributed:
             write_attributions(run, split, attributed)
@@ -225,6 +214,30 @@ def _measured(
         if request.heads:
             _heads(run, split)
     return [format_results(run.directory, run.task.shown, [split.name for split in splits])]
+
+
+def _opponents(
+    run: TrainedRun, splits: Sequence[Split], request: EvaluationRequest
+) -> list[OtherRun]:
+    """Loads the runs to compare with, of which all need to have the same splits."""
+    opponents = [
+        OtherRun.load("--against", place, _moved(run), request.data_of)
+        for place in request.against
+    ]
+    for split in splits:
+        for opponent in opponents:
+            opponent.same_split(split)
+    return opponents
+
+
+def _dropped_words(task: TaskData, outputs: Outputs) -> dict[str, float]:
+    """Scores what outputs, and references, leave out of their sources."""
+    # Imported where it is used: aligners are seldom needed.
+    from attention_jax.analysis.dropped_words import dropped_word_scores
+
+    split = outputs.split
+    compared = {"dropped_words": outputs.texts, "reference_dropped_words": split.targets}
+    return dropped_word_scores(task.split("train"), split.sources, compared)
 
 
 def _reverse(run: TrainedRun, task: TaskData, request: EvaluationRequest) -> OtherRun | None:
