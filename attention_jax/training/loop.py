@@ -211,8 +211,8 @@ def _compiling(
     """Begins to compile the update for the batch shapes of the next `steps` steps."""
     place = functools.partial(parts.strategy.place, parts=settings.accumulate_steps)
     batches = map(place, parts.batches.one_of_each_shape(steps))
-    # On two cores both: the first steps wait for nothing else. On many, one program has several.
-    threads = (usable_cpus() or 1) // 2 + 1
+    # Half of the cores: a compiler has threads of its own besides, and the steps go on meanwhile.
+    threads = max(1, (usable_cpus() or 1) // 2)
     return BackgroundCompilation(parts.train_step, parts.like, batches, rng, threads=threads)
 
 
