@@ -71,6 +71,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _kept_programs():
+    """Compiles once what several tests train or evaluate, and the programs that they start."""
+    if "jax" in sys.modules:
+        from attention_jax.commands import cli
+
+        cli.use_compilation_cache()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _few_memory_maps():
     """Forgets what was compiled before its thousands of maps are more than Linux grants a process.

@@ -12,7 +12,6 @@ from attention_jax.analysis.evaluate import Evaluation
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.gold_links import GoldFiles
 from attention_jax.analysis.reverse import reverse_run, reverse_split, reverse_task
-from attention_jax.commands import cli
 from attention_jax.configuration import plain
 from attention_jax.data.builders.cmudict import Config as CmudictConfig
 from attention_jax.data.loading import build_task
@@ -28,14 +27,6 @@ from attention_jax.training.loop import hash_parameters
 from tests.training.tiny import tiny_config
 
 OBJECTIVES = {"nll": {}, "reverse_nll": {}, "bilingual_symmetry": {"schedule": {"start_steps": 3}}}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compilation_cache():
-    """Compiles the same step once, not in every test."""
-    cli.use_compilation_cache()
-    yield
-    jax.config.update("jax_compilation_cache_dir", None)
 
 
 def config(**training):

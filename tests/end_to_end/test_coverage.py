@@ -1,27 +1,17 @@
 """Coverage embeddings, final coverage, global fertility and freezing in one small training."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "launch.train", "--config=configs/mi2016.py:smoke"]
-
-
-def launch(workdir, *arguments):
-    return subprocess.run(
-        [*COMMAND, f"--workdir={workdir}", *arguments],
-        capture_output=True, text=True, timeout=900, env=dict(os.environ),
-    )  # fmt: skip
+CONFIG = "--config=configs/mi2016.py:smoke"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(launch, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("mi2016") / "run"
-    result = launch(
-        workdir,
+    ended = launch(
+        "train", CONFIG, f"--workdir={workdir}",
         "--config.training.num_steps=300",
         "--config.evaluation.splits=('test',)",
         "--config.evaluation.num_heat_maps=0",
@@ -30,8 +20,8 @@ def run(tmp_path_factory):
         "--config.model.predictors.fertility.hidden_dim=8",
         "--config.objectives.global_fertility.weight=0.1",
         "--config.objectives.global_fertility.schedule.start_steps=50",
-    )
-    assert result.returncode == 0, result.stderr
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
     return workdir
 
 
@@ -48,10 +38,11 @@ def test_training_lowers_both_objectives(run):
     assert train[0]["weight/global_fertility"] < train[-1]["weight/global_fertility"]
 
 
-def test_a_pattern_that_freezes_nothing_is_one_line(tmp_path):
-    result = launch(tmp_path / "run", "--config.training.freezing.parameters=('coverage_tabel',)")
-    assert result.returncode == 2 and "Traceback" not in result.stderr
-    assert result.stderr.splitlines()[-1].endswith(
+def test_a_pattern_that_freezes_nothing_is_one_line(launch, tmp_path):
+    pattern = "--config.training.freezing.parameters=('coverage_tabel',)"
+    ended = launch("train", CONFIG, f"--workdir={tmp_path / 'run'}", pattern)
+    assert ended.code == 2 and "Traceback" not in ended.err
+    assert ended.err.splitlines()[-1].endswith(
         "config.training.freezing.parameters[0]: expected a pattern that is found in a "
         "parameter's path, such as decoder/attention/coverage_kernel, found 'coverage_tabel'"
     )

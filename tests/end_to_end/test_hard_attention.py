@@ -3,10 +3,8 @@
 With half of the batches sampled, as the paper has them; of samples alone, some seeds need longer.
 """
 
-import jax
 import pytest
 
-from attention_jax.commands import cli
 from attention_jax.experiment import run_experiment
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import read_json
@@ -48,9 +46,7 @@ CONFIG = {
 def workdir(tmp_path_factory):
     """A run that is tested with the most probable slot alone."""
     directory = tmp_path_factory.mktemp("hard") / "run"
-    cli.use_compilation_cache()
     run_experiment(from_config_dict(CONFIG), directory)
-    jax.config.update("jax_compilation_cache_dir", None)
     return directory
 
 

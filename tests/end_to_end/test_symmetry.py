@@ -1,6 +1,5 @@
 """Two models of opposite directions, trained together in small: they learn, and learn to agree."""
 
-import jax
 import pytest
 
 from attention_jax.analysis.reverse import reverse_run
@@ -47,9 +46,7 @@ def _train(weight, workdir):
         "search": {"method": "greedy"},
         "evaluation": {"splits": ("test",), "num_heat_maps": 0},
     }
-    cli.use_compilation_cache()
     run_experiment(from_config_dict(config), workdir)
-    jax.config.update("jax_compilation_cache_dir", None)
     return workdir
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from attention_jax.analysis.evaluate import Evaluation
-from attention_jax.commands import cli
 from attention_jax.decoding.translate import Translator
 from attention_jax.devices.background_compilation import BackgroundCompilation
 from attention_jax.errors import ConfigError, DivergenceError, RunDirectoryError, UserError
@@ -33,14 +32,6 @@ from attention_jax.updates.plateau import Plateau
 from tests.training.tiny import tiny_config
 
 pytestmark = pytest.mark.early
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compilation_cache():
-    """Compiles the same step once, not in every test."""
-    cli.use_compilation_cache()
-    yield
-    jax.config.update("jax_compilation_cache_dir", None)
 
 
 def _facts(workdir) -> dict:
@@ -264,20 +255,33 @@ def test_validation_measures_the_moving_average(plain_run):
     assert abs(other - averaged) > 1e-3 * averaged
 
 
-def test_average_of_checkpoints_is_what_is_evaluated(tmp_path):
-    workdir = tmp_path / "run"
-    config = tiny_config(
-        num_steps=6, checkpoint_every_steps=3, evaluate_every_steps=0,
-        averaging={"name": "checkpoints", "count": 2},
-    )  # fmt: skip
-    run_experiment(config, workdir)
-    averaged = load_run(workdir)
-    with Checkpointer(workdir / "checkpoints", read_only=True) as checkpointer:
-        like = assemble(averaged.config, averaged.directory).like
-        older, newer = (checkpointer.restore(like, step).state.params for step in (3, 6))
+AVERAGED = {
+    "num_steps": 7, "checkpoint_every_steps": 3, "evaluate_every_steps": 0, "keep_latest": 3,
+    "averaging": {"name": "checkpoints", "count": 3},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def averaged(tmp_path_factory):
+    """A run that was left alone, and is the average of its checkpoints 3, 6 and 7."""
+    workdir = tmp_path_factory.mktemp("averaged") / "run"
+    run_experiment(tiny_config(**AVERAGED), workdir)
+    return load_run(workdir)
+
+
+def assert_same_average(workdir, averaged):
+    jax.tree.map(np.testing.assert_array_equal, load_run(workdir).params, averaged.params)
+
+
+def test_average_of_checkpoints_is_what_is_evaluated(averaged):
+    like = assemble(averaged.config, averaged.directory).like
+    with Checkpointer(averaged.directory.checkpoints, read_only=True) as checkpointer:
+        saved = [checkpointer.restore(like, step).state.params for step in (3, 6, 7)]
     jax.tree.map(
-        lambda mean, a, b: np.testing.assert_allclose(mean, (a + b) / 2, rtol=1e-6, atol=1e-7),
-        averaged.params, older, newer,
+        lambda mean, *leaves: np.testing.assert_allclose(
+            mean, np.mean(leaves, axis=0), rtol=1e-6, atol=1e-7
+        ),
+        averaged.params, *saved,
     )  # fmt: skip
 
 
@@ -327,36 +331,22 @@ def test_average_of_checkpoints_does_not_depend_on_interruptions(tmp_path):
                 train(config, directory, checkpointer, _StopAt(step))
         assert Checkpointer(directory.checkpoints).steps()[-1] == step
     run_experiment(config, tmp_path / "cut")
-    whole, cut = (load_run(tmp_path / name).params for name in ("whole", "cut"))
-    jax.tree.map(np.testing.assert_array_equal, cut, whole)
+    assert_same_average(tmp_path / "cut", load_run(tmp_path / "whole"))
     assert _steps(tmp_path / "cut", "train") == [4, 6]
 
 
-def test_average_of_checkpoints_does_not_depend_on_an_earlier_end(tmp_path):
-    config = tiny_config(
-        num_steps=9, checkpoint_every_steps=3, evaluate_every_steps=0, keep_latest=3,
-        averaging={"name": "checkpoints", "count": 3},
-    )  # fmt: skip
-    run_experiment(config, tmp_path / "once")
-    shorter = dataclasses.replace(config.training, num_steps=5)
-    run_experiment(dataclasses.replace(config, training=shorter), tmp_path / "twice")
-    run_experiment(config, tmp_path / "twice")
-    assert Checkpointer(tmp_path / "twice" / "checkpoints").steps() == [3, 6, 9]
-    once, twice = (load_run(tmp_path / name).params for name in ("once", "twice"))
-    jax.tree.map(np.testing.assert_array_equal, twice, once)
+def test_average_of_checkpoints_does_not_depend_on_an_earlier_end(averaged, tmp_path):
+    run_experiment(tiny_config(**{**AVERAGED, "num_steps": 5}), tmp_path / "twice")
+    run_experiment(tiny_config(**AVERAGED), tmp_path / "twice")
+    assert Checkpointer(tmp_path / "twice" / "checkpoints").steps() == [3, 6, 7]
+    assert_same_average(tmp_path / "twice", averaged)
 
 
-def test_average_of_checkpoints_does_not_depend_on_which_validate_best(tmp_path):
-    config = tiny_config(
-        num_steps=7, checkpoint_every_steps=3, evaluate_every_steps=0, keep_latest=3,
-        averaging={"name": "checkpoints", "count": 3}, metric="loss/nll", mode="max",
-    )  # fmt: skip
-    run_experiment(config, tmp_path / "unwatched")
-    training = dataclasses.replace(config.training, evaluate_every_steps=5)
-    run_experiment(dataclasses.replace(config, training=training), tmp_path / "watched")
+def test_average_of_checkpoints_does_not_depend_on_which_validate_best(averaged, tmp_path):
+    watched = {**AVERAGED, "evaluate_every_steps": 5, "metric": "loss/nll", "mode": "max"}
+    run_experiment(tiny_config(**watched), tmp_path / "watched")
     assert Checkpointer(tmp_path / "watched" / "checkpoints").steps() == [3, 5, 6, 7]
-    unwatched, watched = (load_run(tmp_path / name).params for name in ("unwatched", "watched"))
-    jax.tree.map(np.testing.assert_array_equal, watched, unwatched)
+    assert_same_average(tmp_path / "watched", averaged)
 
 
 def test_damaged_checkpoint_has_no_part_in_the_average(tmp_path, capsys):
