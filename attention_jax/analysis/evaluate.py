@@ -13,7 +13,7 @@ from attention_jax.data.loading import TaskData
 from attention_jax.data.sound.recording import FRAMES
 from attention_jax.data.task import Statistics
 from attention_jax.decoding.alignments import pharaoh_line
-from attention_jax.decoding.gathering import gather_outputs
+from attention_jax.decoding.forced_decoding import gather_outputs
 from attention_jax.decoding.output_statistics import output_statistics
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.searcher import Hypothesis, Searcher
@@ -176,9 +176,9 @@ class Evaluation:
 
             pictures.draw_attention(run, split, outputs.found)
         elif run.attends and FRAMES in split.fields:
-            from attention_jax.analysis import sound_pictures
+            from attention_jax.analysis import pictures
 
-            sound_pictures.draw_sound_attention(run, split, outputs.found)
+            pictures.draw_sound_attention(run, split, outputs.found)
         return metrics
 
     def _gathered(self, split: Split) -> Gathered:

@@ -1,4 +1,4 @@
-"""Attention heat maps and learning curves of a run, drawn into its directory."""
+"""Attention heat maps, attention to sound and learning curves, drawn into a run's directory."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,10 @@ from matplotlib.figure import Figure
 
 from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
+from attention_jax.data.sound.filter_banks import BANDS, HOP_SECONDS
+from attention_jax.data.sound.recording import FRAMES, STARTS
 from attention_jax.data.task import Metric
+from attention_jax.data.tasks.transcribe import word_starts
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.origins import Origins, origins, written_outputs
 from attention_jax.decoding.searcher import Hypothesis
@@ -18,6 +21,7 @@ from attention_jax.plotting.attended_picture import AttendedPicture, attended_pi
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
+from attention_jax.plotting.spectrogram import HeardSound, spectrograms
 from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import RunDirectory
@@ -25,6 +29,8 @@ from attention_jax.runs.run_directory import RunDirectory
 _LONGEST_DRAWN = 40  # tokens on either side
 _MOST_DRAWN = 12
 _COLUMNS = 2
+_MOST_SOUNDS = 6
+_MOST_FRAMES = 1000  # ten seconds; more would be too narrow to see
 _GENERATED = "(generated)"
 
 
@@ -164,3 +170,44 @@ def _attended(
     weights = np.asarray(hypothesis.weights, np.float64)
     target = run.target_vocabulary.tokens(hypothesis.tokens)
     return AttendedPicture(canvas, weights, target, source)
+
+
+def draw_sound_attention(
+    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
+) -> None:
+    """Draws the attention of the first outputs under their spectrograms, as PNG and SVG.
+
+    How many are drawn is `evaluation.num_heat_maps` of the run's config, at most six.
+
+    Args:
+      run: The run, into whose directory they go.
+      split: The recordings.
+      found: The hypotheses for each, best first.
+    """
+    number = min(run.config.evaluation.num_heat_maps, _MOST_SOUNDS)
+    fitting = [
+        index
+        for index, best in enumerate(found)
+        if best and best[0].weights.shape[1] <= _MOST_FRAMES
+    ]
+    sounds = [heard(split, index, found[index][0]) for index in fitting[:number]]
+    if sounds and run.directory.writes:
+        figure = spectrograms(sounds)
+        for suffix in ("png", "svg"):
+            with run.directory.plot(f"attention.{split.name}.{suffix}") as path:
+                save_figure(figure, path)
+
+
+def heard(split: Split, index: int, hypothesis: Hypothesis) -> HeardSound:
+    """Returns what is drawn of a recording and of one output for it."""
+    frames = np.asarray(split.columns[FRAMES.name][index]).reshape(-1, BANDS)
+    known = split.extras.get(STARTS)
+    return HeardSound(
+        title=split.targets[index],
+        frames=frames,
+        weights=np.asarray(hypothesis.weights, np.float64),
+        tokens=split.target_vocabulary.tokens(hypothesis.tokens),
+        seconds=HOP_SECONDS * len(frames),
+        found=word_starts(split, hypothesis).tolist(),
+        gold=() if known is None else known[index].tolist(),
+    )
