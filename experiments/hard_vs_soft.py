@@ -12,7 +12,15 @@ from typing import Any
 
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
+from experiments.kit import (
+    differences,
+    kept_counts,
+    page,
+    program,
+    sample_map,
+    score_means,
+    word_outcomes,
+)
 from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "hard_vs_soft"
@@ -136,12 +144,13 @@ def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
     return grid_of(
         NAME, crossed(MADE_UP if smoke else conditions(), SYSTEMS), NAME, smoke,
-        after=("experiments.kit.word_outcomes",), kept=kept_counts.kept(word_outcomes.FILE),
+        after=("experiments.kit.word_outcomes", "experiments.kit.sample_map"),
+        kept={**kept_counts.kept(word_outcomes.FILE), sample_map.FILE: None},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
+    """Writes the page, and the attention maps of the first seeds in its first condition."""
     learnt = conditions()
     found = {name: cells for name, cells in by_condition(runs).items() if name in learnt}
     groups = {
@@ -154,11 +163,18 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         {name: name.replace("_", " ") for name in found},
         ("condition", "system", "exact match, against soft"),
     )  # fmt: skip
-    return [page.write(
+    picture = out / grid.name / "maps.png"
+    cells = next(iter(found.values()), {})
+    firsts = {SYSTEMS[system].label: members[0] for system, members in cells.items()}
+    is_drawn = sample_map.write_picture(firsts, picture)
+    written = page.write(
         grid, runs, out, TITLE, NAME,
         **{name: _table(found, members) for name, members in groups.items()},
         spoken=_table(found, spoken), differences=compared, parameters=_parameters(runs),
-    )]  # fmt: skip
+        condition=next(iter(found), "").replace("_", " "),
+        picture=f"![Attention maps]({picture.relative_to(out)})" if is_drawn else "",
+    )  # fmt: skip
+    return [written, *([picture] if is_drawn else [])]
 
 
 def _table(found: Mapping[str, Cells], members: Sequence[str]) -> str:

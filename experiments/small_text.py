@@ -10,9 +10,7 @@ from attention_jax.data import storage
 from attention_jax.data.builders import tatoeba
 from attention_jax.data.builders.tatoeba import tatoeba_dataset_builder as pairs_of_tatoeba
 from attention_jax.evaluation import seeds
-from attention_jax.plotting.figure import save_figure
-from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
-from attention_jax.runs.files import replacing, write_text
+from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
 from attention_jax.sweeps.records import minutes
@@ -101,22 +99,15 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         lambda run: read_resamples(run.arrays(_TEST), run.name)["bleu"], systems(), {},
         ("pairs", "settings", "BLEU, against the printed command"),
     )  # fmt: skip
-    maps = [
-        HeatMap(weights, source, target, f"{int(cell):,} pairs")
-        for cell in map(str, SIZES)
-        if cell in cells
-        for weights, source, target in [sample_map.of_run(cells[cell][0])]
-    ]
     picture = out / grid.name / "maps.png"
-    if maps:
-        with replacing(picture) as temporary:
-            save_figure(heat_map_grid(maps), temporary)
+    firsts = {f"{int(cell):,} pairs": cells[cell][0] for cell in map(str, SIZES) if cell in cells}
+    is_drawn = sample_map.write_picture(firsts, picture)
     written = page.write(
         grid, runs, out, TITLE, NAME, overview=overview, compared=compared,
         sentence=sample_map.SENTENCE, resamples=f"{seeds.RESAMPLES:,}",
-        picture=f"![Attention maps]({picture.relative_to(out)})" if maps else "",
+        picture=f"![Attention maps]({picture.relative_to(out)})" if is_drawn else "",
     )  # fmt: skip
-    return [written, *([picture] if maps else [])]
+    return [written, *([picture] if is_drawn else [])]
 
 
 def _row(cell: str, runs: Sequence[Run]) -> list[str]:

@@ -15,7 +15,7 @@ from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.kept_files import kept_arrays
 from experiments import hard_vs_soft as experiment
-from experiments.kit import kept_counts, word_outcomes
+from experiments.kit import kept_counts, sample_map, word_outcomes
 from tests.experiments.measured import made_record
 
 VOCABULARIES = 77, 42  # of Turkish with 1,000 pairs
@@ -89,10 +89,13 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
         counts = np.stack([is_right, 1 - is_right, 0 * is_right + 5, 0 * is_right + 1], axis=-1)
         records.append(made_record(
             run, config=run.resolved(), exact_match=100 * is_right.mean(), wer=12.5,
-            arrays={word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)}},
+            arrays={
+                word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)},
+                sample_map.FILE: sample_map.arrays(np.eye(3), ["e", "v", "</s>"], ["e", "v", "l"]),
+            },
         ))  # fmt: skip
     archive.add(runs[0].records, records)
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+    page, picture = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert "| yoyodyne, pointer-generator Transformer | 89.4 |" in text
     assert "| baseline of the task | 1.8 |" in text
@@ -101,3 +104,9 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
               if line.startswith("| turkish medium | pointer, oracle STEPs | +")]  # fmt: skip
     assert "| < 0.0" in row
     assert "| soft, input feeding | 1,234 | 1,234 |" in text
+    assert picture.read_bytes().startswith(b"\x89PNG") and "hard_vs_soft/maps.png" in text
+
+
+def test_every_condition_has_a_word_whose_attention_is_kept():
+    languages = {each.overrides["data.language"] for each in experiment.conditions().values()}
+    assert languages == set(sample_map.WORDS)

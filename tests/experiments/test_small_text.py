@@ -62,8 +62,7 @@ class _Shares:
 def finished(tmp_path, numpy_rng):
     """Three cells of the grid with records, of which one is better than the base."""
     weights = np.float32(numpy_rng.dirichlet(np.ones(3), 2))
-    of_map = {"weights": weights, "source": sample_map._codes(["I", "go", "</s>"]),
-              "target": sample_map._codes(["Ich", "</s>"])}  # fmt: skip
+    of_map = sample_map.arrays(weights, ["I", "go", "</s>"], ["Ich", "</s>"])
     grid, records = experiment.make_grid(), []
     runs = [
         run for run in grid.runs(tmp_path / "runs", tmp_path)
