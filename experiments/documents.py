@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import program, score_means
-from experiments.kit.variants import Variant, grid_of
+from experiments.kit import program, sample_document, score_means
+from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "documents"
 TITLE = "Attention against averages and maxima for documents"
@@ -33,12 +33,19 @@ COLUMNS = {
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or tiny ones on made-up data."""
-    return grid_of(NAME, SYSTEMS, "yang2016:eraser_movies", smoke, curves=("nll", "accuracy"))
+    return grid_of(
+        NAME, SYSTEMS, "yang2016:eraser_movies", smoke, curves=("nll", "accuracy"),
+        after=("experiments.kit.sample_document",), kept={sample_document.FILE: None},
+    )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
-    return [score_means.write_page(grid, runs, out, TITLE, NAME, SYSTEMS, COLUMNS)]
+    """Writes the page, and a document as the first seed of attention weights it."""
+    cells = by_cell(runs)
+    firsts = {name: cells[name][0] for name in ("attention",) if name in cells}
+    picture, shown = sample_document.write_picture(firsts, out / f"{grid.name}/document.png")
+    page = score_means.write_page(grid, runs, out, TITLE, NAME, SYSTEMS, COLUMNS, shown)
+    return [page, *picture]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import program, score_means
-from experiments.kit.variants import Variant, grid_of
+from experiments.kit import program, sample_document, score_means
+from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "rationales"
 TITLE = "Rationales of movie reviews"
@@ -38,6 +38,7 @@ GENERATORS: dict[str, dict[str, Any]] = {
     "hard_kuma": {"model.generator.selector.name": "hard_kuma"},
 }
 ATTENTION = "attention"
+SHOWN = (ATTENTION, *(f"{name}_{PRICES[1]:g}" for name in ("recurrent", "hard_kuma")))
 COLUMNS = {
     "label_accuracy": "accuracy ↑", "selected_share": "words selected",
     "token_f1": "token F1 ↑", "iou_f1": "IOU F1 ↑", "token_precision": "precision ↑",
@@ -61,12 +62,17 @@ def make_grid(smoke: bool = False) -> Grid:
     return grid_of(
         NAME, systems(smoke), "lei2016:eraser_movies", smoke,
         curves=("nll", "accuracy", "rationale/share"),
+        after=("experiments.kit.sample_document",), kept={sample_document.FILE: None},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
-    return [score_means.write_page(grid, runs, out, TITLE, NAME, systems(), COLUMNS)]
+    """Writes the page, and a document as the first seeds of attention and generators read it."""
+    cells = by_cell(runs)
+    firsts = {systems()[name].label: cells[name][0] for name in SHOWN if name in cells}
+    picture, shown = sample_document.write_picture(firsts, out / f"{grid.name}/document.png")
+    page = score_means.write_page(grid, runs, out, TITLE, NAME, systems(), COLUMNS, shown)
+    return [page, *picture]
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 import gzip
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import UInt8
 
 from attention_jax.array_files import unpacked_arrays
 from attention_jax.errors import RunDirectoryError
@@ -32,6 +33,16 @@ def kept_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
 def keep_lines(path: Path, lines: Iterable[str]) -> None:
     """Writes lines to a compressed file, `.gz`; the same bytes for the same lines."""
     write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def text_array(lines: Sequence[str]) -> UInt8[np.ndarray, " B"]:
+    """Encodes lines as an array, for records whose arrays are numbers."""
+    return np.frombuffer("\n".join(lines).encode("utf-8"), np.uint8)
+
+
+def array_lines(array: UInt8[np.ndarray, " B"]) -> list[str]:
+    """Returns the lines that `text_array` has encoded."""
+    return array.tobytes().decode("utf-8").split("\n")
 
 
 def kept_lines(path: Path) -> list[str]:

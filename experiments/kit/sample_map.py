@@ -13,6 +13,7 @@ from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
 from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.kept_files import array_lines, text_array
 from experiments.kit import kept_counts
 
 USAGE = """
@@ -60,14 +61,14 @@ def arrays(
 ) -> dict[str, np.ndarray]:
     """Returns what a record keeps of a map."""
     return {
-        "weights": np.float32(weights), "source": _codes(source), "target": _codes(target),
+        "weights": np.float32(weights), "source": text_array(source), "target": text_array(target),
     }  # fmt: skip
 
 
 def of_run(run: Run) -> tuple[Float[np.ndarray, "T S"], list[str], list[str]]:
     """Returns weights, source tokens and output tokens of a finished run, from its record."""
     kept = run.arrays(FILE)
-    return kept["weights"], _tokens(kept["source"]), _tokens(kept["target"])
+    return kept["weights"], array_lines(kept["source"]), array_lines(kept["target"])
 
 
 def write_picture(runs: Mapping[str, Run], path: Path) -> bool:
@@ -77,15 +78,6 @@ def write_picture(runs: Mapping[str, Run], path: Path) -> bool:
         with replacing(path) as temporary:
             save_figure(heat_map_grid(maps), temporary)
     return bool(maps)
-
-
-def _codes(tokens: Sequence[str]) -> np.ndarray:
-    """Encodes tokens for a record, whose arrays are numbers."""
-    return np.frombuffer("\n".join(tokens).encode("utf-8"), np.uint8)
-
-
-def _tokens(codes: np.ndarray) -> list[str]:
-    return codes.tobytes().decode("utf-8").split("\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ def write_page(
     experiment: str,
     systems: Mapping[str, Variant],
     columns: Mapping[str, str],
+    picture: str = "",
 ) -> Path:
     """Writes the page of an experiment.
 
@@ -29,9 +30,12 @@ def write_page(
       systems: The cells, for their labels.
       columns: Headings of the table by the names of scores of the test split. Runs that lack a
         score are left out of its mean.
+      picture: What stands below the table, in Markdown.
     """
-    table = overview(runs, systems, columns)
-    return page.write(grid, runs, out, title, experiment, template="score_means", overview=table)
+    return page.write(
+        grid, runs, out, title, experiment, template="score_means",
+        overview=overview(runs, systems, columns), picture=picture,
+    )  # fmt: skip
 
 
 def overview(

@@ -1,9 +1,20 @@
 """The grids of documents and rationales: their configs resolve, and their pages have every cell."""
 
+import numpy as np
 import pytest
 
+from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from experiments import documents, rationales
+from experiments.kit import sample_document
 from tests.experiments.measured import made_record, write_records
+
+DOCUMENT = ShownDocument(
+    "first", "pos", "neg",
+    [
+        ShownSentence(["not", "good"], np.array([0.25, 0.75]), 0.75),
+        ShownSentence(["end"], np.array([0.0]), 0.25),
+    ],
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +44,28 @@ def test_generators_and_prices_differ(tmp_path):
 def test_the_page_has_the_mean_of_every_cell(tmp_path, experiment):
     grid = experiment.make_grid()
     runs = grid.runs(tmp_path / "runs", tmp_path)
-    records = [made_record(run, label_accuracy=80.0 + run.seed, macro_f1=70.0) for run in runs]
+    kept = {sample_document.FILE: sample_document.arrays(DOCUMENT)}
+    records = [
+        made_record(run, arrays=kept, label_accuracy=80.0 + run.seed, macro_f1=70.0)
+        for run in runs
+    ]
     write_records(runs, records)
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+    page, picture = experiment.write_report(grid, runs, tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"]({grid.name}/{picture.name})" in page.read_text()
     text = page.read_text()
     rows = [line for line in text.splitlines() if "| 3 | 81.00 ± 1.00 |" in line]
     assert len(rows) == len(grid.cells) and "Only" not in text
     assert "–" in rows[0]  # a score that no run has
+
+
+def test_a_document_comes_back_from_its_record(tmp_path):
+    run, *_ = documents.make_grid().runs(tmp_path / "runs", tmp_path)
+    kept = {sample_document.FILE: sample_document.arrays(DOCUMENT, [(1, 3)])}
+    write_records([run], [made_record(run, arrays=kept)])
+    found = sample_document.of_run(run, "first")
+    assert (found.key, found.told, found.label) == ("first", "pos", "neg")
+    for one, other in zip(found.sentences, DOCUMENT.sentences, strict=True):
+        assert (one.words, one.share) == (other.words, other.share)
+        np.testing.assert_array_equal(one.weights, other.weights)
+    assert [one.marked for one in found.sentences] == [(False, True), (True,)]

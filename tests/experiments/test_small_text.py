@@ -43,11 +43,6 @@ def test_smaller_texts_are_parts_of_larger_ones(tmp_path, monkeypatch):
     assert texts[0] != [f"{source}\t{target}" for source, target in known[:1000]]
 
 
-def test_tokens_of_the_map_come_back_as_they_were():
-    tokens = ["▁über", "x\u00a0y", "</s>"]
-    assert sample_map._tokens(sample_map._codes(tokens)) == tokens
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Shares:
     """How much of each sentence is right."""

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from attention_jax.errors import RunDirectoryError
-from attention_jax.sweeps.kept_files import keep_lines, kept_arrays, kept_lines
+from attention_jax.sweeps.kept_files import (
+    array_lines,
+    keep_lines,
+    kept_arrays,
+    kept_lines,
+    text_array,
+)
 
 
 @pytest.fixture
@@ -57,3 +63,8 @@ def test_lines_are_read_as_they_were_written(tmp_path):
     assert kept_lines(path) == ["x", "", "ä b"]
     with pytest.raises(RunDirectoryError, match="none.gz: expected lines of text"):
         kept_lines(tmp_path / "none.gz")
+
+
+def test_lines_of_an_array_come_back_as_they_were():
+    lines = ["▁über", "x\u00a0y", "", "</s>"]
+    assert text_array(lines).dtype == np.uint8 and array_lines(text_array(lines)) == lines

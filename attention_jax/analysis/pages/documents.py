@@ -32,14 +32,15 @@ def write_page(
         return
     wrong = [one != other for one, other in zip(outputs, split.targets, strict=True)]
     order = sorted(range(len(split)), key=lambda index: not wrong[index])[:MOST_SHOWN]
-    shown = [_document(split, outputs[index], gathered, index) for index in order]
+    shown = [shown_document(split, outputs[index], gathered, index) for index in order]
     path = run.directory.page(split.name)
     page = document_page(f"{run.directory.path.name}, {split.name}", shown)
     with writing(path), replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
-def _document(split: Split, told: str, gathered: Gathered, index: int) -> ShownDocument:
+def shown_document(split: Split, told: str, gathered: Gathered, index: int) -> ShownDocument:
+    """Returns a document of a split with the label that was told and the gathered weights."""
     texts, vocabulary = sentences_of(split.sources[index]), split.source_vocabulary
     words = gathered["word_weights"][index]
     none = np.zeros(len(texts))
