@@ -7,7 +7,6 @@ better than attention to tokens by themselves, and best where it also copies.
 from collections.abc import Sequence
 from pathlib import Path
 
-from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import differences, kept_counts, name_outcomes, page, program, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
@@ -49,11 +48,12 @@ def make_grid(smoke: bool = False) -> Grid:
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
-    rows = differences.rows_against(BASE, by_cell(runs), name_outcomes.of_run, SYSTEMS)
-    headings = ["system", "F1 at rank 1, against attention", *differences.HEADINGS]
+    compared = differences.table_of_systems(
+        BASE, by_cell(runs), name_outcomes.of_run, SYSTEMS, "F1 at rank 1, against attention"
+    )
     return [page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, SYSTEMS, COLUMNS),
-        differences=tables.table(headings, rows) if rows else "",
+        differences=compared,
     )]  # fmt: skip
 
 

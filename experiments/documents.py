@@ -7,8 +7,9 @@ section 3.4: attention is better than averages and maxima.
 from collections.abc import Sequence
 from pathlib import Path
 
+from attention_jax.analysis.resamples import read_resamples
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import program, sample_document, score_means
+from experiments.kit import differences, page, program, sample_document, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "documents"
@@ -21,6 +22,7 @@ nine runs of some ten minutes on one core.
 
 usage: python -m experiments.documents [--OPTION=VALUE ...]
 """
+BASE = "attention"
 SYSTEMS = {
     name: Variant(name, {f"model.{level}.pooling.name": name for level in ("words", "sentences")})
     for name in ("attention", "average", "maximum")
@@ -29,23 +31,31 @@ COLUMNS = {
     "label_accuracy": "accuracy ↑", "macro_f1": "macro F1 ↑",
     "attention_token_f1": "token F1 of weights ↑", "attention_precision_10": "precision at 10 % ↑",
 }  # fmt: skip
+_TEST = "resamples.test.npz"
 
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or tiny ones on made-up data."""
     return grid_of(
         NAME, SYSTEMS, "yang2016:eraser_movies", smoke, curves=("nll", "accuracy"),
-        after=("experiments.kit.sample_document",), kept={sample_document.FILE: None},
+        after=("experiments.kit.sample_document",), kept={sample_document.FILE: None, _TEST: None},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """Writes the page, and a document as the first seed of attention weights it."""
     cells = by_cell(runs)
-    firsts = {name: cells[name][0] for name in ("attention",) if name in cells}
-    picture, shown = sample_document.write_picture(firsts, out / f"{grid.name}/document.png")
-    page = score_means.write_page(grid, runs, out, TITLE, NAME, SYSTEMS, COLUMNS, shown)
-    return [page, *picture]
+    firsts = {name: cells[name][0] for name in (BASE,) if name in cells}
+    picture = sample_document.write_picture(firsts, out / grid.name)
+    compared = differences.table_of_systems(
+        BASE, cells, lambda run: read_resamples(run.arrays(_TEST), run.name)["label_accuracy"],
+        SYSTEMS, "accuracy, against attention",
+    )  # fmt: skip
+    written = page.write(
+        grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, SYSTEMS, COLUMNS),
+        differences=compared, picture=page.shown(picture, out),
+    )  # fmt: skip
+    return [written, *picture]
 
 
 if __name__ == "__main__":

@@ -163,18 +163,17 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         {name: name.replace("_", " ") for name in found},
         ("condition", "system", "exact match, against soft"),
     )  # fmt: skip
-    picture = out / grid.name / "maps.png"
     cells = next(iter(found.values()), {})
     firsts = {SYSTEMS[system].label: members[0] for system, members in cells.items()}
-    is_drawn = sample_map.write_picture(firsts, picture)
+    picture = sample_map.write_picture(firsts, out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME,
         **{name: _table(found, members) for name, members in groups.items()},
         spoken=_table(found, spoken), differences=compared, parameters=_parameters(runs),
         condition=next(iter(found), "").replace("_", " "),
-        picture=f"![Attention maps]({picture.relative_to(out)})" if is_drawn else "",
+        picture=page.shown(picture, out),
     )  # fmt: skip
-    return [written, *([picture] if is_drawn else [])]
+    return [written, *picture]
 
 
 def _table(found: Mapping[str, Cells], members: Sequence[str]) -> str:

@@ -46,9 +46,9 @@ def make_grid(smoke: bool = False) -> Grid:
 def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     found = by_cell(runs)
-    rows = differences.rows_against(BASE, found, word_likelihoods.of_run, SYSTEMS)
-    headings = ["system", "perplexity, against no pointer", *differences.HEADINGS]
-    compared = tables.table(headings, rows) if rows else ""
+    compared = differences.table_of_systems(
+        BASE, found, word_likelihoods.of_run, SYSTEMS, "perplexity, against no pointer"
+    )
     scores = _scores(found)
     return [page.write(grid, runs, out, TITLE, NAME, scores=scores, differences=compared)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import program, sample_document, score_means
+from experiments.kit import page, program, sample_document, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "rationales"
@@ -70,9 +70,12 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     """Writes the page, and a document as the first seeds of attention and generators read it."""
     cells = by_cell(runs)
     firsts = {systems()[name].label: cells[name][0] for name in SHOWN if name in cells}
-    picture, shown = sample_document.write_picture(firsts, out / f"{grid.name}/document.png")
-    page = score_means.write_page(grid, runs, out, TITLE, NAME, systems(), COLUMNS, shown)
-    return [page, *picture]
+    picture = sample_document.write_picture(firsts, out / grid.name)
+    written = page.write(
+        grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, systems(), COLUMNS),
+        picture=page.shown(picture, out),
+    )  # fmt: skip
+    return [written, *picture]
 
 
 if __name__ == "__main__":

@@ -99,15 +99,14 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         lambda run: read_resamples(run.arrays(_TEST), run.name)["bleu"], systems(), {},
         ("pairs", "settings", "BLEU, against the printed command"),
     )  # fmt: skip
-    picture = out / grid.name / "maps.png"
     firsts = {f"{int(cell):,} pairs": cells[cell][0] for cell in map(str, SIZES) if cell in cells}
-    is_drawn = sample_map.write_picture(firsts, picture)
+    picture = sample_map.write_picture(firsts, out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME, overview=overview, compared=compared,
         sentence=sample_map.SENTENCE, resamples=f"{seeds.RESAMPLES:,}",
-        picture=f"![Attention maps]({picture.relative_to(out)})" if is_drawn else "",
+        picture=page.shown(picture, out),
     )  # fmt: skip
-    return [written, *([picture] if is_drawn else [])]
+    return [written, *picture]
 
 
 def _row(cell: str, runs: Sequence[Run]) -> list[str]:

@@ -34,6 +34,15 @@ def rows_against(
     return [[label_of(systems, name), *tables.tested(test)] for name, test in tests.items()]
 
 
+def table_of_systems(
+    base: str, cells: Cells, of_run: Callable[[Run], SentenceCounts],
+    systems: Mapping[str, Variant], heading: str,
+) -> str:  # fmt: skip
+    """Makes a table of `rows_against` with the heading of its differences; none without rows."""
+    rows = rows_against(base, cells, of_run, systems)
+    return tables.table(["system", heading, *HEADINGS], rows) if rows else ""
+
+
 def table_against(
     base: str, found: Mapping[str, Cells], of_run: Callable[[Run], SentenceCounts],
     systems: Mapping[str, Variant], labels: Mapping[str, str], headings: Sequence[str],

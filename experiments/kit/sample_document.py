@@ -28,11 +28,6 @@ sample_document.npz.
 usage: python -m experiments.kit.sample_document --workdir=RUN
 """
 FILE = "sample_document.npz"
-LEGEND = (
-    "A document of the test, and the label that was told: the darker a word, the larger its weight "
-    "in its sentence, or dark where a generator has selected it; the longer a bar, the larger the "
-    "weight of the sentence; underlined is what people have marked as evidence."
-)
 MOST_WORDS = 400  # of the document, so that it can be read in a page
 
 
@@ -93,23 +88,18 @@ def of_run(run: Run, title: str) -> ShownDocument:
     return ShownDocument(title, told, label, sentences)
 
 
-def write_picture(runs: Mapping[str, Run], path: Path) -> tuple[list[Path], str]:
+def write_picture(runs: Mapping[str, Run], folder: Path) -> list[Path]:
     """Draws the document of finished runs, one below the other, under their titles.
 
-    Args:
-      runs: The runs by their titles.
-      path: Where to write, below the folder of the page.
-
     Returns:
-      (the files written, how the page shows them); nothing where there are no runs.
+      The files written; none where there are no runs.
     """
     if not runs:
-        return [], ""
+        return []
     figure = document_picture([of_run(run, title) for title, run in runs.items()])
-    with replacing(path) as temporary:
+    with replacing(folder / "document.png") as temporary:
         save_figure(figure, temporary)
-    shown = f"![{LEGEND}]({path.parent.name}/{path.name})\n\n{LEGEND}"
-    return [path], shown
+    return [folder / "document.png"]
 
 
 if __name__ == "__main__":

@@ -71,13 +71,18 @@ def of_run(run: Run) -> tuple[Float[np.ndarray, "T S"], list[str], list[str]]:
     return kept["weights"], array_lines(kept["source"]), array_lines(kept["target"])
 
 
-def write_picture(runs: Mapping[str, Run], path: Path) -> bool:
-    """Draws the maps of finished runs side by side, by their titles; False if there are none."""
-    maps = [HeatMap(*of_run(run), title) for title, run in runs.items()]
-    if maps:
-        with replacing(path) as temporary:
-            save_figure(heat_map_grid(maps), temporary)
-    return bool(maps)
+def write_picture(runs: Mapping[str, Run], folder: Path) -> list[Path]:
+    """Draws the maps of finished runs side by side, under their titles.
+
+    Returns:
+      The files written; none where there are no runs.
+    """
+    if not runs:
+        return []
+    figure = heat_map_grid([HeatMap(*of_run(run), title) for title, run in runs.items()])
+    with replacing(folder / "maps.png") as temporary:
+        save_figure(figure, temporary)
+    return [folder / "maps.png"]
 
 
 if __name__ == "__main__":

@@ -1,41 +1,10 @@
-"""A page of scores: the mean and deviation over seeds of what each cell of a grid reaches."""
+"""Tables of scores: the mean and deviation over seeds of what each cell of a grid reaches."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import page
+from attention_jax.sweeps.grid import Run
 from experiments.kit.variants import Variant, by_cell, label_of
-
-
-def write_page(
-    grid: Grid,
-    runs: Sequence[Run],
-    out: Path,
-    title: str,
-    experiment: str,
-    systems: Mapping[str, Variant],
-    columns: Mapping[str, str],
-    picture: str = "",
-) -> Path:
-    """Writes the page of an experiment.
-
-    Args:
-      grid: Its grid.
-      runs: Its finished runs.
-      out: Where to write.
-      title: The page's title.
-      experiment: The module in `experiments`.
-      systems: The cells, for their labels.
-      columns: Headings of the table by the names of scores of the test split. Runs that lack a
-        score are left out of its mean.
-      picture: What stands below the table, in Markdown.
-    """
-    return page.write(
-        grid, runs, out, title, experiment, template="score_means",
-        overview=overview(runs, systems, columns), picture=picture,
-    )  # fmt: skip
 
 
 def overview(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attention_jax.evaluation import seeds
 from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from experiments import documents, rationales
 from experiments.kit import sample_document
@@ -44,13 +45,19 @@ def test_generators_and_prices_differ(tmp_path):
 def test_the_page_has_the_mean_of_every_cell(tmp_path, experiment):
     grid = experiment.make_grid()
     runs = grid.runs(tmp_path / "runs", tmp_path)
-    kept = {sample_document.FILE: sample_document.arrays(DOCUMENT)}
+    draws = 80.0 + np.arange(seeds.RESAMPLES) % 5
+    kept = {
+        sample_document.FILE: sample_document.arrays(DOCUMENT),
+        "resamples.test.npz": {"label_accuracy": np.array([199.0, 80.0, *draws])},
+    }
     records = [
         made_record(run, arrays=kept, label_accuracy=80.0 + run.seed, macro_f1=70.0)
         for run in runs
     ]
     write_records(runs, records)
     page, picture = experiment.write_report(grid, runs, tmp_path)
+    if experiment is documents:
+        assert "| average | +0.00 | 0.00 to 0.00 | 1.000 |" in page.read_text()
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert f"]({grid.name}/{picture.name})" in page.read_text()
     text = page.read_text()
