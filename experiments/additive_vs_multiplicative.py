@@ -21,7 +21,7 @@ from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, Parameter, draw
 from attention_jax.ops.scores import additive_scores
-from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.files import write_json, write_text
 from attention_jax.runs.provenance import (
     command_line,
@@ -33,7 +33,7 @@ from attention_jax.runs.provenance import (
 from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps.tables import table
 from experiments.benchmarks.speed.harness import Conditions, wait_until_quiet
-from experiments.kit import templates
+from experiments.kit import pictures, templates
 from experiments.kit.machine import hardware, named
 
 USAGE = """
@@ -117,7 +117,7 @@ def main() -> None:
         raise UserError(f"--tables_only: expected measurements in {path}, found none")
     text = page(results, shapes)
     write_text(out / f"{NAME}.md", text)
-    save_figure(plot(results), out / NAME / "cost.png")
+    pictures.save(plot(results), out / NAME / "cost.png")
     print(text)
 
 

@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 
 from attention_jax.evaluation import seeds
 from attention_jax.evaluation.over_under import count_repeated, tokenized
-from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.plotting.tradeoff import Point, tradeoff
-from attention_jax.runs.files import replacing, write_text
+from attention_jax.runs.files import write_text
 from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
@@ -22,6 +21,7 @@ from experiments.kit import (
     disagreement,
     measure_tables,
     page,
+    pictures,
     program,
     sentence_measures,
     templates,
@@ -119,8 +119,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
             *_teachers(folder / TEACHERS, condition),
         ]  # fmt: skip
         for plot, caption, draw in _plots(folder, condition, of_condition, its_runs):
-            with replacing(plot) as temporary:
-                save_figure(draw(described.label), temporary)
+            pictures.save(draw(described.label), plot)
             conditions += [f"![{caption}]({plot.relative_to(out)})", ""]
             paths.append(plot)
     sentences = folder / "sentences.md"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attention_jax.analysis.resamples import read_resamples
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import differences, page, program, sample_document, score_means
+from experiments.kit import differences, page, pictures, program, sample_document, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "documents"
@@ -53,7 +53,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     )  # fmt: skip
     written = page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, SYSTEMS, COLUMNS),
-        differences=compared, picture=page.shown(picture, out),
+        differences=compared, picture=pictures.shown(picture, out),
     )  # fmt: skip
     return [written, *picture]
 

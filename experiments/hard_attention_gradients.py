@@ -21,12 +21,13 @@ from attention_jax.ops.hard_attention import (
     straight_through,
 )
 from attention_jax.ops.predictions import SoftmaxPredictions
-from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.files import write_json, write_text
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps.tables import table
 from attention_jax.types import Array, AttentionOutput, ModelOutput
+from experiments.kit import pictures
 
 USAGE = """
 Measures how far the gradient estimators of hard attention are from the exact gradient, in the mean
@@ -66,7 +67,7 @@ def main() -> None:
         write_json(path, measure(SENTENCES, NUM_DRAWS))
     record = read_json(path, object)
     write_text(out / f"{NAME}.md", page(record))
-    save_figure(plot(record), out / NAME / "estimators.png")
+    pictures.save(plot(record), out / NAME / "estimators.png")
     print(page(record))
 
 

@@ -16,6 +16,7 @@ from experiments.kit import (
     differences,
     kept_counts,
     page,
+    pictures,
     program,
     sample_map,
     score_means,
@@ -74,6 +75,13 @@ _POINTER = {
     f"{_DECODER}.readout": "tanh", f"{_DECODER}.readout_dim": 256,
 }  # fmt: skip
 
+_SMOOTHED = {"objectives.nll.label_smoothing": 0.1}
+# Tags stand before the letters, as slots of their own.
+_ROTARY = {
+    "model.attention.refinements.rope": True, "model.tie_embeddings": "none",
+    "training.num_epochs": 200.0,
+}  # fmt: skip
+
 
 def _summed(alignment: str, depth: int, **attention: Any) -> dict[str, Any]:
     """Returns the overrides of a sum over all alignments of a kind."""
@@ -114,6 +122,21 @@ _PEERS = {"yoyodyne, pointer-generator Transformer": 89.4, "yoyodyne, soft LSTM"
           "yoyodyne, context-hard LSTM": 0.4}  # fmt: skip
 _BASELINES = {"hun": 1.8, "fre": 8.5, "kor": 16.3, "eng_us": 41.94}
 
+# Beside them, tried where there are published figures of their kind: with label smoothing, which
+# sums over alignments and sampled ones cannot have, and with copying.
+COPYING = {
+    "smoothed": Variant("soft, input feeding, label smoothing", _SMOOTHED),
+    "pointer_generator": Variant("pointer-generator, label smoothing", {
+        **_SMOOTHED, "model.readout.name": "pointer_generator",
+    }),
+    "rotary": Variant("Transformer, rotary positions", _ROTARY, "vaswani2017", "conll2017"),
+    "rotary_copying": Variant("pointer-generator Transformer, rotary positions", {
+        **_ROTARY, "model.readout.name": "pointer_generator",
+    }, "vaswani2017", "conll2017"),
+}  # fmt: skip
+_COPIED = "turkish_medium"
+_TRIED = {**SYSTEMS, **COPYING}
+
 
 def conditions() -> dict[str, Condition]:
     """Returns what is learnt, by name, what tells most first."""
@@ -142,8 +165,12 @@ def conditions() -> dict[str, Condition]:
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
+    cells = crossed(MADE_UP if smoke else conditions(), SYSTEMS)
+    if not smoke:
+        copied = {_COPIED: conditions()[_COPIED]}
+        cells = {**crossed(copied, _TRIED), **cells}
     return grid_of(
-        NAME, crossed(MADE_UP if smoke else conditions(), SYSTEMS), NAME, smoke,
+        NAME, cells, NAME, smoke,
         after=("experiments.kit.word_outcomes", "experiments.kit.sample_map"),
         kept={**kept_counts.kept(word_outcomes.FILE), sample_map.FILE: None},
     )  # fmt: skip
@@ -159,19 +186,19 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     }
     spoken = [name for name in found if learnt[name].is_spoken]
     compared = differences.table_against(
-        BASE, found, word_outcomes.of_run, SYSTEMS,
+        BASE, found, word_outcomes.of_run, _TRIED,
         {name: name.replace("_", " ") for name in found},
         ("condition", "system", "exact match, against soft"),
     )  # fmt: skip
     cells = next(iter(found.values()), {})
-    firsts = {SYSTEMS[system].label: members[0] for system, members in cells.items()}
+    firsts = {_TRIED[system].label: members[0] for system, members in cells.items()}
     picture = sample_map.write_picture(firsts, out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME,
         **{name: _table(found, members) for name, members in groups.items()},
         spoken=_table(found, spoken), differences=compared, parameters=_parameters(runs),
         condition=next(iter(found), "").replace("_", " "),
-        picture=page.shown(picture, out),
+        picture=pictures.shown(picture, out),
     )  # fmt: skip
     return [written, *picture]
 
@@ -182,8 +209,8 @@ def _table(found: Mapping[str, Cells], members: Sequence[str]) -> str:
         return ""
     learnt = conditions()
     rows = [
-        [SYSTEMS[system].label, *(_cell(learnt[name], found[name].get(system)) for name in members)]
-        for system in SYSTEMS
+        [_TRIED[system].label, *(_cell(learnt[name], found[name].get(system)) for name in members)]
+        for system in _TRIED
         if any(system in found[name] for name in members)
     ]
     names = dict.fromkeys(label for name in members for label in learnt[name].published)
@@ -203,7 +230,7 @@ def _cell(condition: Condition, runs: Sequence[Run] | None) -> str:
 def _parameters(runs: Sequence[Run]) -> str:
     """Makes a row for each system: its parameters, least and most over the languages."""
     rows = []
-    for system, described in SYSTEMS.items():
+    for system, described in _TRIED.items():
         numbers = [
             run.facts()["num_parameters"] for run in runs if run.cell.endswith(f".{system}")
         ]

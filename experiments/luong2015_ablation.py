@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.evaluation import seeds
-from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
@@ -19,6 +18,7 @@ from experiments.kit import (
     measure_tables,
     page,
     page_texts,
+    pictures,
     program,
     sentence_measures,
 )
@@ -157,7 +157,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     found = attention_record.by_cell(grid, runs)
     plot = out / grid.name / "scores.png"
     panels = score_panels(_layout(), found, runs, ("bleu", "aer"))
-    save_figure(score_dots(panels, "Luong's ablation"), plot)
+    pictures.save(score_dots(panels, "Luong's ablation"), plot)
     fed = [name for name in found if name.endswith("_feed")]
     unfed = [name for name in found if name.startswith(PLACES) and name not in fed]
     written = page.write(

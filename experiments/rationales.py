@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import page, program, sample_document, score_means
+from experiments.kit import page, pictures, program, sample_document, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "rationales"
@@ -73,7 +73,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     picture = sample_document.write_picture(firsts, out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, systems(), COLUMNS),
-        picture=page.shown(picture, out),
+        picture=pictures.shown(picture, out),
     )  # fmt: skip
     return [written, *picture]
 

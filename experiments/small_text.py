@@ -14,7 +14,7 @@ from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
 from attention_jax.sweeps.records import minutes
-from experiments.kit import differences, page, program, sample_map
+from experiments.kit import differences, page, pictures, program, sample_map
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "small_text"
@@ -104,7 +104,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     written = page.write(
         grid, runs, out, TITLE, NAME, overview=overview, compared=compared,
         sentence=sample_map.SENTENCE, resamples=f"{seeds.RESAMPLES:,}",
-        picture=page.shown(picture, out),
+        picture=pictures.shown(picture, out),
     )  # fmt: skip
     return [written, *picture]
 

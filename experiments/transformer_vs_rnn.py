@@ -9,11 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from attention_jax.plotting.curves import Curve
-from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import attention_record, measure_tables, page, program, sentence_measures
+from experiments.kit import (
+    attention_record,
+    measure_tables,
+    page,
+    pictures,
+    program,
+    sentence_measures,
+)
 from experiments.kit.training_curves import mean_curve, seconds_computed, sentences_per_second
 from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 
@@ -63,7 +69,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     curves = {LABELS[cell]: _curve(members) for cell, members in by_cell(runs).items()}
     title, progress = "What is learnt as sentence pairs are read", "thousands of sentence pairs"
     label = "negative log-likelihood of a sentence, nats"
-    save_figure(system_curves({"": curves}, label, title, progress), plot)
+    pictures.save(system_curves({"": curves}, label, title, progress), plot)
     no_links = "AER is missing: the runs were not measured beside gold links."
     compared = [measure_tables.differences(found, LABELS, each) for each in measures]
     written = page.write(

@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.evaluation import seeds
-from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.score_dots import score_dots
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
-from experiments.kit import attention_record, measure_tables, page, program, sentence_measures
+from experiments.kit import (
+    attention_record,
+    measure_tables,
+    page,
+    pictures,
+    program,
+    sentence_measures,
+)
 from experiments.kit.score_panels import score_panels
 from experiments.kit.training_curves import mean_curve
 from experiments.kit.variants import Variant, grid_of
@@ -144,7 +150,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     known = rows()
     layout = {"": {known[name].change: name for name in grid.cells}}
     panels = score_panels(layout, found, runs, ("bleu",))
-    save_figure(score_dots(panels, TITLE, reference="base"), plot)
+    pictures.save(score_dots(panels, TITLE, reference="base"), plot)
     written = page.write(
         grid, runs, out, TITLE, NAME, **_set_up(grid, runs), table=_table(grid, runs, found),
         resamples=f"{seeds.RESAMPLES:,}", plot=plot.relative_to(out),

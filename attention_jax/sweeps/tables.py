@@ -70,7 +70,8 @@ def provenance(runs: Sequence[Run]) -> str:
         "metric": (_signature(each) for each in facts),
         "finished": [_span([each.get("finished") or "" for each in facts])],
     }
-    shown = [f"- {name}: {'; '.join(dict.fromkeys(texts))}" for name, texts in lines.items()]
+    told = {name: "; ".join(dict.fromkeys(filter(None, texts))) for name, texts in lines.items()}
+    shown = [f"- {name}: {text}" for name, text in told.items() if text]
     commands = (shlex.join(["python", *arguments]) for arguments in runs[0].arguments())
     return "\n".join([*shown, "", f"Commands of {runs[0].name}:", "", "```sh", *commands, "```"])
 

@@ -5,11 +5,9 @@ from pathlib import Path
 
 from attention_jax.evaluation.by_length import LengthBucket
 from attention_jax.plotting.by_length import bleu_by_length_curves
-from attention_jax.plotting.figure import save_figure
-from attention_jax.runs.files import replacing
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Run
-from experiments.kit import sentence_bleu, templates
+from experiments.kit import pictures, sentence_bleu, templates
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.sentence_bleu import SentenceBleu
 
@@ -60,8 +58,7 @@ def sections(
 
 def draw(curves: Curves, title: str, path: Path) -> None:
     """Plots BLEU by length for several systems, each named by its key."""
-    with replacing(path) as temporary:
-        save_figure(bleu_by_length_curves(curves, f"BLEU by length, {title}"), temporary)
+    pictures.save(bleu_by_length_curves(curves, f"BLEU by length, {title}"), path)
 
 
 def section(title: str, curves: Curves, plot: Path, caveat: str = "") -> list[str]:

@@ -36,8 +36,3 @@ def write(
     )  # fmt: skip
     write_text(page, text + "\n")
     return page
-
-
-def shown(pictures: Sequence[Path], out: Path) -> str:
-    """Returns how a page in `out` shows pictures, in Markdown."""
-    return "\n\n".join(f"![{path.stem}]({path.relative_to(out)})" for path in pictures)

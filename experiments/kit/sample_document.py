@@ -12,13 +12,11 @@ from attention_jax.decoding.forced_decoding import gather_outputs
 from attention_jax.evaluation.rationales import Span, words_of
 from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from attention_jax.plotting.document_picture import document_picture
-from attention_jax.plotting.figure import save_figure
-from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun, task_of
 from attention_jax.runs.run_directory import writing
 from attention_jax.sweeps.grid import Run
 from attention_jax.sweeps.kept_files import array_lines, text_array
-from experiments.kit import kept_counts
+from experiments.kit import kept_counts, pictures
 from experiments.kit.attention_record import run_outputs
 
 USAGE = """
@@ -97,8 +95,7 @@ def write_picture(runs: Mapping[str, Run], folder: Path) -> list[Path]:
     if not runs:
         return []
     figure = document_picture([of_run(run, title) for title, run in runs.items()])
-    with replacing(folder / "document.png") as temporary:
-        save_figure(figure, temporary)
+    pictures.save(figure, folder / "document.png")
     return [folder / "document.png"]
 
 

@@ -7,14 +7,12 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax import api
-from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
-from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
 from attention_jax.sweeps.grid import Run
 from attention_jax.sweeps.kept_files import array_lines, text_array
-from experiments.kit import kept_counts
+from experiments.kit import kept_counts, pictures
 
 USAGE = """
 Translates one sentence, or transduces one word, and keeps where each word or symbol of the output
@@ -80,8 +78,7 @@ def write_picture(runs: Mapping[str, Run], folder: Path) -> list[Path]:
     if not runs:
         return []
     figure = heat_map_grid([HeatMap(*of_run(run), title) for title, run in runs.items()])
-    with replacing(folder / "maps.png") as temporary:
-        save_figure(figure, temporary)
+    pictures.save(figure, folder / "maps.png")
     return [folder / "maps.png"]
 
 

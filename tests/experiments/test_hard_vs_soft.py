@@ -42,16 +42,34 @@ def test_what_tells_most_comes_first(tmp_path):
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
     conditions = [*dict.fromkeys(run.cell.partition(".")[0] for run in runs)]
     assert conditions[0] == "turkish_medium" and set(conditions[-6:]) >= {"eng_us", "turkish_high"}
-    assert len(conditions) == 20 and len(runs) == 20 * 3 * len(experiment.SYSTEMS)
+    tried = 20 * len(experiment.SYSTEMS) + len(experiment.COPYING)
+    assert len(conditions) == 20 and len(runs) == 3 * tried
 
 
 @pytest.mark.parametrize("condition", ["finnish_low", "eng_us"])
 def test_a_cell_is_a_config(condition, tmp_path):
-    for run in experiment.make_grid().runs(tmp_path, tmp_path)[: 20 * len(experiment.SYSTEMS)]:
-        if run.cell in {f"{condition}.{system}" for system in ("soft", "oracle_steps", "exact")}:
+    for run in experiment.make_grid().runs(tmp_path, tmp_path):
+        condition_of, _, system = run.cell.partition(".")
+        if condition_of == condition and system in ("soft", "oracle_steps", "exact"):
             config = from_config_dict(run.resolved())
             assert config.data.language == condition.removesuffix("_low")
             assert config.task.label == ("inflection" if "_" == condition[7:8] else "pronunciation")
+
+
+def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)
+    configs = {
+        run.cell.partition(".")[2]: from_config_dict(run.resolved())
+        for run in runs
+        if run.cell.startswith("turkish_medium.") and run.seed == 0
+    }
+    assert configs["soft_feeding"].objectives["nll"].label_smoothing == 0.0
+    for name in experiment.COPYING:
+        assert configs[name].objectives["nll"].label_smoothing == 0.1
+        assert configs[name].data.setting == "medium"
+    assert configs["pointer_generator"].model.readout.name == "pointer_generator"
+    assert configs["rotary"].data.tags == "before" and configs["smoothed"].data.tags == "apart"
+    assert "rope" in configs["rotary_copying"].model.attention.refinements
 
 
 def test_outcomes_are_read_from_predictions(tmp_path):

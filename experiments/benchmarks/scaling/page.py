@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.provenance import short_commit
 from experiments.benchmarks.scaling import analysis
 from experiments.benchmarks.scaling.series import CPU
-from experiments.kit import templates
+from experiments.kit import pictures, templates
 
 _TITLES = {CPU: "a CPU", "gpu": "GPUs", "tpu": "TPUs"}
 _IDLE = 0.2  # cores that others may use on a machine that is called idle
@@ -125,7 +125,7 @@ def draw(platform: str, results: Mapping[str, Any], path: Path) -> None:
     for axes in panels[len(results) :]:
         axes.set_visible(False)
     figure.tight_layout()
-    save_figure(figure, path)
+    pictures.save(figure, path)
 
 
 def _panel(axes: Any, name: str, result: Mapping[str, Any], platform: str) -> None:

@@ -18,11 +18,11 @@ from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
-from attention_jax.plotting.figure import COLOURS, new_figure, save_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import writing
 from experiments.benchmarks.speed import report
-from experiments.kit import templates
+from experiments.kit import pictures, templates
 from experiments.kit.machine import hardware, named
 
 USAGE = """
@@ -56,7 +56,7 @@ def main() -> None:
     results = measure(LENGTHS, QUERIES, ROUNDS)
     report.write(path, results, page(results))
     with writing(path.with_suffix(".png")):
-        save_figure(plot(results), path.with_suffix(".png"))
+        pictures.save(plot(results), path.with_suffix(".png"))
     print(page(results))
 
 
