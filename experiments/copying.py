@@ -11,6 +11,7 @@ from pathlib import Path
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, Run
 from experiments.kit import differences, kept_counts, page, program, program_outcomes, score_means
+from experiments.kit.templates import titled
 from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "copying"
@@ -64,7 +65,9 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
         {name: data.label for name, data in DATA.items()},
         ("data", "system", "exact match, against replacement"),
     )  # fmt: skip
-    scores = {name: _table(found.get(name, {})) for name in DATA}
+    scores = {
+        name: titled(data.label, _table(found.get(name, {}))) for name, data in DATA.items()
+    }
     return [page.write(grid, runs, out, TITLE, NAME, **scores, differences=compared)]
 
 

@@ -18,7 +18,7 @@ USAGE = """
 Compares attention with a learnt query, averages and maxima, as what makes a vector of the words of
 a sentence and of the sentences of a document (configs/yang2016.py), on the movie reviews of ERASER:
 accuracy, and how many of the words of the largest weights people have marked. Three seeds each;
-nine runs of some ten minutes on one core.
+nine runs.
 
 usage: python -m experiments.documents [--OPTION=VALUE ...]
 """

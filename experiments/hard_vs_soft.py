@@ -22,6 +22,7 @@ from experiments.kit import (
     score_means,
     word_outcomes,
 )
+from experiments.kit.templates import titled
 from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "hard_vs_soft"
@@ -118,8 +119,14 @@ SYSTEMS = {
 }  # fmt: skip
 
 # Single runs in the tests of yoyodyne, not tuned; the task's baseline is an ensemble.
-_PEERS = {"yoyodyne, pointer-generator Transformer": 89.4, "yoyodyne, soft LSTM": 84.1,
-          "yoyodyne, context-hard LSTM": 0.4}  # fmt: skip
+_PEERS = {
+    "yoyodyne, soft LSTM": 84.1, "yoyodyne, context-hard LSTM": 0.4,
+    "yoyodyne, pointer-generator LSTM": 86.3, "yoyodyne, rotary Transformer": 87.3,
+    "yoyodyne, pointer-generator rotary Transformer": 89.4,
+}  # fmt: skip
+_SETTINGS = {
+    "medium": "1,000 training pairs", "low": "100 training pairs", "high": "10,000 training pairs",
+}  # fmt: skip
 _BASELINES = {"hun": 1.8, "fre": 8.5, "kor": 16.3, "eng_us": 41.94}
 
 # Beside them, tried where there are published figures of their kind: with label smoothing, which
@@ -181,10 +188,10 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     learnt = conditions()
     found = {name: cells for name, cells in by_condition(runs).items() if name in learnt}
     groups = {
-        setting: [name for name in found if name.endswith(f"_{setting}")]
-        for setting in ("low", "medium", "high")
+        setting: titled(heading, _table(found, [name for name in found if name.endswith(setting)]))
+        for setting, heading in _SETTINGS.items()
     }
-    spoken = [name for name in found if learnt[name].is_spoken]
+    spoken = _table(found, [name for name in found if learnt[name].is_spoken])
     compared = differences.table_against(
         BASE, found, word_outcomes.of_run, _TRIED,
         {name: name.replace("_", " ") for name in found},
@@ -195,8 +202,8 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     picture = sample_map.write_picture(firsts, out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME,
-        **{name: _table(found, members) for name, members in groups.items()},
-        spoken=_table(found, spoken), differences=compared, parameters=_parameters(runs),
+        **groups, spoken=titled("Pronunciation", spoken), differences=compared,
+        parameters=_parameters(runs),
         condition=next(iter(found), "").replace("_", " "),
         picture=pictures.shown(picture, out),
     )  # fmt: skip

@@ -36,6 +36,11 @@ def fill(name: str, **values: object) -> str:
     return "\n\n".join(part for part in filled if part)
 
 
+def titled(heading: str, text: str) -> str:
+    """Returns a section under its heading; nothing where it would be empty."""
+    return f"## {heading}\n\n{text}" if text else ""
+
+
 def section(lines: Iterable[str]) -> str:
     """Joins the lines of a section; the empty line after it is the template's."""
     return "\n".join(lines).rstrip("\n")

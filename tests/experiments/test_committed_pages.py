@@ -15,6 +15,7 @@ NAMES = (
     "bahdanau2015_length",
     "coverage_vs_supervised",
     "coverage_vs_supervised_full",
+    "documents",
     "encoders_as_matrices",
     "luong2015_ablation",
     "transformer_vs_rnn",

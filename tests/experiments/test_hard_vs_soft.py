@@ -115,7 +115,7 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
     archive.add(runs[0].records, records)
     page, picture = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
-    assert "| yoyodyne, pointer-generator Transformer | 89.4 |" in text
+    assert "| yoyodyne, pointer-generator rotary Transformer | 89.4 |" in text
     assert "| baseline of the task | 1.8 |" in text
     assert "| pointer, oracle STEPs | 12.50 ± 0.00 |" in text
     (row,) = [line for line in text.splitlines()
