@@ -29,7 +29,9 @@ class SearchConfig:
         training pairs have longer targets, they are raised to have room for those.
       min_length_ratio: The end of the sentence is forbidden until an output has this times its
         source's length in tokens; 0.5 is what Bahdanau's code does, which suits two languages with
-        about as many tokens.
+        about as many tokens ...
+      min_length_constant: ... plus this many, which alone is for outputs whose length does not
+        follow their sources', such as summaries.
       length_normalization: What the log-probability is divided by: `none`; `length`, the length
         to the power of alpha; `gnmt`, ((5 + length) / 6) to the power of alpha. With `beam` it
         decides which hypotheses are found, with `sample` their order, with `greedy` the score
@@ -67,6 +69,7 @@ class SearchConfig:
     max_length_factor: float = setting(2.0, at_least=0, at_most=1000)
     max_length_constant: int = setting(10, at_least=0, at_most=1_000_000)
     min_length_ratio: float = setting(0.0, at_least=0)
+    min_length_constant: int = setting(0, at_least=0, at_most=1_000_000)
     length_normalization: str = setting("length", choices=("none", "length", "gnmt"))
     length_alpha: float = setting(1.0, at_least=0)
     coverage_penalty: str = setting("none", choices=("none", "gnmt", "summary"))

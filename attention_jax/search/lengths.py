@@ -25,8 +25,9 @@ def length_limits(
     longest += config.max_length_constant
     longest = jnp.clip(longest, 1, max_length).astype(jnp.int32)
     longest = jnp.where(source_lengths > 0, longest, 0)
-    # EOS is a token: one more than the ratio asks for.
-    shortest = jnp.floor(config.min_length_ratio * lengths + ROUNDING) + 1
+    # EOS is a token: one more than is asked for.
+    shortest = jnp.floor(config.min_length_ratio * lengths + ROUNDING)
+    shortest += config.min_length_constant + 1
     # Compared as floats: a large ratio would overflow an int32.
     return jnp.minimum(shortest, longest.astype(float)).astype(jnp.int32), longest
 

@@ -76,7 +76,8 @@ def forbidden(config: SearchConfig, sources: Lengths, targets: Lengths) -> tuple
     """
     most = np.floor(config.max_length_factor * sources + ROUNDING) + config.max_length_constant
     most = np.maximum(most, 1)
-    fewest = np.minimum(np.floor(config.min_length_ratio * sources + ROUNDING) + 1, most)
+    fewest = np.floor(config.min_length_ratio * sources + ROUNDING) + config.min_length_constant + 1
+    fewest = np.minimum(fewest, most)
     return int((targets < fewest).sum()), int((targets > most).sum())
 
 

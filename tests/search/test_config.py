@@ -86,6 +86,7 @@ CHANGES = {
     "max_length_factor": ("beam", 0.5),
     "max_length_constant": ("beam", 0),
     "min_length_ratio": ("beam", 2.0),
+    "min_length_constant": ("beam", 12),
     "length_normalization": ("beam", "none"),
     "length_alpha": ("beam", 3.0),
     "temperature": ("sample", 0.1),

@@ -15,6 +15,14 @@ def test_length_limits_follow_the_source():
     np.testing.assert_array_equal(shortest, [0, 1, 3, 4, 20])
 
 
+def test_the_fewest_tokens_need_not_follow_the_source():
+    """EOS may be the token after so many others, and always the last that there is room for."""
+    config = SearchConfig(max_length_factor=1.0, max_length_constant=5, min_length_constant=8)
+    shortest, longest = length_limits(config, jnp.array([0, 1, 4, 7, 100]), 20)
+    np.testing.assert_array_equal(longest, [0, 6, 9, 12, 20])
+    np.testing.assert_array_equal(shortest, [0, 6, 9, 9, 9])
+
+
 def test_length_limits_leave_room_for_one_token():
     config = SearchConfig(max_length_factor=0.1, max_length_constant=0)
     _, longest = length_limits(config, jnp.array([1, 30]), 20)

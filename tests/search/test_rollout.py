@@ -48,6 +48,7 @@ def test_greedy_respects_what_is_forbidden():
     assert tokens(min_length_ratio=0.5) == [UNK, UNK, EOS]
     assert tokens(min_length_ratio=0.5, forbid_unknown=True) == [4, 4, EOS]
     assert tokens(min_length_ratio=9.0) == [UNK, UNK, UNK, EOS]
+    assert tokens(min_length_constant=2) == [UNK, UNK, EOS]
 
 
 METHODS = {

@@ -59,7 +59,7 @@ def test_forbidden_are_the_lengths_that_no_search_finds(targets, random, least, 
     sources = np.array([random.randint(1, 40) for _ in targets])
     config = SearchConfig(
         min_length_ratio=round(least, 3), max_length_factor=round(factor, 3),
-        max_length_constant=constant,
+        max_length_constant=constant, min_length_constant=constant // 2,
     )  # fmt: skip
     shortest, longest = length_limits(config, jnp.asarray(sources), 1000)
     expected = int((targets < shortest).sum()), int((targets > longest).sum())

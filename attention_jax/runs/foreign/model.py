@@ -21,8 +21,8 @@ from attention_jax.types import Params, SpecialIds
 NEVER = 40.0  # exp(-40) is 4e-18, and yet label smoothing can bear it
 _GENERATION = "generation_config.json"
 _SEARCH = {
-    "num_beams": int, "length_penalty": float, "max_length": int, "no_repeat_ngram_size": int,
-    "forced_bos_token_id": int,
+    "num_beams": int, "length_penalty": float, "max_length": int, "min_length": int,
+    "no_repeat_ngram_size": int, "forced_bos_token_id": int,
 }  # fmt: skip
 
 
@@ -154,6 +154,8 @@ def search_of(folder: Folder, rows: np.ndarray) -> dict[str, Any]:
         search |= {"length_alpha": penalty} if penalty > 0 else {"length_normalization": "none"}
     if given.get("max_length", 0) > 1:  # counts the symbol that the decoder starts from
         search |= {"max_length_factor": 0.0, "max_length_constant": given["max_length"] - 1}
+    if given.get("min_length", 0) > 1:
+        search["min_length_constant"] = given["min_length"] - 1
     if given.get("no_repeat_ngram_size"):
         search["no_repeat_ngram_size"] = given["no_repeat_ngram_size"]
     if (first := given.get("forced_bos_token_id")) is not None:

@@ -108,7 +108,8 @@ def _forbidden(parts: Assembly) -> Iterator[str]:
     """
     search, (sources, targets) = parts.search, parts.lengths
     fields = (
-        f"min_length_ratio ({search.min_length_ratio:g})",
+        f"min_length_ratio ({search.min_length_ratio:g}) and min_length_constant "
+        f"({search.min_length_constant})",
         f"max_length_factor ({search.max_length_factor:g}) and max_length_constant "
         f"({search.max_length_constant})",
     )

@@ -140,6 +140,12 @@ def test_the_search_is_that_of_the_folder(folder):
         "method": "beam", "beam_size": 4, "length_alpha": 0.8, "max_length_factor": 0.0,
         "max_length_constant": 299, "no_repeat_ngram_size": 3,
     }  # fmt: skip
+    # Both count the symbol that the decoder starts from; the fewest do not count EOS.
+    path.write_text(json.dumps({"min_length": 5, "max_length": 9}))
+    assert read_foreign(folder).search == {
+        "method": "greedy", "min_length_constant": 4, "max_length_factor": 0.0,
+        "max_length_constant": 8,
+    }  # fmt: skip
     path.write_text(json.dumps({"num_beams": 2, "length_penalty": 0.0}))
     search = {"method": "beam", "beam_size": 2, "length_normalization": "none"}
     assert read_foreign(folder).search == search

@@ -122,7 +122,8 @@ def test_opening_says_which_training_targets_no_search_finds(tmp_path, monkeypat
     pairs += [(f"c{number}", f"{'d ' * 20}{number}") for number in range(5)]
     (short, raised) = _notices(tmp_path, pairs, min_length_ratio=0.5)
     assert short == (
-        "notice: 20 of 25 training targets are too short for config.search.min_length_ratio (0.5), "
+        "notice: 20 of 25 training targets are too short for config.search.min_length_ratio (0.5) "
+        "and min_length_constant (0), "
         "so that outputs like them are never found; choose less, 0 for no limit"
     )
     assert raised == (
