@@ -8,8 +8,13 @@ product over all steps, which is what this module computes:
   y_t = x_t W  for every t    =>    dW = [x_1; ...; x_T]^T [dy_1; ...; dy_T]
 
 `deferred_scan` finds the products with constants by itself, in the traced step, so that step
-functions stay plain mathematics. It treats the gathering of slots out of a constant memory in the
-same way, and computes whatever depends on the constants alone once, before the loop.
+functions stay plain mathematics, and computes whatever depends on the constants alone once, before
+the loop.
+
+Slots that a step gathers out of a constant memory, such as the windows of local attention, would
+have to be kept for the backward loop, T times as many as a step reads. They are gathered again
+there (rematerialization), and their gradient is added in place to that of the memory, which the
+loop carries.
 
 The backward loop multiplies by the weights' transposes, dx_t = dy_t W^T. These too are laid out
 once before it: a product of few rows with a matrix that is read across its rows takes up to twice
@@ -27,6 +32,12 @@ from jax import lax
 from attention_jax.ops.custom_gradients import with_backward
 from attention_jax.ops.step_program import Operation, Program
 from attention_jax.ops.summation import upcast
+
+# What a backward loop with gathers makes again: slots, and the same numbers in another layout.
+_MADE_AGAIN = (
+    "gather", "reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim",
+    "convert_element_type",
+)  # fmt: skip
 
 
 def deferred_scan(
@@ -101,17 +112,20 @@ def _scan(static: Any, invariants: list[Any], carry: list[Any], inputs: list[Any
 def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: list[Any]) -> Any:
     program, reverse = static
     length = inputs[0].shape[0]
-    shapes = [operation.equation.outvars[0].aval for operation in program.deferred]
+    shapes = [operation.equation.outvars[0].aval for operation in program.products]
     # A tap is added to nothing and read by nobody: its gradient is the cotangent of one operation's
     # result at every step, which `_scan_backward` multiplies after the loop.
     taps = [jnp.zeros((length, *shape.shape), shape.dtype) for shape in shapes]
     fixed = dict(zip(program.invariants, map(lax.stop_gradient, invariants), strict=True))
-    matrices = {operation.constant for operation in program.deferred if operation.is_matrix_product}
+    matrices = {operation.constant for operation in program.products if operation.is_matrix_product}
     transposed = {number: fixed[number].T for number in matrices}
 
-    def run(ordinary: list[Any], carry: list[Any], inputs: list[Any], taps: list[Any]) -> Any:
-        def body(carry: list[Any], x: Any) -> Any:
-            inputs, taps = x
+    def run(
+        ordinary: list[Any], tables: list[Any], carry: list[Any], inputs: list[Any], taps: list[Any]
+    ) -> Any:
+        def body(carried: Any, x: Any) -> Any:
+            (tables, carry), (inputs, taps) = carried, x
+            sums = dict(zip(program.tables, tables, strict=True))
             # Deferred uses of a constant have no gradient in the loop; its ordinary uses have.
             merged = list(fixed.values())
             for position, value in zip(program.ordinary, ordinary, strict=True):
@@ -121,39 +135,55 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
             def apply(operation: Operation, operands: list[Any]) -> list[Any]:
                 if operation.deferred_operand is None:
                     return operation.apply(operands)
-                number, tap = operation.constant, taps[len(tapped)]
-                varying = _without(operands, operation.deferred_operand)
+                number, varying = operation.constant, _without(operands, operation.deferred_operand)
+                if operation.is_gather:
+                    (indices,), table, total = varying, fixed[number], sums[number]
+                    gathered, sums[number] = _gather(operation, table, indices, total)
+                    return [gathered]
+                tap = taps[len(tapped)]
                 tapped.append(varying)
                 return [
                     _apply_deferred(operation, varying, fixed[number], transposed.get(number), tap)
                 ]
 
             new_carry, outputs = program.run_step(merged, [*carry, *inputs], apply)
-            return new_carry, (outputs, tapped)
+            return (list(sums.values()), new_carry), (outputs, tapped)
 
-        final, (outputs, tapped) = lax.scan(body, carry, (inputs, taps), reverse=reverse)
+        if program.tables:
+            # What has been gathered is gathered again in the backward loop, not kept.
+            body = jax.checkpoint(body, prevent_cse=False, policy=_is_kept)
+        (_, final), (outputs, tapped) = lax.scan(
+            body, (tables, carry), (inputs, taps), reverse=reverse
+        )
         return (final, outputs), tapped
 
     # In float32, since the loop adds to these gradients at every step.
     ordinary = [upcast(invariants[position]) for position in program.ordinary]
-    result, pullback, tapped = jax.vjp(run, ordinary, carry, inputs, taps, has_aux=True)
+    # Like a tap, but of the whole table, and carried: its cotangent is the table's gradient so far.
+    tables = [jnp.zeros_like(upcast(fixed[number])) for number in program.tables]
+    result, pullback, tapped = jax.vjp(run, ordinary, tables, carry, inputs, taps, has_aux=True)
     return result, (pullback, tapped)
 
 
 def _scan_backward(static: Any, arguments: Any, saved: Any, cotangent: Any) -> Any:
     program, _ = static
     (invariants, _, _), (pullback, tapped) = arguments, saved
-    ordinary, carry, inputs, taps = pullback(cotangent)
+    ordinary, tables, carry, inputs, taps = pullback(cotangent)
     gradients: list[Any] = [None] * len(invariants)
     for position, gradient in zip(program.ordinary, ordinary, strict=True):
         gradients[position] = gradient
     # A constant may be used in several products: what each contributes is added up.
     index_of = {number: position for position, number in enumerate(program.invariants)}
-    for operation, operands, tap in zip(program.deferred, tapped, taps, strict=True):
-        index = index_of[operation.constant]
-        gradient = _deferred_gradient(operation, operands, invariants[index], tap)
+
+    def add(index: int, gradient: Any) -> None:
         previous = gradients[index]
         gradients[index] = gradient if previous is None else previous + gradient
+
+    for number, gradient in zip(program.tables, tables, strict=True):
+        add(index_of[number], gradient)
+    for operation, operands, tap in zip(program.products, tapped, taps, strict=True):
+        index = index_of[operation.constant]
+        add(index, _deferred_gradient(operation, operands, invariants[index], tap))
     gradients = [_as_type(one, of.dtype) for one, of in zip(gradients, invariants, strict=True)]
     return gradients, carry, inputs
 
@@ -184,15 +214,60 @@ def _apply_deferred(
                 return apply(varying, fixed)
             return operation.apply_transposed(_with(varying, place, fixed))
 
-        is_linear = operation.equation.primitive.name != "gather"  # whose indices have no gradient
         # Linear in the varying operands: transposing needs no values of them to be kept.
-        gradient = jax.linear_transpose(linear, varying)(cotangent)[0] if is_linear else None
+        gradient = jax.linear_transpose(linear, varying)(cotangent)[0]
         return gradient, None, None, cotangent
 
     # Not `with_backward`: nobody differentiates this but the `vjp` of `_scan_forward`.
     product = jax.custom_vjp(lambda varying, constant, *rest: apply(varying, constant))
     product.defvjp(forward, backward)
     return product(varying, constant, transposed, tap)
+
+
+def _gather(operation: Operation, table: Any, indices: Any, total: Any) -> tuple[Any, Any]:
+    """Gathers out of a constant table, whose gradient the backward loop carries as that of `total`.
+
+    There, what comes from each step is added to it in place.
+
+    Args:
+      operation: The gather.
+      table: What is gathered from; without a gradient of its own.
+      indices: What is gathered.
+      total: Of the table's shape; its values do not matter.
+
+    Returns:
+      (what was gathered, `total` for whatever gathers next).
+    """
+    parameters = operation.equation.params
+    dimensions = parameters["dimension_numbers"]
+    scattered = lax.ScatterDimensionNumbers(
+        update_window_dims=dimensions.offset_dims,
+        inserted_window_dims=dimensions.collapsed_slice_dims,
+        scatter_dims_to_operand_dims=dimensions.start_index_map,
+        operand_batching_dims=dimensions.operand_batching_dims,
+        scatter_indices_batching_dims=dimensions.start_indices_batching_dims,
+    )
+
+    def apply(table: Any, indices: Any, total: Any) -> tuple[Any, Any]:
+        return operation.apply([table, indices])[0], total
+
+    def forward(table: Any, indices: Any, total: Any) -> tuple[Any, Any]:
+        return apply(table, indices, total), indices
+
+    def backward(indices: Any, cotangents: Any) -> tuple[Any, ...]:
+        gathered, total = cotangents
+        gathered = _as_type(gathered, total.dtype)
+        added = lax.scatter_add(total, indices, gathered, scattered, mode=parameters["mode"])
+        return None, None, added
+
+    # Not `with_backward`: nobody differentiates this but the `vjp` of `_scan_forward`.
+    gather = jax.custom_vjp(apply)
+    gather.defvjp(forward, backward)
+    return gather(table, indices, total)
+
+
+def _is_kept(primitive: Any, *_: Any, **__: Any) -> bool:
+    return primitive.name not in _MADE_AGAIN
 
 
 def _deferred_gradient(
@@ -216,8 +291,6 @@ def _deferred_gradient(
         # Over the steps' axis: the transpose of this is the one large product.
         return jax.vmap(one_step)(varying)
 
-    if operation.equation.primitive.name == "gather":  # which may add many rows to one
-        constant, cotangent = upcast(constant), upcast(cotangent)
     _, pullback = jax.vjp(over_all_steps, constant)
     return pullback(cotangent)[0]
 

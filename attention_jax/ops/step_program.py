@@ -35,6 +35,11 @@ class Operation:
         return self.operands[self.deferred_operand]
 
     @property
+    def is_gather(self) -> bool:
+        """Whether it gathers slots."""
+        return self.equation.primitive.name == "gather"
+
+    @property
     def is_matrix_product(self) -> bool:
         """Whether it multiplies rows by a constant matrix, over one axis and without batch axes."""
         if self.deferred_operand is None or self.equation.primitive.name != "dot_general":
@@ -137,8 +142,17 @@ class Program:
         )
 
     @property
-    def deferred(self) -> list[Operation]:
-        """The loop's operations on a constant whose gradient is computed after the loop."""
+    def products(self) -> list[Operation]:
+        """The loop's products with a constant whose gradient is computed after the loop."""
+        return [operation for operation in self._deferred if not operation.is_gather]
+
+    @property
+    def tables(self) -> list[int]:
+        """Value numbers of the constants that slots are gathered from."""
+        return list(dict.fromkeys(one.constant for one in self._deferred if one.is_gather))
+
+    @property
+    def _deferred(self) -> list[Operation]:
         return [operation for operation in self.loop if operation.deferred_operand is not None]
 
     def run_invariant(self, constants: list[Any]) -> list[Any]:

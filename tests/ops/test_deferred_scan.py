@@ -180,7 +180,7 @@ def test_hessian_of_weights_whose_gradients_are_deferred(numpy_rng):
         return lambda at: (run(scan, step, at[0], at[1], inputs)[0] ** 2).sum()
 
     traced = jax.make_jaxpr(step)(weights, start, inputs[0])
-    assert Program.build(traced, (1, 1, 1)).deferred
+    assert Program.build(traced, (1, 1, 1)).products
     point = (weights, start)
     assert_derivatives_are_those_of(total("lax"), total("deferred"), point, rtol=2e-3, atol=1e-3)
 
@@ -310,7 +310,7 @@ def test_gradients_that_left_the_loop_are_those_within_it(name, rows, numpy_rng)
         for size in ((12, 12), (*rows, 12), (T, *rows, 12))
     ]
     traced = jax.make_jaxpr(step)(*arguments[:2], arguments[2][0])
-    assert Program.build(traced, (1, 1, 1)).deferred
+    assert Program.build(traced, (1, 1, 1)).products
     found, expected = (gradients(scan, step, arguments) for scan in ("deferred", "lax"))
     assert_trees_close(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -324,3 +324,34 @@ def test_what_depends_on_constants_alone_is_computed_before_the_loop():
     )
     assert "sin" in str(traced)
     assert "sin" not in [name for name, _ in primitives_in_loops(traced.jaxpr)]
+
+
+def test_what_steps_gather_is_gathered_again_and_not_kept(numpy_rng):
+    """Neither the windows of all steps nor the gradients of these are arrays of the program."""
+    length, slots, width, depth = 6, 40, 5, 3
+
+    def step(memory, carry, x):
+        hidden, start = carry
+        window = lax.dynamic_slice_in_dim(jnp.arange(slots), start, width)
+        keys = memory[window]
+        weights = jax.nn.softmax(jnp.einsum("wd,d->w", keys, hidden))
+        return (jnp.tanh(x + jnp.einsum("w,wd->d", weights, keys)), start + 1), None
+
+    def loss(scan, memory, hidden, xs):
+        (final, _), _ = scan(memory, (hidden, jnp.int32(0)), xs)
+        return jnp.sum(final**2)
+
+    deferred = functools.partial(loss, functools.partial(deferred_scan, step))
+    plain = functools.partial(loss, lambda memory, *rest: lax.scan(functools.partial(step, memory),
+                                                                   *rest))  # fmt: skip
+    arguments = [
+        jnp.asarray(numpy_rng.normal(size=shape), jnp.float32)
+        for shape in ((slots, depth), (depth,), (length, depth))
+    ]
+    found, expected = (jax.grad(one, argnums=(0, 1, 2))(*arguments) for one in (deferred, plain))
+    assert_trees_close(found, expected, rtol=1e-5, atol=1e-6)
+    traced = str(jax.make_jaxpr(jax.grad(deferred, argnums=(0, 1, 2)))(*arguments))
+    assert "scatter-add" in traced
+    kept = [f"f32[{length},{a},{b}]" for a, b in ((width, depth), (depth, width), (slots, depth))]
+    assert not [shape for shape in kept if shape in traced]
+    assert kept[0] in str(jax.make_jaxpr(jax.grad(plain, argnums=(0, 1, 2)))(*arguments))
