@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks.scaling import page as scaling_page
-from experiments.benchmarks.speed import local_attention, report, saving
+from experiments.benchmarks.speed import local_attention, mechanisms, report, saving
 
 NAMES = (
     "bahdanau2015_length",
@@ -58,6 +58,7 @@ MEASURED = {
     "speed/training": functools.partial(report.page, "Training speed"),
     "speed/decoding": functools.partial(report.page, "Decoding speed"),
     "speed/local_attention": local_attention.page,
+    "speed/mechanisms": mechanisms.page,
     "speed/saving": saving.page,
     "scaling/cpu": functools.partial(scaling_page.page, "cpu"),
 }

@@ -19,6 +19,7 @@ def test_measure_covers_every_mechanism_and_length(monkeypatch):
     assert all(len(values) == 2 for values in results["microseconds"].values())
     text = local_attention.page(results)
     assert "| 24 |" in text and "local_p" in text
+    assert "| temporary MiB of 2 queries, 32 positions | 0.0 |" in text
     assert results["hardware"]["cpu"] in text
 
 
@@ -47,7 +48,8 @@ def test_main_writes_results_a_page_and_a_plot(written_to, tmp_path, monkeypatch
                "hardware": {"cpu": "abacus", "cores": 2}, "jax": "1", "rounds": 1, "batch": 2,
                "depth": 8,
                "lengths": [24, 32], "microseconds": names,
-               "slope_ns_per_slot": dict.fromkeys(names, 1.0)}  # fmt: skip
+               "slope_ns_per_slot": dict.fromkeys(names, 1.0), "queries": 4,
+               "temporaries_mib": dict.fromkeys(names, 3.0)}  # fmt: skip
     monkeypatch.setattr(local_attention, "measure", lambda *_: results)
     written_to(tmp_path / "new")
     local_attention.main()

@@ -105,6 +105,11 @@ def measure(lengths: Sequence[int], queries: tuple[int, int], rounds: int) -> di
         "lengths": list(lengths),
         "microseconds": microseconds,
         "slope_ns_per_slot": {name: 1e3 * float(slope) for name, slope in slopes.items()},
+        "queries": many,
+        "temporaries_mib": {
+            name: programs[name, lengths[-1], many][0].memory_analysis().temp_size_in_bytes / 2**20
+            for name in CHOSEN
+        },
     }
 
 
@@ -150,6 +155,9 @@ def page(results: dict[str, Any]) -> str:
         lines.append(f"| {length} | {' | '.join(cells)} |")
     slopes = [f"{results['slope_ns_per_slot'][name]:.0f}" for name in names]
     lines.append(f"| fitted growth, ns a position | {' | '.join(slopes)} |")
+    temporaries = [f"{results['temporaries_mib'][name]:.1f}" for name in names]
+    what = f"temporary MiB of {results['queries']} queries, {results['lengths'][-1]} positions"
+    lines.append(f"| {what} | {' | '.join(temporaries)} |")
     text = templates.fill(
         "local_attention", batch=results["batch"], depth=results["depth"],
         command=results["command"], commit=short_commit(results["commit"]), time=results["time"],

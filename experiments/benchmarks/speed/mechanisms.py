@@ -1,0 +1,195 @@
+"""What each kind of attention and readout costs beside soft attention; see `USAGE`."""
+
+import dataclasses
+import random
+import statistics
+import string
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from absl import flags
+
+from attention_jax.commands import cli
+from attention_jax.runs.provenance import commit, now, short_commit
+from attention_jax.runs.run_directory import RunDirectory, writing
+from attention_jax.sweeps import tables
+from attention_jax.training.assembly import assemble
+from experiments import hard_vs_soft
+from experiments.benchmarks.speed import report
+from experiments.kit import templates
+from experiments.kit.machine import hardware, named
+from experiments.kit.variants import Variant, grid_of
+
+USAGE = """
+Measures a training step of one recurrent model of letters (configs/hard_vs_soft.py) with each kind
+of attention and of readout in turn, in shuffled rounds, for words of two lengths: how many times as
+long it takes as with soft attention, and the memory that it needs beside its state. About ten
+minutes on two idle cores, most of them for compiling.
+
+usage: python -m experiments.benchmarks.speed.mechanisms [--out=DIRECTORY]
+"""
+LENGTHS = (16, 64)  # letters of a lemma, and of its form
+ROWS, ROUNDS, STEPS = 32, 9, 3
+BASE = "soft"
+
+
+def systems() -> dict[str, Variant]:
+    """Returns what is measured by name: the kinds of the experiment, then others with its sizes."""
+    soft = hard_vs_soft.SYSTEMS[BASE].overrides
+
+    def other(label: str, **fields: Any) -> Variant:
+        changed = {f"model.{path}": value for path, value in fields.items()}
+        return Variant(label, {**soft, **changed})
+
+    additive = {"attention.attention_dim": 128}
+    return {
+        **hard_vs_soft.SYSTEMS,
+        "additive": other("soft, additive", **{"attention.name": "bahdanau", **additive}),
+        "location": other("location-aware", **{"attention.name": "location_aware", **additive}),
+        "coverage": other("coverage vector", **{"attention.name": "coverage_vector", **additive}),
+        "local_m": other("local, monotonic", **{"attention.name": "local_m"}),
+        "local_p": other("local, predictive", **{"attention.name": "local_p"}),
+        "pointer": other("soft, pointer-generator", **{"readout.name": "pointer_generator"}),
+        "copynet": other("soft, CopyNet", **{"readout.name": "copynet"}),
+    }
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, when it runs and not when it is imported."""
+    flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
+    return argv
+
+
+def main() -> None:
+    """Measures, and writes JSON and a page."""
+    path = Path(flags.FLAGS.out) / "mechanisms.json"
+    with writing(path):  # before minutes of measuring, whose numbers would be lost
+        path.parent.mkdir(parents=True, exist_ok=True)
+    results = measure(systems(), LENGTHS)
+    report.write(path, results, page(results))
+    print(page(results))
+
+
+@dataclasses.dataclass
+class Step:
+    """A compiled training step, with its batch and the state that it replaces.
+
+    Attributes:
+      temporaries: Bytes beside state and batch.
+    """
+
+    program: Any
+    state: Any
+    batch: Any
+    temporaries: int
+    rng: Any
+
+    def seconds(self, steps: int) -> float:
+        """Returns the time of a step, the mean of some in turn."""
+        start = time.perf_counter()
+        for _ in range(steps):
+            self.state, _ = self.program(self.state, self.batch, self.rng)
+        jax.block_until_ready(self.state)
+        return (time.perf_counter() - start) / steps
+
+
+def measure(systems: Mapping[str, Variant], lengths: Sequence[int]) -> dict[str, Any]:
+    """Returns milliseconds of every round and mebibytes of each system, length by length."""
+    with tempfile.TemporaryDirectory() as folder:
+        steps = {
+            (name, length): compiled(name, systems[name], length, Path(folder))
+            for length in lengths
+            for name in systems
+        }
+    seconds: dict[Any, list[float]] = {key: [] for key in steps}
+    order = random.Random(0)
+    for key in steps:
+        steps[key].seconds(1)  # the first one allocates
+    for _ in range(ROUNDS):
+        for key in order.sample(list(steps), len(steps)):
+            seconds[key].append(steps[key].seconds(STEPS))
+    return {
+        "command": "python -m experiments.benchmarks.speed.mechanisms",
+        "commit": commit(),
+        "time": now(),
+        "device": jax.devices()[0].device_kind,
+        "hardware": hardware(),
+        "jax": jax.__version__,
+        "rounds": ROUNDS,
+        "rows": ROWS,
+        "lengths": list(lengths),
+        "systems": {
+            name: {
+                "label": variant.label,
+                "milliseconds": [[1e3 * one for one in seconds[name, n]] for n in lengths],
+                "temporaries_mib": [steps[name, n].temporaries / 2**20 for n in lengths],
+            }
+            for name, variant in systems.items()
+        },
+    }
+
+
+def compiled(name: str, variant: Variant, length: int, folder: Path) -> Step:
+    """Compiles the training step of a system for made-up words of one length."""
+    table = folder / f"{length}.tsv"
+    if not table.exists():
+        table.write_text("".join(_rows(length)), encoding="utf-8")
+    fields = {
+        "data.train_table": str(table), "data.batch_size": ROWS, "data.num_buckets": 1,
+        "data.max_source_length": 2 * length, "data.max_target_length": 3 * length,
+        "training.num_epochs": 1.0,
+    }  # fmt: skip
+    grid = grid_of("mechanisms", {name: variant}, "hard_vs_soft:inflections", overrides=fields)
+    config = grid.run(name, 0, folder, folder).experiment()
+    parts = assemble(config, RunDirectory(folder / f"{name}{length}"))
+    rng = jax.random.key(0)
+    state, batch = parts.start(rng), parts.strategy.place(next(parts.batches), 1)
+    program = parts.train_step.lower(state, batch, rng).compile()
+    return Step(program, state, batch, program.memory_analysis().temp_size_in_bytes, rng)
+
+
+def _rows(length: int) -> list[str]:
+    """Makes up lemmas, whose forms end otherwise; enough that some are left for validation."""
+    draw = random.Random(length)
+    lemmas = ["".join(draw.choices(string.ascii_lowercase, k=length)) for _ in range(3 * ROWS)]
+    return [f"{lemma}\t{lemma[:-2]}et\tV;PST\n" for lemma in lemmas]
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """Returns the results as Markdown."""
+    base, lengths = results["systems"][BASE], results["lengths"]
+    headings = ["attention and readout"]
+    headings += [f"{length} letters: {what}" for length in lengths for what in ("time", "MiB")]
+    rows = [
+        [system["label"], *(
+            cell
+            for index in range(len(lengths))
+            for cell in (
+                _ratio(system["milliseconds"][index], base["milliseconds"][index]),
+                f"{system['temporaries_mib'][index]:.1f}",
+            )
+        )]
+        for system in results["systems"].values()
+    ]  # fmt: skip
+    text = templates.fill(
+        "mechanism_costs", table=tables.table(headings, rows), rows=results["rows"],
+        base=", ".join(f"{statistics.median(one):.1f}" for one in base["milliseconds"]),
+        lengths=" and ".join(map(str, lengths)), command=results["command"],
+        commit=short_commit(results["commit"]), time=results["time"], jax=results["jax"],
+        machine=named(results["hardware"], results["device"]), rounds=results["rounds"],
+    )  # fmt: skip
+    return text + "\n"
+
+
+def _ratio(measured: Sequence[float], reference: Sequence[float]) -> str:
+    """Formats how many times as long something takes: the median of the ratios of all rounds."""
+    pairs = zip(measured, reference, strict=True)
+    return f"{statistics.median(one / other for one, other in pairs):.2f}"
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE, define_flags)
