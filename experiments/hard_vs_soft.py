@@ -129,8 +129,8 @@ _SETTINGS = {
 }  # fmt: skip
 _BASELINES = {"hun": 1.8, "fre": 8.5, "kor": 16.3, "eng_us": 41.94}
 
-# Beside them, tried where there are published figures of their kind: with label smoothing, which
-# sums over alignments and sampled ones cannot have, and with copying.
+# Beside them, tried where there are published figures of their kind: with label smoothing, as
+# these have it, and with copying.
 COPYING = {
     "smoothed": Variant("soft, input feeding, label smoothing", _SMOOTHED),
     "pointer_generator": Variant("pointer-generator, label smoothing", {
