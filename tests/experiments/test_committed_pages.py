@@ -17,6 +17,7 @@ NAMES = (
     "coverage_vs_supervised_full",
     "documents",
     "encoders_as_matrices",
+    "hard_vs_soft",
     "luong2015_ablation",
     "transformer_vs_rnn",
     "vaswani2017_table3",
