@@ -350,6 +350,11 @@ def test_what_steps_gather_is_gathered_again_and_not_kept(numpy_rng):
     ]
     found, expected = (jax.grad(one, argnums=(0, 1, 2))(*arguments) for one in (deferred, plain))
     assert_trees_close(found, expected, rtol=1e-5, atol=1e-6)
+    products = (
+        jax.jvp(jax.grad(one, argnums=(0, 1, 2)), tuple(arguments), tuple(arguments))[1]
+        for one in (deferred, plain)
+    )
+    assert_trees_close(*products, rtol=1e-5, atol=1e-6)  # second derivatives are right, too
     traced = str(jax.make_jaxpr(jax.grad(deferred, argnums=(0, 1, 2)))(*arguments))
     assert "scatter-add" in traced
     kept = [f"f32[{length},{a},{b}]" for a, b in ((width, depth), (depth, width), (slots, depth))]
