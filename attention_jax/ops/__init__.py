@@ -169,8 +169,9 @@ from attention_jax.ops.scores import (
 )
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
 from attention_jax.ops.spans import any_in_spans, to_positions
+from attention_jax.ops.step_operation import Operation
 from attention_jax.ops.step_pointer import slot_ranks, step_pointer
-from attention_jax.ops.step_program import Operation, Program
+from attention_jax.ops.step_program import Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.summation import accumulation_dtype, upcast
 from attention_jax.ops.trackers import (

@@ -30,7 +30,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attention_jax.ops.custom_gradients import with_backward
-from attention_jax.ops.step_program import Operation, Program
+from attention_jax.ops.step_operation import Operation
+from attention_jax.ops.step_program import Program
 from attention_jax.ops.summation import upcast
 
 # What a backward loop with gathers makes again: slots, and the same numbers in another layout.
@@ -138,13 +139,12 @@ def _scan_forward(static: Any, invariants: list[Any], carry: list[Any], inputs: 
                 number, varying = operation.constant, _without(operands, operation.deferred_operand)
                 if operation.is_gather:
                     (indices,), table, total = varying, fixed[number], sums[number]
-                    gathered, sums[number] = _gather(operation, table, indices, total)
+                    gathered, sums[number] = operation.gather_carried(table, indices, total)
                     return [gathered]
                 tap = taps[len(tapped)]
                 tapped.append(varying)
-                return [
-                    _apply_deferred(operation, varying, fixed[number], transposed.get(number), tap)
-                ]
+                matrix = transposed.get(number)
+                return [operation.apply_deferred(varying, fixed[number], matrix, tap)]
 
             new_carry, outputs = program.run_step(merged, [*carry, *inputs], apply)
             return (list(sums.values()), new_carry), (outputs, tapped)
@@ -183,116 +183,9 @@ def _scan_backward(static: Any, arguments: Any, saved: Any, cotangent: Any) -> A
         add(index_of[number], gradient)
     for operation, operands, tap in zip(program.products, tapped, taps, strict=True):
         index = index_of[operation.constant]
-        add(index, _deferred_gradient(operation, operands, invariants[index], tap))
+        add(index, operation.deferred_gradient(operands, invariants[index], tap))
     gradients = [_as_type(one, of.dtype) for one, of in zip(gradients, invariants, strict=True)]
     return gradients, carry, inputs
-
-
-def _apply_deferred(
-    operation: Operation, varying: list[Any], constant: Any, transposed: Any, tap: Any
-) -> Any:
-    """Applies a deferred operation, with the cotangent of its result as the tap's gradient.
-
-    Args:
-      operation: What is applied.
-      varying: Its other operands.
-      constant: Its deferred operand.
-      transposed: The transposed constant of a matrix product, else None.
-      tap: Of the result's shape; its values do not matter.
-    """
-    place = operation.deferred_operand
-
-    def apply(varying: list[Any], constant: Any) -> Any:
-        return operation.apply(_with(varying, place, constant))[0]
-
-    def forward(varying: list[Any], constant: Any, *rest: Any) -> tuple[Any, Any]:
-        return apply(varying, constant), constant if transposed is None else transposed
-
-    def backward(fixed: Any, cotangent: Any) -> tuple[Any, ...]:
-        def linear(varying: list[Any]) -> Any:
-            if transposed is None:
-                return apply(varying, fixed)
-            return operation.apply_transposed(_with(varying, place, fixed))
-
-        # Linear in the varying operands: transposing needs no values of them to be kept.
-        gradient = jax.linear_transpose(linear, varying)(cotangent)[0]
-        return gradient, None, None, cotangent
-
-    # Not `with_backward`: nobody differentiates this but the `vjp` of `_scan_forward`.
-    product = jax.custom_vjp(lambda varying, constant, *rest: apply(varying, constant))
-    product.defvjp(forward, backward)
-    return product(varying, constant, transposed, tap)
-
-
-def _gather(operation: Operation, table: Any, indices: Any, total: Any) -> tuple[Any, Any]:
-    """Gathers out of a constant table, whose gradient the backward loop carries as that of `total`.
-
-    There, what comes from each step is added to it in place.
-
-    Args:
-      operation: The gather.
-      table: What is gathered from; without a gradient of its own.
-      indices: What is gathered.
-      total: Of the table's shape; its values do not matter.
-
-    Returns:
-      (what was gathered, `total` for whatever gathers next).
-    """
-    parameters = operation.equation.params
-    dimensions = parameters["dimension_numbers"]
-    scattered = lax.ScatterDimensionNumbers(
-        update_window_dims=dimensions.offset_dims,
-        inserted_window_dims=dimensions.collapsed_slice_dims,
-        scatter_dims_to_operand_dims=dimensions.start_index_map,
-        operand_batching_dims=dimensions.operand_batching_dims,
-        scatter_indices_batching_dims=dimensions.start_indices_batching_dims,
-    )
-
-    def apply(table: Any, indices: Any, total: Any) -> tuple[Any, Any]:
-        return operation.apply([table, indices])[0], total
-
-    def forward(table: Any, indices: Any, total: Any) -> tuple[Any, Any]:
-        return apply(table, indices, total), indices
-
-    def backward(indices: Any, cotangents: Any) -> tuple[Any, ...]:
-        gathered, total = cotangents
-        gathered = _as_type(gathered, total.dtype)
-        added = lax.scatter_add(total, indices, gathered, scattered, mode=parameters["mode"])
-        return None, None, added
-
-    # Not `with_backward`: nobody differentiates this but the `vjp` of `_scan_forward`.
-    gather = jax.custom_vjp(apply)
-    gather.defvjp(forward, backward)
-    return gather(table, indices, total)
-
-
-def _is_kept(primitive: Any, *_: Any, **__: Any) -> bool:
-    return primitive.name not in _MADE_AGAIN
-
-
-def _deferred_gradient(
-    operation: Operation, varying: list[Any], constant: Any, cotangent: Any
-) -> Any:
-    """Returns the constant's gradient through one operation, over all steps at once."""
-    if operation.is_plain_projection:
-        # Written out, for a transposed product comes of it otherwise; not as rows of one matrix,
-        # for rows of a batch that several devices share cannot be lined up step after step.
-        (rows,) = varying
-        axes = tuple(range(rows.ndim - 1))
-        return lax.dot_general(
-            rows, cotangent, ((axes, axes), ((), ())),
-            precision=operation.equation.params["precision"],
-        )  # fmt: skip
-
-    def over_all_steps(constant: Any) -> Any:
-        def one_step(varying: list[Any]) -> Any:
-            return operation.apply(_with(varying, operation.deferred_operand, constant))[0]
-
-        # Over the steps' axis: the transpose of this is the one large product.
-        return jax.vmap(one_step)(varying)
-
-    _, pullback = jax.vjp(over_all_steps, constant)
-    return pullback(cotangent)[0]
 
 
 def _as_type(array: Any, dtype: Any) -> Any:
@@ -301,8 +194,8 @@ def _as_type(array: Any, dtype: Any) -> Any:
     return array.astype(dtype) if is_cast else array
 
 
-def _with(items: list[Any], position: int, item: Any) -> list[Any]:
-    return [*items[:position], item, *items[position:]]
+def _is_kept(primitive: Any, *_: Any, **__: Any) -> bool:
+    return primitive.name not in _MADE_AGAIN
 
 
 def _without(items: list[Any], position: int) -> list[Any]:

@@ -9,68 +9,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from attention_jax.ops.step_operation import Operation
+
 _DEFERRED_PRIMITIVES = ("dot_general", "gather")
 _INLINED_PRIMITIVES = ("pjit", "jit", "closed_call")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Operation:
-    """Operation: one application of a JAX primitive in the traced step.
-
-    Attributes:
-      equation: As it was traced.
-      operands: Value numbers, or literals.
-      results: Value numbers.
-      deferred_operand: Position of the constant whose gradient is deferred, if there is one.
-    """
-
-    equation: Any
-    operands: tuple[Any, ...]
-    results: tuple[int, ...]
-    deferred_operand: int | None = None
-
-    @property
-    def constant(self) -> int:
-        """Value number of the constant whose gradient is deferred."""
-        return self.operands[self.deferred_operand]
-
-    @property
-    def is_gather(self) -> bool:
-        """Whether it gathers slots."""
-        return self.equation.primitive.name == "gather"
-
-    @property
-    def is_matrix_product(self) -> bool:
-        """Whether it multiplies rows by a constant matrix, over one axis and without batch axes."""
-        if self.deferred_operand is None or self.equation.primitive.name != "dot_general":
-            return False
-        contracting, batch = self.equation.params["dimension_numbers"]
-        constant = self.equation.invars[self.deferred_operand].aval
-        return constant.ndim == 2 and len(contracting[0]) == 1 and not batch[0]
-
-    @property
-    def is_plain_projection(self) -> bool:
-        """Whether it is `rows @ matrix`: the last axis of the one times the first of the other."""
-        if not self.is_matrix_product or self.deferred_operand != 1:
-            return False
-        (rows, matrix), _ = self.equation.params["dimension_numbers"]
-        return (rows, matrix) == ((self.equation.invars[0].aval.ndim - 1,), (0,))
-
-    def apply(self, operands: list[Any]) -> list[Any]:
-        """Computes the results from the operands' values."""
-        primitive = self.equation.primitive
-        parameters = primitive.get_bind_params(self.equation.params)
-        results = primitive.bind(*operands, **parameters)
-        return list(results) if primitive.multiple_results else [results]
-
-    def apply_transposed(self, operands: list[Any]) -> Any:
-        """Computes the result of a matrix product from the operands, the matrix transposed."""
-        contracting, batch = self.equation.params["dimension_numbers"]
-        # Of two axes, the one that is not contracted is contracted once the matrix is transposed.
-        flipped = list(contracting)
-        flipped[self.deferred_operand] = (1 - contracting[self.deferred_operand][0],)
-        parameters = {**self.equation.params, "dimension_numbers": (tuple(flipped), batch)}
-        return self.equation.primitive.bind(*operands, **parameters)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

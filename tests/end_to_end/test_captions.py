@@ -18,8 +18,8 @@ SMALL = (
     "--config.model.target_embedding_dim=16", "--config.model.decoder.hidden_dim=32",
     "--config.model.decoder.readout_dim=32", "--config.optimizer.learning_rate=1e-2",
     "--config.schedule.warmup_steps=10", "--config.training.num_epochs=None",
-    "--config.training.num_steps=120", "--config.training.averaging.decay=0.9",
-    "--config.training.evaluate_every_steps=120", "--config.training.checkpoint_every_steps=120",
+    "--config.training.num_steps=200", "--config.training.averaging.decay=0.9",
+    "--config.training.evaluate_every_steps=200", "--config.training.checkpoint_every_steps=200",
     "--config.search.method=greedy", "--config.evaluation.num_heat_maps=2",
 )  # fmt: skip
 PIXELS = (
