@@ -3,12 +3,17 @@
 The slots of a window are gathered out of the memory, so that scores, weights and context are
 computed over 2D+1 slots only. An index outside the source is clipped for the gathering and
 masked; a window that lies wholly outside gives zero weights.
+
+The windows of many queries hold a slot many times over. They are gathered for a few queries at a
+time, and again in the backward pass (rematerialization), so that they need no more memory than the
+source does.
 """
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -16,6 +21,8 @@ from attention_jax.ops.lookup import take_slots
 from attention_jax.ops.pattern import Answer, Queries
 from attention_jax.ops.positions import at_indices, slots_at
 from attention_jax.types import AttentionOutput, Memory, Params
+
+QUERIES_AT_ONCE = 8  # whose windows are in memory together
 
 
 class Window(NamedTuple):
@@ -49,6 +56,32 @@ class LocalWindow:
         self, answer: Answer, spec: Any, params: Params, queries: Queries, memory: Memory
     ) -> AttentionOutput:
         """Gives every query a small memory of its own, and attends to that."""
+        query_axis, number = queries.vectors.ndim - 2, queries.vectors.shape[-2]
+        if not isinstance(number, int) or number <= QUERIES_AT_ONCE:  # symbolic under jax.export
+            return self._answer_at_once(answer, spec, params, queries, memory)
+
+        def one_block(_: None, step: Any) -> tuple[None, AttentionOutput]:
+            (vectors, positions, mask, bias), rng = step
+            block = dataclasses.replace(
+                queries, vectors=vectors, positions=positions, mask=mask, bias=bias,
+                call=queries.call.at_step(rng),
+            )  # fmt: skip
+            return None, self._answer_at_once(answer, spec, params, block, memory)
+
+        def join(part: Array) -> Array:  # N *B Q ... -> *B T ...
+            part = jnp.moveaxis(part, 0, query_axis)
+            *batch, blocks, size = part.shape[: query_axis + 2]
+            part = part.reshape(*batch, blocks * size, *part.shape[query_axis + 2 :])
+            return jax.lax.slice_in_dim(part, 0, number, axis=query_axis)
+
+        blocks = _in_blocks(queries)
+        keys = queries.call.split(blocks[1].shape[0])
+        _, outputs = jax.lax.scan(jax.checkpoint(one_block), None, (blocks, keys))
+        return jax.tree.map(join, outputs)
+
+    def _answer_at_once(
+        self, answer: Answer, spec: Any, params: Params, queries: Queries, memory: Memory
+    ) -> AttentionOutput:
         size = memory.mask.shape[-1]
         window = self.place(params, queries.vectors, memory, queries.positions)
         index = window_indices(memory, window)
@@ -73,6 +106,23 @@ class LocalWindow:
         aux |= {name: everywhere(aux[name]) for name in ("read",) if name in aux}
         weights, scores = everywhere(output.weights), everywhere(output.scores)
         return AttentionOutput(output.context[..., 0, :], weights, scores, aux)
+
+
+def _in_blocks(queries: Queries) -> tuple[Array, Array, Array | None, Array | None]:
+    """Splits vectors, positions, mask and bias into blocks of queries, the last one filled up."""
+    number = queries.vectors.shape[-2]
+    missing = -number % QUERIES_AT_ONCE
+
+    def split(rows: Array | None) -> Array | None:  # *#B #T D -> N *#B Q D
+        if rows is None:
+            return None
+        rows = jnp.broadcast_to(rows, (*rows.shape[:-2], number, rows.shape[-1]))
+        rows = jnp.pad(rows, [(0, 0)] * (rows.ndim - 2) + [(0, missing), (0, 0)])
+        rows = rows.reshape(*rows.shape[:-2], -1, QUERIES_AT_ONCE, rows.shape[-1])
+        return jnp.moveaxis(rows, -3, 0)
+
+    positions = jnp.pad(queries.positions, (0, missing)).reshape(-1, QUERIES_AT_ONCE)
+    return split(queries.vectors), positions, split(queries.mask), split(queries.bias)
 
 
 def window_around(
