@@ -9,13 +9,14 @@ sources share, and a decoder that starts from the first source instead of from b
 
 The Transformer's strategies (Libovický, Helcl and Mareček 2018) are `transformer` after the colon,
 for multi30k: parallel, or --config.model.attention.name=serial, flat or hierarchical. The same data
-and vocabulary for a model that reads the first source alone are multi30k_alone and smoke_alone.
+and vocabulary for a model that reads the first source alone are multi30k_alone, parallel_alone and
+smoke_alone.
 
 Command:  python -m launch.train --config=configs/libovicky2017.py:multi30k \
               --workdir=runs/libovicky2017
           after the colon: multi30k, parallel (one's own text, with
           --config.data.further.second.train=FILE beside its two files), smoke, transformer,
-          multi30k_alone or smoke_alone
+          multi30k_alone, parallel_alone or smoke_alone
 Expected: not measured at this size; `python -m experiments.several_sources` compares the ways. The
           paper's tasks are captions with pictures and automatic post-editing
 Time:     not measured; a second source makes a step about half as long again
@@ -30,7 +31,7 @@ _ALONE = "_alone"
 
 def get_config(argument: str | None = None) -> ConfigDict:
     """Returns the config for a data set, or for the Transformer."""
-    alone = f"multi30k{_ALONE}", f"smoke{_ALONE}"
+    alone = tuple(f"{name}{_ALONE}" for name in common.FURTHER)
     argument = common.choose(argument, "multi30k", (*common.FURTHER, "transformer", *alone))
     if argument == "transformer":
         return _transformer()

@@ -1,5 +1,6 @@
 """The measurement of what each kind of attention costs, at a tiny size; no time is judged."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -21,17 +22,20 @@ def in_repository(repository, monkeypatch):
 def test_every_system_is_measured_at_every_length(monkeypatch):
     for name in ("ROWS", "ROUNDS", "STEPS"):
         monkeypatch.setattr(mechanisms, name, 2)
-    known = mechanisms.systems()
+    known = {**mechanisms.systems(), **mechanisms.combinations()}
     some = {
-        name: mechanisms.Variant(known[name].label, {**known[name].overrides, **SMALL})
-        for name in ("soft", "local_m")
+        name: dataclasses.replace(known[name], overrides={**known[name].overrides, **SMALL})
+        for name in ("soft", "local_m", "pyramid_1", "alone", "flat")
     }
+    for name in ("alone", "flat"):
+        del some[name].overrides["model.decoder.attentional_dim"]
     results = mechanisms.measure(some, (6,))
     for system in results["systems"].values():
         ((one, other),) = system["milliseconds"]
         assert one > 0 and other > 0 and system["temporaries_mib"][0] > 0
     text = mechanisms.page(results)
     assert "| soft | 1.00 |" in text and "| local, monotonic |" in text
+    assert "| one source | 1.00 |" in text and "| two, flat |" in text
     assert results["hardware"]["cpu"] in text
 
 

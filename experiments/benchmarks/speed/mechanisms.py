@@ -1,4 +1,4 @@
-"""What each kind of attention and readout costs beside soft attention; see `USAGE`."""
+"""What each kind of attention, readout, pyramid and second source costs; see `USAGE`."""
 
 import dataclasses
 import random
@@ -27,14 +27,16 @@ from experiments.kit.variants import Variant, grid_of
 USAGE = """
 Measures a training step of one recurrent model of letters (configs/hard_vs_soft.py) with each kind
 of attention and of readout in turn, in shuffled rounds, for words of two lengths: how many times as
-long it takes as with soft attention, and the memory that it needs beside its state. About ten
-minutes on two idle cores, most of them for compiling.
+long it takes as with soft attention, and the memory that it needs beside its state. The same of a
+translator (configs/libovicky2017.py) that reads two sources, beside one that reads the first alone.
+About fifteen minutes on two idle cores, most of them for compiling.
 
 usage: python -m experiments.benchmarks.speed.mechanisms [--out=DIRECTORY]
 """
-LENGTHS = (16, 64)  # letters of a lemma, and of its form
+LENGTHS = (16, 64)  # letters of a lemma and of its form, or words of a sentence
 ROWS, ROUNDS, STEPS = 32, 9, 3
-BASE = "soft"
+BASE, ALONE = "soft", "alone"  # what others are compared with
+_TEXTS, _ENCODER = "libovicky2017", "sources.source.encoder"
 
 
 def systems() -> dict[str, Variant]:
@@ -55,6 +57,28 @@ def systems() -> dict[str, Variant]:
         "local_p": other("local, predictive", **{"attention.name": "local_p"}),
         "pointer": other("soft, pointer-generator", **{"readout.name": "pointer_generator"}),
         "copynet": other("soft, CopyNet", **{"readout.name": "copynet"}),
+        **{
+            f"pyramid_{levels}": other(
+                f"soft, pyramid of {levels}",
+                **{f"{_ENCODER}.name": "pyramidal", f"{_ENCODER}.levels": levels},
+            )
+            for levels in (1, 2)
+        },
+    }
+
+
+def combinations() -> dict[str, Variant]:
+    """Returns one source, and ways of attending to two, by name."""
+    ways = {
+        "concatenated": "contexts side by side", "parallel": "contexts added", "flat": "flat",
+        "hierarchical": "hierarchical",
+    }  # fmt: skip
+    return {
+        ALONE: Variant("one source", {}, _TEXTS, "parallel_alone"),
+        **{
+            name: Variant(f"two, {label}", {"model.attention.name": name}, _TEXTS, "parallel")
+            for name, label in ways.items()
+        },
     }
 
 
@@ -69,7 +93,7 @@ def main() -> None:
     path = Path(flags.FLAGS.out) / "mechanisms.json"
     with writing(path):  # before minutes of measuring, whose numbers would be lost
         path.parent.mkdir(parents=True, exist_ok=True)
-    results = measure(systems(), LENGTHS)
+    results = measure({**systems(), **combinations()}, LENGTHS)
     report.write(path, results, page(results))
     print(page(results))
 
@@ -134,14 +158,11 @@ def measure(systems: Mapping[str, Variant], lengths: Sequence[int]) -> dict[str,
 
 
 def compiled(name: str, variant: Variant, length: int, folder: Path) -> Step:
-    """Compiles the training step of a system for made-up words of one length."""
-    table = folder / f"{length}.tsv"
-    if not table.exists():
-        table.write_text("".join(_rows(length)), encoding="utf-8")
+    """Compiles the training step of a system for made-up words or sentences of one length."""
     fields = {
-        "data.train_table": str(table), "data.batch_size": ROWS, "data.num_buckets": 1,
-        "data.max_source_length": 2 * length, "data.max_target_length": 3 * length,
-        "training.num_epochs": 1.0,
+        **(_sentences if variant.config == _TEXTS else _words)(length, folder),
+        "data.batch_size": ROWS, "data.num_buckets": 1, "data.max_source_length": 2 * length,
+        "data.max_target_length": 3 * length, "training.num_epochs": 1.0,
     }  # fmt: skip
     grid = grid_of("mechanisms", {name: variant}, "hard_vs_soft:inflections", overrides=fields)
     config = grid.run(name, 0, folder, folder).experiment()
@@ -152,37 +173,66 @@ def compiled(name: str, variant: Variant, length: int, folder: Path) -> Step:
     return Step(program, state, batch, program.memory_analysis().temp_size_in_bytes, rng)
 
 
-def _rows(length: int) -> list[str]:
+def _words(length: int, folder: Path) -> dict[str, Any]:
     """Makes up lemmas, whose forms end otherwise; enough that some are left for validation."""
-    draw = random.Random(length)
+    draw, table = random.Random(length), folder / f"{length}.tsv"
     lemmas = ["".join(draw.choices(string.ascii_lowercase, k=length)) for _ in range(3 * ROWS)]
-    return [f"{lemma}\t{lemma[:-2]}et\tV;PST\n" for lemma in lemmas]
+    rows = [f"{lemma}\t{lemma[:-2]}et\tV;PST\n" for lemma in lemmas]
+    table.write_text("".join(rows), encoding="utf-8")
+    return {"data.train_table": str(table)}
+
+
+def _sentences(length: int, folder: Path) -> dict[str, Any]:
+    """Makes up sentences of words that are letters, in two languages and a third to write."""
+    draw, sides = random.Random(length), ("source", "second", "target")
+    for side in sides:
+        lines = [" ".join(draw.choices(string.ascii_lowercase, k=length)) for _ in range(3 * ROWS)]
+        (folder / f"{length}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    places = "train_source", "further.second.train", "train_target"
+    return {
+        "data.subwords.kind": "words",
+        **{f"data.{place}": str(folder / f"{length}.{side}")
+           for place, side in zip(places, sides, strict=True)},
+    }  # fmt: skip
 
 
 def page(results: Mapping[str, Any]) -> str:
     """Returns the results as Markdown."""
-    base, lengths = results["systems"][BASE], results["lengths"]
-    headings = ["attention and readout"]
-    headings += [f"{length} letters: {what}" for length in lengths for what in ("time", "MiB")]
-    rows = [
-        [system["label"], *(
-            cell
-            for index in range(len(lengths))
-            for cell in (
-                _ratio(system["milliseconds"][index], base["milliseconds"][index]),
-                f"{system['temporaries_mib'][index]:.1f}",
-            )
-        )]
-        for system in results["systems"].values()
-    ]  # fmt: skip
+    lengths, found = results["lengths"], results["systems"]
+    texts = {name: found[name] for name in combinations() if name in found}
+    words = {name: system for name, system in found.items() if name not in texts}
     text = templates.fill(
-        "mechanism_costs", table=tables.table(headings, rows), rows=results["rows"],
-        base=", ".join(f"{statistics.median(one):.1f}" for one in base["milliseconds"]),
+        "mechanism_costs", table=_table("attention and readout", words, BASE, lengths),
+        sources=_table("sources", texts, ALONE, lengths), rows=results["rows"],
+        base=_milliseconds(found[BASE]), alone=_milliseconds(found[ALONE]),
         lengths=" and ".join(map(str, lengths)), command=results["command"],
         commit=short_commit(results["commit"]), time=results["time"], jax=results["jax"],
         machine=named(results["hardware"], results["device"]), rounds=results["rounds"],
     )  # fmt: skip
     return text + "\n"
+
+
+def _table(
+    heading: str, systems: Mapping[str, Any], base: str, lengths: Sequence[int]
+) -> str:
+    """Returns a row for each system: time beside the base's, and memory, length by length."""
+    headings = [f"{length}: {what}" for length in lengths for what in ("time", "MiB")]
+    rows = [
+        [system["label"], *(
+            cell
+            for index in range(len(lengths))
+            for cell in (
+                _ratio(system["milliseconds"][index], systems[base]["milliseconds"][index]),
+                f"{system['temporaries_mib'][index]:.1f}",
+            )
+        )]
+        for system in systems.values()
+    ]  # fmt: skip
+    return tables.table([heading, *headings], rows)
+
+
+def _milliseconds(system: Mapping[str, Any]) -> str:
+    return ", ".join(f"{statistics.median(one):.1f}" for one in system["milliseconds"])
 
 
 def _ratio(measured: Sequence[float], reference: Sequence[float]) -> str:
