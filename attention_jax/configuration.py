@@ -143,11 +143,14 @@ def _check(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> None
     if value is None and is_optional(hint):
         return
     hint = without_none(hint)
-    if typing.get_origin(hint) is tuple:
+    if "named" in limits:
+        if not dataclasses.is_dataclass(value):
+            raise ConfigError(f"{where}: expected the config of a part, found {quoted(value)}")
+    elif typing.get_origin(hint) is tuple:
         if not isinstance(value, tuple):
             raise ConfigError(f"{where}: expected a tuple, found {quoted(value)}")
         checked(hint, value, limits, where)
-    elif "named" not in limits and hint in (bool, int, float, str):
+    elif hint in (bool, int, float, str):
         check_limits(scalar(hint, value, where), limits, where)
 
 

@@ -212,6 +212,8 @@ def wrong_values(field):
             yield limits[name] + step
     if "choices" in limits:
         yield "no such choice"
+    if "named" in limits:
+        yield "no config"
     if isinstance(field.default, bool | int | float):
         yield "text"
         if "None" not in str(field.type):
@@ -226,7 +228,7 @@ def accepts(config, name, value):
     """Whether a class does, or blames another field; its own checks come later than this."""
     hints, some = typing.get_type_hints(config), {int: 8, float: 0.5, str: "some", bool: True}
     needed = {
-        field.name: some.get(hints[field.name])
+        field.name: Outer(1) if "named" in field.metadata else some.get(hints[field.name])
         for field in dataclasses.fields(config)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }

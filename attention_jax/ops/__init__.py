@@ -109,7 +109,7 @@ from attention_jax.ops.monotonic import (
     linear_recurrence,
     monotonic_normalizer,
 )
-from attention_jax.ops.normalization import layer_norm, rms_norm
+from attention_jax.ops.normalization import layer_norm, rms_norm, unit_vector
 from attention_jax.ops.normalizers import (
     NORMALIZERS,
     Normalizer,
@@ -365,6 +365,7 @@ __all__ = [
     "take_slots",
     "time_major",
     "to_positions",
+    "unit_vector",
     "upcast",
     "window_around",
     "window_indices",

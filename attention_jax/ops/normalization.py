@@ -1,4 +1,4 @@
-"""Layer normalization and RMS normalization, computed in float32 at least."""
+"""Layer, RMS and weight normalization, computed in float32 at least."""
 
 import jax
 import jax.numpy as jnp
@@ -41,3 +41,21 @@ def rms_norm(
     deviation = jax.lax.rsqrt(jnp.square(values).mean(-1, keepdims=True) + epsilon)
     # The mean stays in: only the size of the vectors is normalised.
     return (values * deviation * scale).astype(vectors.dtype)
+
+
+def unit_vector(vectors: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
+    """Weight normalization: scales to length one; a vector of zeros stays.
+
+      y = x / ||x||
+
+    Source:
+      Salimans and Kingma (2016), eq. 2, without its gain.
+    """
+    values = upcast(vectors)
+    # Squares of what is very small or large have no place in float32: such vectors are scaled
+    # before, others divided by one.
+    largest = jax.lax.stop_gradient(jnp.abs(values).max(-1, keepdims=True))
+    is_extreme = (largest > 0.0) & ((largest < 1e-12) | (largest > 1e12))
+    values = values / jnp.where(is_extreme, largest, 1.0)
+    squares = jnp.square(values).sum(-1, keepdims=True)
+    return (values / jnp.sqrt(jnp.where(squares > 0.0, squares, 1.0))).astype(vectors.dtype)

@@ -63,6 +63,7 @@ def hard_kuma_sample(
 ) -> Float[Array, "*B"]:
     """Samples HardKuma(a, b), differentiably, from uniform numbers of (0, 1)."""
     uniform = jnp.clip(uniform, _LEAST, 1.0 - _LEAST)
+    a, b = jnp.maximum(a, _LEAST), jnp.maximum(b, _LEAST)  # 1 / b^2 has to be a number
     inner = jnp.clip(1.0 - (1.0 - uniform) ** (1.0 / b), _LEAST, 1.0 - _LEAST)
     return jnp.clip(LOWER + (UPPER - LOWER) * inner ** (1.0 / a), 0.0, 1.0)
 

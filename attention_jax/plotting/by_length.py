@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attention_jax.evaluation.by_length import LengthBucket
-from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, printable, text_style, tidy
 
 MARKERS = "osD^vPX"
 
@@ -58,5 +58,5 @@ def bleu_by_length_curves(systems: Mapping[str, Sequence[LengthBucket]], title: 
     for text in legend.get_texts():
         text.set(**text_style(8))
     if title:
-        axes.set_title(title, loc="left", **text_style(11, fontweight="bold"))
+        axes.set_title(printable(title), loc="left", **text_style(11, fontweight="bold"))
     return figure

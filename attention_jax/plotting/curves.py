@@ -17,7 +17,7 @@ from matplotlib.ticker import (
 
 from attention_jax.data.task import Metric
 from attention_jax.json_files import METRICS_LINE, read_json_lines
-from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, printable, text_style, tidy
 
 # Every training logs these. The objectives beside the NLL and the task's own metrics of outputs are
 # drawn between losses and rate.
@@ -107,7 +107,7 @@ def learning_curves(
     rows[-1].xaxis.set_major_locator(MaxNLocator(8, integer=True))
     figure.align_ylabels(rows)
     if title:
-        figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
+        figure.suptitle(printable(title), x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from attention_jax.plotting.figure import COLOURS, OUTLINE, new_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, OUTLINE, new_figure, printable, text_style, tidy
 
 _MARKERS = "osD^v"
 _SHIFT = 0.16  # between the dots of one line
@@ -74,5 +74,5 @@ def score_dots(panels: Mapping[str, Series], title: str = "", reference: str = "
         figure.legend(shown.values(), shown.keys(), loc="outside lower center", frameon=False,
                       fontsize=8, ncols=len(shown))  # fmt: skip
     if title:
-        figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
+        figure.suptitle(printable(title), x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from attention_jax.plotting.curves import Curve
-from attention_jax.plotting.figure import COLOURS, OUTLINE, new_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, OUTLINE, new_figure, printable, text_style, tidy
 
 _STYLES = ("-", "--", ":")
 
@@ -58,7 +58,7 @@ def system_curves(
         axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=7)
     row[0].set_ylabel(label, **text_style(8.5))
     if title:
-        figure.suptitle(title, x=0.02, ha="left", **text_style(11, fontweight="bold"))
+        figure.suptitle(printable(title), x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
+from attention_jax.plotting.figure import COLOURS, new_figure, printable, text_style, tidy
 from attention_jax.plotting.labels import place_labels
 
 MARKERS = "osD^vPX"
@@ -69,7 +69,7 @@ def tradeoff(points: Mapping[str, Point], x: str, y: str, title: str = "") -> Fi
     for text in legend.get_texts():
         text.set(**text_style(8))
     if title:
-        axes.set_title(title, loc="left", **text_style(11, fontweight="bold"))
+        axes.set_title(printable(title), loc="left", **text_style(11, fontweight="bold"))
     # Last, for labels are placed in pixels, which any change of layout would move.
     place_labels(axes, {name: (point.x, point.y) for name, point in points.items()}, colours)
     return figure

@@ -12,7 +12,8 @@ from attention_jax.files import replacing
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Writes `text` as UTF-8 in one piece, compressed where the name ends in `.gz`."""
-    content = text.encode("utf-8")
+    # A path in it may hold bytes that are no UTF-8: as backslash escapes, which JSON reads back.
+    content = text.encode("utf-8", "backslashreplace")
     # Without the time of writing, the same text gives the same bytes, which git and hashes see.
     with replacing(path) as temporary:
         temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)

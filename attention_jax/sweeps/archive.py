@@ -330,7 +330,8 @@ def _unfolded(data: bytes, shape: Sequence[int], block: Mapping[str, Any]) -> np
 
 
 def _json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")  # half a surrogate pair: still valid JSON
 
 
 @contextlib.contextmanager

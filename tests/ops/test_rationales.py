@@ -61,3 +61,14 @@ def test_a_sample_has_a_derivative_where_it_is_neither_zero_nor_one():
     gradient = jax.grad(lambda a: hard_kuma_sample(a, jnp.ones(3), uniform).sum())(jnp.ones(3))
     assert np.isfinite(gradient).all() and gradient[1] != 0.0
     assert gradient[0] == gradient[2] == 0.0
+
+
+@pytest.mark.parametrize("least", [0.0, 1e-30, 1e-19, 1e-6])
+def test_hard_kuma_has_finite_gradients_for_shapes_that_underflow(least):
+    uniform = jnp.array([0.1, 0.5, 0.9])
+    for a, b in ((least, 1.0), (1.0, least), (least, least)):
+        shapes = jnp.full(3, a), jnp.full(3, b)
+        value, gradients = jax.value_and_grad(
+            lambda a, b: hard_kuma_sample(a, b, uniform).sum(), (0, 1)
+        )(*shapes)
+        assert jnp.isfinite(value) and all(jnp.all(jnp.isfinite(one)) for one in gradients)

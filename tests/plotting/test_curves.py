@@ -171,3 +171,9 @@ def test_learning_curves_draw_nll_beside_a_loss_that_is_more(split):
 def test_learning_curves_draw_nll_where_no_loss_was_logged():
     logged = [{"step": step, "split": "train", "nll": 3 / step} for step in range(1, 9)]
     assert len(learning_curves(logged).axes[0].lines) == 1
+
+
+def test_a_title_may_be_a_path_of_any_bytes(tmp_path):
+    figure = learning_curves(list(records()), title="runs/a\udcff\nb")
+    save_figure(figure, tmp_path / "curves.png")
+    assert figure.get_suptitle() == "runs/a  b"

@@ -243,6 +243,14 @@ def test_write_text_reads_back_unicode(tmp_path):
     assert (tmp_path / "file.txt").read_text(encoding="utf-8") == "für 你好\n"
 
 
+def test_a_path_that_is_no_unicode_is_recorded_and_read_back(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.add_to_run(command="train --workdir=/a\udcff/你")
+    assert json.loads(directory.run.read_text())["command"] == "train --workdir=/a\udcff/你"
+    files.write_text(tmp_path / "page.md", "/a\udcff")
+    assert (tmp_path / "page.md").read_text() == r"/a\udcff"
+
+
 def test_write_text_compresses_by_name(tmp_path):
     files.write_text(tmp_path / "file.txt.gz", "für 你好\n")
     content = (tmp_path / "file.txt.gz").read_bytes()

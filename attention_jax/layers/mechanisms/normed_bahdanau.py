@@ -9,12 +9,11 @@ from 1 / sqrt(attention_dim), so that scores are small at first.
 import dataclasses
 from typing import ClassVar
 
-import jax.numpy as jnp
-
 from attention_jax.configuration import setting
 from attention_jax.layers.additive import AdditiveConfig, additive_parts
 from attention_jax.layers.mechanism import MechanismParts
 from attention_jax.layers.parameters import Parameter
+from attention_jax.ops.normalization import unit_vector
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.summation import upcast
 from attention_jax.types import Array, Memory, Params
@@ -57,6 +56,5 @@ def _prepare(params: Params, memory: Memory, positions: Array) -> Memory:
 
 def _vector(params: Params) -> Array:
     """Returns g v / ||v||."""
-    vector = upcast(params["vector"])
-    unit = vector / jnp.sqrt(jnp.square(vector).sum(-1, keepdims=True))
+    unit = unit_vector(upcast(params["vector"]))
     return (upcast(params["gain"]) * unit).astype(params["vector"].dtype)
