@@ -48,13 +48,17 @@ def usable_cpus() -> int | None:
 
 
 def processor() -> str:
-    """Returns the model name of the processor."""
+    """Returns the model name of the processor, and whether it has AVX-512.
+
+    With other vector instructions sums are rounded otherwise, and one name may stand for both.
+    """
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    known = {name.strip(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+    name = known.get("model name") or platform.machine()
+    return f"{name} (AVX-512)" if "avx512f" in known.get("flags", "").split() else name
 
 
 def now() -> str:

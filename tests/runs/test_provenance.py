@@ -1,12 +1,14 @@
 import io
 import os
+import pathlib
+import platform
 import subprocess
 import tarfile
 
 import pytest
 
 from attention_jax.runs import provenance
-from attention_jax.runs.provenance import describe_run, short_commit, usable_cpus
+from attention_jax.runs.provenance import describe_run, processor, short_commit, usable_cpus
 
 
 @pytest.fixture
@@ -79,3 +81,16 @@ def test_an_archive_names_its_commit(repository, tmp_path):
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         text = archive.extractfile("attention_jax/runs/provenance.py").read().decode()
     assert f'_ARCHIVED = "{head.stdout.strip()}"' in text
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("model name\t: A B\nflags\t\t: fpu avx2\n\nmodel name\t: A B\nflags\t: fpu avx2\n", "A B"),
+        ("flags\t\t: fpu avx2 avx512f avx512bw\nmodel name\t: A: B\n", "A: B (AVX-512)"),
+        ("processor\t: 0\n", platform.machine()),
+    ],
+)
+def test_a_processor_is_named_with_its_vector_instructions(monkeypatch, cpuinfo, expected):
+    monkeypatch.setattr(pathlib.Path, "read_text", lambda *_, **__: cpuinfo)
+    assert processor() == expected
