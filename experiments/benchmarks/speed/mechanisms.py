@@ -29,7 +29,7 @@ Measures a training step of one recurrent model of letters (configs/hard_vs_soft
 of attention and of readout in turn, in shuffled rounds, for words of two lengths: how many times as
 long it takes as with soft attention, and the memory that it needs beside its state. The same of a
 translator (configs/libovicky2017.py) that reads two sources, beside one that reads the first alone.
-About fifteen minutes on two idle cores, most of them for compiling.
+About twenty minutes on two idle cores, most of them for compiling.
 
 usage: python -m experiments.benchmarks.speed.mechanisms [--out=DIRECTORY]
 """
