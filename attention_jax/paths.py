@@ -24,8 +24,14 @@ def expanded(path: str | os.PathLike) -> Path:
     """Returns a path with the home directory of `~` or `~user`.
 
     Raises:
-      UserError: If there is no such user, or the user has no home directory.
+      UserError: If there is no such user, the user has no home directory, or the path is an address
+        as that of a bucket, which would otherwise be a directory `gs:` on this machine's disk.
     """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", os.fspath(path)):
+        raise UserError(
+            f"{path}: expected a path, found an address; mount a bucket and name the directory "
+            "where it is mounted (docs/launching.md)"
+        )
     try:
         return Path(path).expanduser()
     except RuntimeError:

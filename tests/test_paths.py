@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from attention_jax import paths
+from attention_jax import api, paths
 from attention_jax.errors import UserError
 from attention_jax.paths import expanded, plainly_named
 from attention_jax.runs.run_directory import RunDirectory
@@ -53,3 +53,13 @@ def test_the_home_of_nobody_is_named(monkeypatch):
             use("~nosuchuser/x")
     monkeypatch.setenv("HOME", "/home/me")
     assert str(expanded("~/x")) == "/home/me/x"
+
+
+@pytest.mark.parametrize("address", ["gs://bucket/run", "s3://bucket", "file:///tmp/run"])
+def test_an_address_is_no_path(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for use in (expanded, RunDirectory, lambda path: api.load(path)):
+        with pytest.raises(UserError, match=f"{address}: expected a path, found an address"):
+            use(address)
+    assert not list(tmp_path.iterdir())
+    assert str(expanded("gs:/run")) == "gs:/run"  # a directory may be called so

@@ -7,6 +7,7 @@ at 0 and 1, both of which then have a probability of their own. Samples have a d
   P(k < x) = 1 - (1 - x^a)^b;   P(h = 0) = P(k < -l / (r - l))
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -58,12 +59,17 @@ def selection_changes(
     return jnp.where(mask & (before >= 0), changed, 0.0).sum(-1)
 
 
+def _floored(a: Array, b: Array) -> tuple[Array, Array]:
+    """Bounds a and b from below, so that 1 / a^2 and 1 / b^2 are numbers."""
+    return jnp.maximum(a, _LEAST), jnp.maximum(b, _LEAST)
+
+
 def hard_kuma_sample(
     a: Float[Array, "*B"], b: Float[Array, "*B"], uniform: Float[Array, "*B"]
 ) -> Float[Array, "*B"]:
     """Samples HardKuma(a, b), differentiably, from uniform numbers of (0, 1)."""
     uniform = jnp.clip(uniform, _LEAST, 1.0 - _LEAST)
-    a, b = jnp.maximum(a, _LEAST), jnp.maximum(b, _LEAST)  # 1 / b^2 has to be a number
+    a, b = _floored(a, b)
     inner = jnp.clip(1.0 - (1.0 - uniform) ** (1.0 / b), _LEAST, 1.0 - _LEAST)
     return jnp.clip(LOWER + (UPPER - LOWER) * inner ** (1.0 / a), 0.0, 1.0)
 
@@ -72,12 +78,13 @@ def hard_kuma_probabilities(
     a: Float[Array, "*B"], b: Float[Array, "*B"]
 ) -> tuple[Float[Array, "*B"], Float[Array, "*B"]]:
     """Returns P(h = 0) and P(h = 1)."""
+    a, b = _floored(a, b)
 
-    def below(place: float) -> Array:
-        return 1.0 - (1.0 - place**a) ** b
+    def log_above(place: float) -> Array:
+        return b * jnp.log(-jnp.expm1(a * math.log(place)))  # place^a may round to 1
 
     span = UPPER - LOWER
-    return below(-LOWER / span), 1.0 - below((1.0 - LOWER) / span)
+    return -jnp.expm1(log_above(-LOWER / span)), jnp.exp(log_above((1.0 - LOWER) / span))
 
 
 def hard_kuma_decision(
@@ -87,6 +94,7 @@ def hard_kuma_decision(
 
     The first two where either is the most probable of 0, 1 and what lies between.
     """
+    a, b = _floored(a, b)
     zero, one = hard_kuma_probabilities(a, b)
     between = 1.0 - zero - one
     log_mean = (

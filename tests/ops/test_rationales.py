@@ -72,3 +72,14 @@ def test_hard_kuma_has_finite_gradients_for_shapes_that_underflow(least):
             lambda a, b: hard_kuma_sample(a, b, uniform).sum(), (0, 1)
         )(*shapes)
         assert jnp.isfinite(value) and all(jnp.all(jnp.isfinite(one)) for one in gradients)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1e-5, 0.5), (1e-3, 1e-4), (1e-30, 1e-30), (0.0, 1.0)])
+def test_hard_kuma_has_probabilities_and_gradients_where_powers_round_to_one(a, b):
+    places = np.array([0.1, 1.1]) / 1.2
+    above = (-np.expm1(max(a, 1e-6) * np.log(places))) ** max(b, 1e-6)
+    shapes = jnp.float32(a), jnp.float32(b)
+    zero, one = hard_kuma_probabilities(*shapes)
+    np.testing.assert_allclose([zero, one], [1 - above[0], above[1]], rtol=2e-4, atol=1e-7)
+    gradients = jax.grad(lambda a, b: sum(hard_kuma_probabilities(a, b)), (0, 1))(*shapes)
+    assert np.isfinite(gradients).all() and np.isfinite(hard_kuma_decision(*shapes))
