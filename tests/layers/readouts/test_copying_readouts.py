@@ -16,6 +16,7 @@ from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.readout import READOUTS, ReadoutSizes, Step
 from attention_jax.models import MODELS, build_model
+from attention_jax.models.ensemble import Ensemble, name_of
 from attention_jax.objectives import build_objective
 from attention_jax.search import SearchConfig
 from attention_jax.types import AttentionOutput, SpecialIds
@@ -167,9 +168,10 @@ def test_selective_reads_need_steps_that_follow_from_one_another():
 
 
 @functools.cache
-def fond_of_copying(name):
+def fond_of_copying(name, seed=1):
     """Parameters that copy what they attend to wherever they can, and end by themselves."""
-    model, params, given = case(name)
+    model, _, given = case(name)
+    params = drawn(model, seed)
     bias = params["output_bias"].at[jnp.arange(SpecialIds.COUNT, V)].add(-9.0)
     params = {**params, "output_bias": bias.at[UNK].add(-9.0)}
     if name == "pointer_generator":
@@ -189,10 +191,25 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("how", SEARCHES)
-def test_every_search_copies_and_scores_what_it_has_copied(how):
+def alone():
+    model, params, _ = fond_of_copying("pointer_generator")
+    return model, params
+
+
+def together(combination):
+    """A pointer-generator and CopyNet."""
+    members = [fond_of_copying("pointer_generator"), fond_of_copying("copynet", 2)]
+    params = {name_of(m): params for m, (_, params, _) in enumerate(members)}
+    return Ensemble(tuple(model for model, _, _ in members), combination), params
+
+
+@pytest.mark.parametrize(
+    ("how", "who"),
+    [*((how, who) for how in SEARCHES for who in ("alone", "log_linear")), ("beam", "mean")],
+)
+def test_every_search_copies_and_scores_what_it_has_copied(how, who):
     """The score of an output is that of teacher forcing, extended ids and n-best lists included."""
-    model, params, given = fond_of_copying("pointer_generator")
+    (model, params), given = alone() if who == "alone" else together(who), case(NAMES[0])[-1]
     inputs = {name: given[name] for name in ("source", "source_mask", *FIELDS)}
     found = Searcher(model, SEARCHES[how]).search(params, inputs, jax.random.key(0))
     tokens, lengths = np.asarray(found.tokens), np.asarray(found.lengths)
