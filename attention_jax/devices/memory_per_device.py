@@ -50,35 +50,35 @@ def memory_of_a_device() -> int | None:
     return (devices[0].memory_stats() or {}).get("bytes_limit")
 
 
-def held_bytes(tree: Any) -> tuple[int, int]:
+def count_bytes(tree: Any) -> tuple[int, int]:
     """Returns (bytes, bytes on a device): of all of a tree's arrays, and the most that one holds.
 
     The second number is counted on the devices of this process, copies included.
     """
-    leaves, held = jax.tree.leaves(tree), collections.Counter()
+    leaves, on_device = jax.tree.leaves(tree), collections.Counter()
     for leaf in leaves:
         # Of other processes' devices nothing is known here; all hold equally much.
         for shard in leaf.addressable_shards:
-            held[shard.device] += shard.data.nbytes
-    return sum(leaf.nbytes for leaf in leaves), max(held.values(), default=0)
+            on_device[shard.device] += shard.data.nbytes
+    return sum(leaf.nbytes for leaf in leaves), max(on_device.values(), default=0)
 
 
-def describe_held(strategy: Strategy, state: TrainState) -> dict[str, Any]:
+def describe_sharding(strategy: Strategy, state: TrainState) -> dict[str, Any]:
     """Describes how a state is spread over devices, as `run.json` has it."""
-    parameters, parameters_held = held_bytes(state.params)
-    optimizer, optimizer_held = held_bytes((state.optimizer, state.average))
+    parameters, parameters_on_one = count_bytes(state.params)
+    optimizer, optimizer_on_one = count_bytes((state.optimizer, state.average))
     return {
         "strategy": strategy.name,
         "mesh": dict(strategy.mesh.shape),
         "parameter_bytes": parameters,
-        "parameter_bytes_per_device": parameters_held,
+        "parameter_bytes_per_device": parameters_on_one,
         "optimizer_bytes": optimizer,
-        "optimizer_bytes_per_device": optimizer_held,
+        "optimizer_bytes_per_device": optimizer_on_one,
     }
 
 
-def held_line(facts: Mapping[str, Any]) -> str:
-    """Formats what `describe_held` returned as a line for the screen."""
+def sharding_line(facts: Mapping[str, Any]) -> str:
+    """Formats what `describe_sharding` returned as a line for the screen."""
     mesh = " x ".join(f"{axis} {size}" for axis, size in facts["mesh"].items())
     return (
         f"{facts['strategy']}, {mesh}: a device holds {_of(facts, 'parameter')} of parameters and "
@@ -87,7 +87,7 @@ def held_line(facts: Mapping[str, Any]) -> str:
 
 
 def _of(facts: Mapping[str, Any], kind: str) -> str:
-    held, whole = facts[f"{kind}_bytes_per_device"], facts[f"{kind}_bytes"]
-    if held == whole:
+    on_one, whole = facts[f"{kind}_bytes_per_device"], facts[f"{kind}_bytes"]
+    if on_one == whole:
         return f"{whole / _MB:.1f} MB"
-    return f"{held / _MB:.1f} of {whole / _MB:.1f} MB"
+    return f"{on_one / _MB:.1f} of {whole / _MB:.1f} MB"

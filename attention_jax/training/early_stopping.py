@@ -61,7 +61,7 @@ def settled_step(config: ExperimentConfig) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Watch:
+class EarlyStopping:
     """Early stopping: what the trainer remembers between validations, kept in checkpoints.
 
     Attributes:

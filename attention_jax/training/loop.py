@@ -17,7 +17,7 @@ import jax
 
 from attention_jax.devices import fetch, processes
 from attention_jax.devices.background_compilation import BackgroundCompilation
-from attention_jax.devices.memory_per_device import check_fits, describe_held
+from attention_jax.devices.memory_per_device import check_fits, describe_sharding
 from attention_jax.errors import ConfigError, DivergenceError
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
 from attention_jax.runs.checkpoints.reading import Checkpoint
@@ -36,7 +36,7 @@ from attention_jax.runs.run_inputs import (
     recorded_inputs,
 )
 from attention_jax.training.assembly import Assembly, assemble
-from attention_jax.training.early_stopping import Watch, settled_step
+from attention_jax.training.early_stopping import EarlyStopping, settled_step
 from attention_jax.training.preemption import Preemption
 from attention_jax.training.reporting.meter import Meter
 from attention_jax.training.reporting.profiling import ProfileSteps
@@ -75,18 +75,18 @@ def train(
     with preemption.at_once():
         parts = assemble(config, directory, begins=not processes.from_first(checkpointer.steps))
         _begin(parts, config, directory)
-        state, done, watch, train_step = _start(parts, checkpointer, config, directory, rngs)
-    began, held = time.monotonic(), describe_held(parts.strategy, state)
-    started = began - watch.seconds
+        state, done, stopping, train_step = _start(parts, checkpointer, config, directory, rngs)
+    began, sharding = time.monotonic(), describe_sharding(parts.strategy, state)
+    started = began - stopping.seconds
     meter, settled = _meter(settings, state), settled_step(config)
     with train_step, _naming_good_steps(checkpointer), RunLog(
-        directory, settings, parts, step=done, time_use=watch.time_use, profiled=profiled
+        directory, settings, parts, step=done, time_use=stopping.time_use, profiled=profiled
     ) as log:  # fmt: skip
-        source = _record(parts, config, directory, held)
-        log.opening(count_parameters(state.params), held, seconds=watch.seconds)
+        source = _record(parts, config, directory, sharding)
+        log.start(count_parameters(state.params), sharding, seconds=stopping.seconds)
 
         for step in range(done + 1, parts.total_steps + 1):
-            if watch.stopped:
+            if stopping.stopped:
                 break
             batch = log.timed("data", next, parts.batches)
             batch = parts.strategy.place(batch, settings.accumulate_steps)
@@ -104,30 +104,30 @@ def train(
                 state = _with_plateau(state, parts, values) if is_planned else state
                 value = values.get(settings.metric, math.nan)
                 if is_planned and step > settled:
-                    watch, metric = watch.after(value, step, settings), value
+                    stopping, metric = stopping.after(value, step, settings), value
                 else:
-                    watch = watch.ended(value, settings) if last else watch
-                log.validation(step, values, best=watch.is_best(step))
+                    stopping = stopping.ended(value, settings) if last else stopping
+                log.validation(step, values, best=stopping.is_best(step))
 
-            is_due = last or _is_due(step, watch, settings)
+            is_due = last or _is_due(step, stopping, settings)
             if is_due or told_to_stop:
-                log.training(meter.flush(end=last or watch.stopped))
+                log.training(meter.flush(end=last or stopping.stopped))
                 if is_due and not (last or is_planned):  # not validated: is it finite at least?
                     _measured(log, parts.validation.check, state, step)
                 seconds, time_use = time.monotonic() - started, log.time_use()
-                watch = dataclasses.replace(watch, seconds=seconds, time_use=time_use)
+                stopping = dataclasses.replace(stopping, seconds=seconds, time_use=time_use)
                 log.timed(
-                    "save", checkpointer.save, step, state,
-                    data=parts.batches.state(), config=source, metric=metric,
-                    host=dataclasses.asdict(watch), interim=not _counts(step, last, watch, settings)
+                    "save", checkpointer.save, step, state, config=source, metric=metric,
+                    data=parts.batches.state(), host=dataclasses.asdict(stopping),
+                    interim=not _counts(step, last, stopping, settings)
                 )  # fmt: skip
                 directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
                 _leave(log, checkpointer, preemption, step)
-        if watch.stopped:
-            log.say(f"stopped early: no better {settings.metric} since step {watch.best_step}")
+        if stopping.stopped:
+            log.say(f"stopped early: no better {settings.metric} since step {stopping.best_step}")
         log.timed("save", checkpointer.wait)
-        directory.add_to_run(time_use=log.closing(), parameters=hash_parameters(state.params))
+        directory.add_to_run(time_use=log.end(), parameters=hash_parameters(state.params))
 
 
 def _leave(log: RunLog, checkpointer: Checkpointer, preemption: Preemption, step: int) -> None:
@@ -158,7 +158,7 @@ def _begin(parts: Assembly, config: ExperimentConfig, directory: RunDirectory) -
 
 
 def _record(
-    parts: Assembly, config: ExperimentConfig, directory: RunDirectory, held: Mapping[str, Any]
+    parts: Assembly, config: ExperimentConfig, directory: RunDirectory, sharding: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Writes config, sharding and inputs to the run directory, now that all checks have passed.
 
@@ -168,7 +168,7 @@ def _record(
     # Files come first: by the config that was there before, paths that are given anew are known.
     record_files(directory, located(config, directory))
     directory.write_config(to_plain(config))
-    directory.add_to_run(finished=None, sharding=held)
+    directory.add_to_run(finished=None, sharding=sharding)
     record_inputs(directory, parts.task)
     keep_held_out(directory, config, parts.task)
     record_limits(directory, parts.limits)
@@ -181,7 +181,7 @@ def _start(
     config: ExperimentConfig,
     directory: RunDirectory,
     rngs: Array,
-) -> tuple[TrainState, int, Watch, BackgroundCompilation]:
+) -> tuple[TrainState, int, EarlyStopping, BackgroundCompilation]:
     """Draws a new training state, or resumes one, while the update is compiled.
 
     Args:
@@ -195,14 +195,14 @@ def _start(
       (state, updates made, record of early stopping, the update).
     """
     init_rng, step_rng = rngs
-    state, done, watch = _resumed(parts, checkpointer, config, directory)
-    steps = 0 if watch.stopped else parts.total_steps - done
+    state, done, stopping = _resumed(parts, checkpointer, config, directory)
+    steps = 0 if stopping.stopped else parts.total_steps - done
     with contextlib.ExitStack() as begun:
         train_step = begun.enter_context(_compiling(parts, config.training, steps, step_rng))
         if state is None:
             state = parts.start(init_rng)
         begun.pop_all()  # from here on the caller closes it
-    return state, done, watch, train_step
+    return state, done, stopping, train_step
 
 
 def _compiling(
@@ -218,7 +218,7 @@ def _compiling(
 
 def _resumed(
     parts: Assembly, checkpointer: Checkpointer, config: ExperimentConfig, directory: RunDirectory
-) -> tuple[TrainState | None, int, Watch]:
+) -> tuple[TrainState | None, int, EarlyStopping]:
     """Resumes from the newest good checkpoint, if there are any.
 
     Returns:
@@ -229,18 +229,18 @@ def _resumed(
     """
     checkpoint = checkpointer.restore(parts.like)
     if checkpoint is None:
-        return None, 0, Watch()
+        return None, 0, EarlyStopping()
     _check_continues(checkpointer, checkpoint, config, directory, parts.total_steps)
     check_inputs(known_inputs(checkpoint), directory, parts.task, config.data)
-    watch = Watch(**checkpoint.host).resumed(config.training)
+    stopping = EarlyStopping(**checkpoint.host).resumed(config.training)
     parts.batches.restore(checkpoint.data)
     # The last step of a training that is now made longer: saved because it was the last, and it
     # would not be there had the training been as long from the beginning.
     if checkpoint.step < parts.total_steps and not _counts(
-        checkpoint.step, False, watch, config.training
+        checkpoint.step, False, stopping, config.training
     ):
         checkpointer.make_interim(checkpoint.step)
-    return checkpoint.state, checkpoint.step, watch
+    return checkpoint.state, checkpoint.step, stopping
 
 
 def _check_continues(
@@ -297,13 +297,13 @@ def _is_multiple(step: int, every: int) -> bool:
     return bool(every) and step % every == 0
 
 
-def _is_due(step: int, watch: Watch, settings: TrainingConfig) -> bool:
+def _is_due(step: int, stopping: EarlyStopping, settings: TrainingConfig) -> bool:
     """Returns whether a step is saved even if nobody interrupts the training."""
-    wanted = watch.stopped or watch.best_step == step
+    wanted = stopping.stopped or stopping.best_step == step
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
 
 
-def _counts(step: int, last: bool, watch: Watch, settings: TrainingConfig) -> bool:
+def _counts(step: int, last: bool, stopping: EarlyStopping, settings: TrainingConfig) -> bool:
     """Returns whether a saved step counts among the newest, which are kept and averaged.
 
     Under checkpoint averaging, a step saved only because it validated best does not: the mean
@@ -312,7 +312,7 @@ def _counts(step: int, last: bool, watch: Watch, settings: TrainingConfig) -> bo
     if last or _is_multiple(step, settings.checkpoint_every_steps):
         return True
     is_averaged = isinstance(settings.averaging, CheckpointAverage)
-    return _is_due(step, watch, settings) and not is_averaged
+    return _is_due(step, stopping, settings) and not is_averaged
 
 
 def _with_plateau(

@@ -16,7 +16,7 @@ from attention_jax.commands.cli import load_config
 from attention_jax.configuration import typed
 from attention_jax.devices import build_strategy
 from attention_jax.devices.config import ShardingConfig
-from attention_jax.devices.memory_per_device import describe_held
+from attention_jax.devices.memory_per_device import describe_sharding
 from attention_jax.devices.placement import placed_shapes
 from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import add_pairs, build_objective
@@ -165,7 +165,7 @@ class Trainer:
         )
 
     def held(self):
-        return describe_held(self._strategy, self.start())
+        return describe_sharding(self._strategy, self.start())
 
     def train(self, state, step):
         """Returns (state, loss) after a step, whose gradient is in the state."""
@@ -234,7 +234,7 @@ def held_of_config(location, vocabulary):
         lambda leaf: jax.device_put(np.zeros(leaf.shape, leaf.dtype), leaf.sharding),
         placed_shapes(start, strategy, network.parameter_axes()),
     )
-    return describe_held(strategy, state)
+    return describe_sharding(strategy, state)
 
 
 def _run(trainer, folder):

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from attention_jax.devices.memory_per_device import held_line
+from attention_jax.devices.memory_per_device import sharding_line
 from tests.devices.cases import CASES, LAYERS, NETWORKS, PARTS, STEPS, changes
 from tests.simulated_devices import call_on_devices
 
@@ -79,9 +79,9 @@ def test_fsdp_splits_parameters_and_moments(measured):
     assert held["fsdp"]["mesh"] == {"data": 1, "fsdp": 8, "tensor": 1}
     assert re.search(
         r"a device holds 0\.1 MB of parameters and 0\.\d MB of optimiser state$",
-        held_line(held["one"]),
+        sharding_line(held["one"]),
     )
-    assert held_line(held["fsdp"]).startswith(
+    assert sharding_line(held["fsdp"]).startswith(
         "jit, data 1 x fsdp 8 x tensor 1: a device holds 0.0 of 0.1 MB of parameters"
     )
 

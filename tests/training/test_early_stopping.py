@@ -10,23 +10,23 @@ from attention_jax.errors import ConfigError
 from attention_jax.objectives.coverage_loss import Term as CoverageLoss
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.runs.config import TrainingConfig
-from attention_jax.training.early_stopping import Watch, check_mode, settled_step
+from attention_jax.training.early_stopping import EarlyStopping, check_mode, settled_step
 from attention_jax.updates.freezing import Freezing
 from tests.training.tiny import tiny_config
 
 
-def _observe(values, **settings) -> Watch:
+def _observe(values, **settings) -> EarlyStopping:
     config = TrainingConfig(num_steps=1, **settings)
-    watch = Watch()
+    stopping = EarlyStopping()
     for step, value in enumerate(values, start=1):
-        watch = watch.after(value, step, config)
-    return watch
+        stopping = stopping.after(value, step, config)
+    return stopping
 
 
 @pytest.mark.parametrize(("mode", "best_step"), [("min", 2), ("max", 3)])
 def test_after_keeps_the_best(mode, best_step):
-    watch = _observe([3.0, 1.0, 4.0, 2.0], mode=mode)
-    assert (watch.best_step, watch.stopped) == (best_step, False)
+    stopping = _observe([3.0, 1.0, 4.0, 2.0], mode=mode)
+    assert (stopping.best_step, stopping.stopped) == (best_step, False)
 
 
 def test_after_stops_when_patience_is_exhausted():
@@ -36,34 +36,34 @@ def test_after_stops_when_patience_is_exhausted():
 
 
 def test_a_training_that_was_stopped_goes_on_with_more_patience():
-    watch = _observe([1.0, 2.0, 2.0, 2.0], patience=3)
-    assert watch.stopped and watch.resumed(TrainingConfig(num_steps=1, patience=3)).stopped
+    stopping = _observe([1.0, 2.0, 2.0, 2.0], patience=3)
+    assert stopping.stopped and stopping.resumed(TrainingConfig(num_steps=1, patience=3)).stopped
     for patience in (0, 4):
-        assert not watch.resumed(TrainingConfig(num_steps=1, patience=patience)).stopped
+        assert not stopping.resumed(TrainingConfig(num_steps=1, patience=patience)).stopped
 
 
 def test_after_moves_to_an_equal_value_but_loses_patience():
-    watch = _observe([1.0, 1.0, 1.0], patience=2)
-    assert (watch.best_step, watch.waited, watch.stopped) == (3, 2, True)
+    stopping = _observe([1.0, 1.0, 1.0], patience=2)
+    assert (stopping.best_step, stopping.waited, stopping.stopped) == (3, 2, True)
 
 
 def test_after_takes_nan_for_no_improvement():
-    watch = _observe([math.nan, 2.0, math.nan])
-    assert (watch.best, watch.best_step, watch.waited) == (2.0, 2, 1)
+    stopping = _observe([math.nan, 2.0, math.nan])
+    assert (stopping.best, stopping.best_step, stopping.waited) == (2.0, 2, 1)
     assert _observe([math.nan, math.nan], patience=2).stopped
 
 
 @pytest.mark.parametrize(("value", "is_best"), [(0.5, True), (1.0, True), (2.0, False)])
 def test_the_end_may_be_best_but_leaves_the_rest_as_it_was(value, is_best):
     config = TrainingConfig(num_steps=1, patience=2)
-    watch = _observe([1.0, 2.0], patience=2)
-    ended = watch.ended(value, config)
+    stopping = _observe([1.0, 2.0], patience=2)
+    ended = stopping.ended(value, config)
     assert ended.is_best(3) == is_best
-    assert dataclasses.replace(ended, ends_best=False) == watch == ended.resumed(config)
+    assert dataclasses.replace(ended, ends_best=False) == stopping == ended.resumed(config)
 
 
 def test_an_end_that_is_no_number_is_not_best():
-    assert not Watch().ended(math.nan, TrainingConfig(num_steps=1)).is_best(3)
+    assert not EarlyStopping().ended(math.nan, TrainingConfig(num_steps=1)).is_best(3)
 
 
 METRICS = (*translate.TASK.metrics, *pronounce.TASK.metrics)

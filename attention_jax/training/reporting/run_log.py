@@ -20,7 +20,7 @@ from attention_jax.training.reporting.background_writer import open_writers
 from attention_jax.training.reporting.memory import memory_in_use
 from attention_jax.training.reporting.metrics_writer import MetricsWriter
 from attention_jax.training.reporting.profiling import Profile, ProfileSteps
-from attention_jax.training.reporting.start_report import opening_lines
+from attention_jax.training.reporting.start_report import start_lines
 from attention_jax.training.reporting.time_use import (
     COMPILATION,
     EVALUATION,
@@ -86,10 +86,10 @@ class RunLog:
         for writer in self._writers:
             writer.close(FINISHED if kind is None else INTERRUPTED if interrupted else FAILED)
 
-    def opening(self, parameters: int, held: Mapping[str, Any], *, seconds: float) -> None:
+    def start(self, parameters: int, sharding: Mapping[str, Any], *, seconds: float) -> None:
         """Says what is trained on which devices, and that the first step is being compiled."""
-        for line in opening_lines(
-            self._parts, parameters, held,
+        for line in start_lines(
+            self._parts, parameters, sharding,
             step=self._step, seconds=seconds, settings=self._config,
         ):
             self.say(line)
@@ -163,7 +163,7 @@ class RunLog:
         """Returns the seconds by part so far, earlier processes included."""
         return self._time_use.total()
 
-    def closing(self) -> dict[str, float]:
+    def end(self) -> dict[str, float]:
         """Says what the time went into; returns the seconds by part."""
         seconds = self.time_use()
         whole = format_seconds(sum(seconds.values()))

@@ -7,7 +7,7 @@ from typing import Any
 from attention_jax.data.buckets import Bucket
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.data.text.vocabulary import SUBWORDS
-from attention_jax.devices.memory_per_device import held_line
+from attention_jax.devices.memory_per_device import sharding_line
 from attention_jax.runs.config import TrainingConfig
 from attention_jax.runs.diagnoses import diagnosed
 from attention_jax.runs.length_limits import FORWARD
@@ -20,10 +20,10 @@ from attention_jax.updates.schedules import Schedule
 _FEWEST_TOKENS = 3  # of a mean target, from which there is anything to learn
 
 
-def opening_lines(
+def start_lines(
     parts: Assembly,
     parameters: int,
-    held: Mapping[str, Any],
+    sharding: Mapping[str, Any],
     *,
     step: int,
     seconds: float,
@@ -34,7 +34,7 @@ def opening_lines(
     Args:
       parts: The training.
       parameters: Number of scalar parameters of the model.
-      held: How they are spread over devices, from `describe_held`.
+      sharding: How they are spread over devices, from `describe_sharding`.
       step: Updates made so far.
       seconds: Training time spent on them.
       settings: Lengths and intervals of the training.
@@ -45,7 +45,7 @@ def opening_lines(
         f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
         f"{parameters:,} parameters, {total:,} steps"
     )
-    yield held_line(held)
+    yield sharding_line(sharding)
     if step:
         yield f"continuing after step {step} ({format_seconds(seconds)} so far)"
     if step >= total:

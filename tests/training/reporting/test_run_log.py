@@ -19,7 +19,7 @@ from tests.training.tiny import tiny_config
 
 CONFIG = tiny_config(writers=("tensorboard",))
 TOTALS = {"nll": (6.0, 4.0), "loss/nll": (6.0, 4.0), "skipped": (0.0, 3.0)}
-HELD = {
+SHARDING = {
     "strategy": "jit",
     "mesh": {"data": 1},
     **dict.fromkeys(("parameter_bytes", "parameter_bytes_per_device"), 10),
@@ -82,11 +82,11 @@ def test_what_is_wrong_is_said_once(make, parts, told, capsys):
 def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(jax, "process_index", lambda: 1)
     with make(profiled=ProfileSteps(1, 1)) as log:
-        log.opening(100, HELD, seconds=0.0)
+        log.start(100, SHARDING, seconds=0.0)
         assert log.dispatched(1, as_called(lambda state, *_: state), 5, {}, KEY) == 5
         assert log.timed("data", max, 2, 3) == 3
         log.training((3, TOTALS))
-        log.closing()
+        log.end()
     assert told == [] and list(tmp_path.iterdir()) == []
     assert capsys.readouterr().err == ""
 
@@ -103,7 +103,7 @@ def test_writers_are_told_how_training_ended(make, told, error, ending):
 def test_the_time_use_is_said_at_the_end(make, told, capsys):
     with make() as log:
         log.training((12, TOTALS))
-        seconds = log.closing()
+        seconds = log.end()
     assert set(seconds) == {"compute", "compilation", "data", "save", "evaluation"}
     progress, closing = capsys.readouterr().err.splitlines()[-2:]
     assert "compute 100%" in progress and closing == "trained for 0s: compute 100%"

@@ -7,15 +7,15 @@ import pytest
 
 from attention_jax.data.builders.parallel import Config as ParallelConfig
 from attention_jax.data.config import SubwordsConfig
-from attention_jax.devices.memory_per_device import held_line
+from attention_jax.devices.memory_per_device import sharding_line
 from attention_jax.objectives import build_objective
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
-from attention_jax.training.reporting.start_report import opening_lines
+from attention_jax.training.reporting.start_report import start_lines
 from attention_jax.updates.schedules import lookup
 from tests.training.tiny import tiny_config
 
-_HELD = {
+_SHARDING = {
     "strategy": "jit",
     "mesh": {"data": 1, "fsdp": 1, "tensor": 1},
     "parameter_bytes": 396,
@@ -41,11 +41,11 @@ def lines(tmp_path):
         )
         parts = assemble(dataclasses.replace(config, data=data), RunDirectory(tmp_path / "run"))
         shapes = [(b.rows, b.source_length, b.target_length) for b in parts.batches.buckets]
-        found = opening_lines(
-            parts, 99, _HELD, step=step, seconds=61.0, settings=config.training
+        found = start_lines(
+            parts, 99, _SHARDING, step=step, seconds=61.0, settings=config.training
         )
-        first, held, *rest = found
-        assert held == held_line(_HELD)
+        first, sharding, *rest = found
+        assert sharding == sharding_line(_SHARDING)
         return [first, *rest], shapes
 
     return said
@@ -78,8 +78,8 @@ def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
     config = dataclasses.replace(tiny_config(), data=data)
     for name in ("first", "with prepared text"):
         parts = assemble(config, RunDirectory(tmp_path / name))
-        first, _, *notices, small, _ = opening_lines(
-            parts, 99, _HELD, step=0, seconds=0.0, settings=config.training
+        first, _, *notices, small, _ = start_lines(
+            parts, 99, _SHARDING, step=0, seconds=0.0, settings=config.training
         )
         assert small.startswith("warning: the examples of the validation (1) are fewer than ")
         assert first.startswith("40 training examples, ")
@@ -100,7 +100,7 @@ def _notices(folder, pairs, subwords=SubwordsConfig(kind="words"), **search):
     config = dataclasses.replace(tiny_config(), data=data)
     config = dataclasses.replace(config, search=dataclasses.replace(config.search, **search))
     parts = assemble(config, RunDirectory(folder / "run"))
-    found = opening_lines(parts, 99, _HELD, step=0, seconds=0.0, settings=config.training)
+    found = start_lines(parts, 99, _SHARDING, step=0, seconds=0.0, settings=config.training)
     return [line for line in found if line.startswith("notice: ")]
 
 
