@@ -156,11 +156,14 @@ class Evaluation:
         if not processes.is_first():
             return measured
         gathered = self._gathered(split)
-        scores = self._scores(outputs, gathered)
+        decoded = self._decoded(outputs, gathered)
+        scores = self._scores(decoded)
         self._write_outputs(outputs)
         known = dict(statistics or {})
         if run.task.statistics is not None:
             known |= run.task.statistics(split, outputs.texts, run.config.data)
+        if run.task.nbest_statistics is not None:
+            known |= run.task.nbest_statistics(decoded)
         if known:
             write_resamples(run.directory, split.name, known)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}
@@ -187,18 +190,21 @@ class Evaluation:
             return {}
         return gather_outputs(self._run, split, self._run.task.gathers)
 
-    def _scores(self, outputs: Outputs, gathered: Gathered) -> Scores:
-        """Computes all scores that the task defines: those of training, and in detail."""
-        task, split, data_config = self._run.task, outputs.split, self._run.config.data
-        decoded = Decoded(
-            split, data_config, outputs.texts, self._lists(outputs), outputs.found,
-            self._run.attends, gathered,
+    def _decoded(self, outputs: Outputs, gathered: Gathered) -> Decoded:
+        return Decoded(
+            outputs.split, self._run.config.data, outputs.texts, self._lists(outputs),
+            outputs.found, self._run.attends, gathered,
         )  # fmt: skip
-        scores = {} if task.scores is None else task.scores(split, outputs.texts, data_config)
+
+    def _scores(self, decoded: Decoded) -> Scores:
+        """Computes all scores that the task defines: those of training, and in detail."""
+        task, scores = self._run.task, {}
+        if task.scores is not None:
+            scores |= task.scores(decoded.split, decoded.texts, decoded.data_config)
         for details in task.details:
             scores |= details(decoded)
         if self.is_aligning and "online" in self._run.model.provides:
-            scores |= latency_scores(one[0].weights for one in outputs.found if one)
+            scores |= latency_scores(one[0].weights for one in decoded.hypotheses if one)
         return scores
 
     def _lists(self, outputs: Outputs) -> list[list[str]]:

@@ -82,6 +82,7 @@ class Task:
       details: Functions from a decoded split to further scores, such as those of n-best lists or
         of attention; computed only after training, in this order.
       statistics: Function that returns the sufficient statistics by which two runs are compared.
+      nbest_statistics: The same of n-best lists, which `resamples.SPLIT.npz` keeps beside them.
       metrics: The metrics of `scores` that a training may watch, in the order of drawing.
       printed: Names of the metrics that are printed at every validation.
       shown: Names of the results that are shown at the end.
@@ -108,6 +109,7 @@ class Task:
     scores: Scorer | None = None
     details: tuple[Callable[[Decoded], Scores], ...] = ()
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None
+    nbest_statistics: Callable[[Decoded], Statistics] | None = None
     metrics: tuple[Metric, ...] = ()
     printed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()

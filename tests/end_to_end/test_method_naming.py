@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from attention_jax.analysis.resamples import read_resamples
 from attention_jax.decoding.translate import Translator
 from attention_jax.experiment import run_experiment
 from attention_jax.runs.config import from_config_dict
@@ -43,6 +45,10 @@ def test_names_are_learnt_and_lists_of_names_are_judged(run):
     scores = json.loads((run / "results.json").read_text())["test"]
     assert scores["f1"] > 90.0 and scores["exact_match"] > 80.0
     assert scores["f1"] <= scores["f1_rank_5"] and scores["exact_match_rank_5"] > 95.0
+    with np.load(run / "resamples.test.npz") as arrays:  # by which runs are compared at both ranks
+        resampled = {name: one.score for name, one in read_resamples(arrays, "run").items()}
+    assert resampled == pytest.approx({name: scores[name] for name in resampled})
+    assert {*resampled} == {"f1", "exact_match", "f1_rank_5", "exact_match_rank_5"}
 
 
 def test_a_body_is_named(run):

@@ -4,7 +4,14 @@ import pytest
 
 from attention_jax.data.decoded import Decoded
 from attention_jax.data.examples import Split
-from attention_jax.data.tasks.method_naming import TASK, Config, nbest_scores, scores, statistics
+from attention_jax.data.tasks.method_naming import (
+    TASK,
+    Config,
+    nbest_scores,
+    nbest_statistics,
+    scores,
+    statistics,
+)
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.evaluation.naming import naming_counts, naming_scores, subtoken_f1
 
@@ -43,8 +50,11 @@ def test_the_task_scores_outputs_and_lists_of_them():
     )  # fmt: skip
     best = scores(split, ["get name", "get"], CONFIG)
     assert best == {"f1": 50.0, "exact_match": 50.0}
-    several = nbest_scores(Decoded(split, CONFIG, (), [["get"], ["get", "set"]]))
+    decoded = Decoded(split, CONFIG, (), [["get"], ["get", "set"]])
+    several = nbest_scores(decoded)
     assert several == {"f1_rank_5": pytest.approx(250 / 3), "exact_match_rank_5": 50.0}
     for name, (rows, mean) in statistics(split, ["get name", "get"], CONFIG).items():
         assert mean(rows.sum(axis=0)) == best[name]
+    found = {n: mean(rows.sum(axis=0)) for n, (rows, mean) in nbest_statistics(decoded).items()}
+    assert found == pytest.approx(several)
     assert {metric.name for metric in TASK.metrics} == set(best)

@@ -73,6 +73,12 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"f1": (rows, _share(0)), "exact_match": (rows, _share(1))}
 
 
+def nbest_statistics(decoded: Decoded) -> Statistics:
+    """Sufficient statistics of n-best lists: returns those of the best of five outputs."""
+    rows = naming_counts(decoded.nbest, decoded.split.references)
+    return {"f1_rank_5": (rows, _share(2)), "exact_match_rank_5": (rows, _share(3))}
+
+
 def _share(column: int):
     """Returns the function from sums of rows to a mean in percent; the last column counts."""
 
@@ -88,6 +94,7 @@ TASK = Task(
     scores=scores,
     details=(nbest_scores,),
     statistics=statistics,
+    nbest_statistics=nbest_statistics,
     metrics=(
         Metric("f1", "F1", _PANEL, "max"),
         Metric("exact_match", "exact match", _PANEL, "max"),

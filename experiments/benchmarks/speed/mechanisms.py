@@ -6,7 +6,7 @@ import statistics
 import string
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import jax
 from absl import flags
 
 from attention_jax.commands import cli
+from attention_jax.runs.progress import StatusLine, format_seconds
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import RunDirectory, writing
 from attention_jax.sweeps import tables
@@ -123,19 +124,19 @@ class Step:
 
 def measure(systems: Mapping[str, Variant], lengths: Sequence[int]) -> dict[str, Any]:
     """Returns milliseconds of every round and mebibytes of each system, length by length."""
+    keys = [(name, length) for length in lengths for name in systems]
     with tempfile.TemporaryDirectory() as folder:
         steps = {
             (name, length): compiled(name, systems[name], length, Path(folder))
-            for length in lengths
-            for name in systems
+            for name, length in _shown("compiling", keys)
         }
     seconds: dict[Any, list[float]] = {key: [] for key in steps}
     order = random.Random(0)
-    for key in steps:
+    for key in keys:
         steps[key].seconds(1)  # the first one allocates
-    for _ in range(ROUNDS):
-        for key in order.sample(list(steps), len(steps)):
-            seconds[key].append(steps[key].seconds(STEPS))
+    rounds = [key for _ in range(ROUNDS) for key in order.sample(keys, len(keys))]
+    for key in _shown("measuring", rounds):
+        seconds[key].append(steps[key].seconds(STEPS))
     return {
         "command": "python -m experiments.benchmarks.speed.mechanisms",
         "commit": commit(),
@@ -155,6 +156,19 @@ def measure(systems: Mapping[str, Variant], lengths: Sequence[int]) -> dict[str,
             for name, variant in systems.items()
         },
     }
+
+
+def _shown(doing: str, keys: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yields (system, length) in turn, and shows how far they are and how long the rest takes."""
+    line, start = StatusLine(), time.monotonic()
+    for done, (name, length) in enumerate(keys):
+        left = (time.monotonic() - start) / max(done, 1) * (len(keys) - done)
+        line.show(
+            f"{doing} {done + 1}/{len(keys)}: {name}, length {length}"
+            + (f"  {format_seconds(left)} left" if done else "")
+        )
+        yield name, length
+    line.say(f"{doing}: {format_seconds(time.monotonic() - start)}")
 
 
 def compiled(name: str, variant: Variant, length: int, folder: Path) -> Step:
