@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 from attention_jax.locks import locked, takes_lock
+from attention_jax.paths import expanded
 
 _TEMPORARY = re.compile(r"\.(?P<stem>.*)\.[0-9a-f]{16}\.partial(?P<suffix>\.[^.]*)?", re.DOTALL)
 _ABANDONED_SECONDS = 86_400.0  # where the file system has no locks
@@ -21,7 +22,7 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     The temporary name keeps the suffix, because some writers choose a format by it. What processes
     that were killed have left of earlier ones is removed.
     """
-    path = pathlib.Path(path)
+    path = expanded(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(path.parent, of=path.name)
     # In the same folder: a rename is atomic within a file system only.

@@ -21,6 +21,7 @@ from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, Parameter, draw
 from attention_jax.ops.scores import additive_scores
+from attention_jax.paths import expanded
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.files import write_json, write_text
 from attention_jax.runs.provenance import (
@@ -102,7 +103,7 @@ def define_flags(argv: list[str]) -> list[str]:
 def main() -> None:
     """Measures, writes JSON, a page and a plot; or the page and the plot of what was measured."""
     smoke = flags.FLAGS.smoke
-    out = Path(flags.FLAGS.out or ("runs/smoke_results" if smoke else "docs/results"))
+    out = expanded(flags.FLAGS.out or ("runs/smoke_results" if smoke else "docs/results"))
     shapes, path = SMOKE if smoke else SHAPES, out / NAME / "results.json"
     again = flags.FLAGS.again and not flags.FLAGS.tables_only
     results = None if again else load(path)

@@ -13,6 +13,7 @@ from attention_jax.errors import UserError
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.paths import expanded
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.files import write_json
 from attention_jax.runs.run_directory import read_json, writing
@@ -40,7 +41,7 @@ def main() -> None:
     grid = program.chosen_grid(
         experiment.make_grid, experiment.make_full_grid, full=cli.value("full")
     )
-    out = Path(cli.value("out") or "docs/results")
+    out = expanded(cli.value("out") or "docs/results")
     path = out / grid.name / experiment.TEACHERS
     # One cell for each teacher: those that differ in the loss alone have the same links.
     runs = [

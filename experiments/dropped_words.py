@@ -8,6 +8,7 @@ from attention_jax.commands import cli
 from attention_jax.data.examples import Texts
 from attention_jax.data.loading import build_task
 from attention_jax.errors import UserError
+from attention_jax.paths import expanded
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import writing
 from attention_jax.sweeps.grid import Run
@@ -31,7 +32,7 @@ def main() -> None:
     grid = program.chosen_grid(
         experiment.make_grid, experiment.make_full_grid, full=cli.value("full")
     )
-    out = Path(cli.value("out") or "docs/results")
+    out = expanded(cli.value("out") or "docs/results")
     runs = grid.runs(Path("runs"), out)
     finished = [run for run in runs if run.is_finished()]
     if not finished:

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,6 +20,7 @@ from attention_jax.ops.hard_attention import (
     straight_through,
 )
 from attention_jax.ops.predictions import SoftmaxPredictions
+from attention_jax.paths import expanded
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.files import write_json, write_text
 from attention_jax.runs.provenance import commit, now, short_commit
@@ -58,7 +58,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> None:
     """Measures, writes the record, a page and a plot; or makes the latter of the record."""
-    out = Path(flags.FLAGS.out)
+    out = expanded(flags.FLAGS.out)
     path = out / NAME / "results.json"
     if flags.FLAGS.tables_only and not path.exists():
         raise UserError(f"--tables_only: expected measurements in {path}, found none")

@@ -14,6 +14,7 @@ from attention_jax.data.tasks.pronounce import TASK
 from attention_jax.decoding.translate import Translator
 from attention_jax.errors import UserError
 from attention_jax.json_files import read_json
+from attention_jax.paths import expanded
 from attention_jax.runs.files import write_json
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.provenance import commit, short_commit, usable_cpus
@@ -62,10 +63,10 @@ def define_flags(argv: list[str]) -> list[str]:
 def main() -> None:
     """Keeps the records of what is named, and rewrites the generated sections."""
     if flags.FLAGS.run:
-        keep_record(Path(flags.FLAGS.run), RECORD)
+        keep_record(expanded(flags.FLAGS.run), RECORD)
         draw_words(load_run(flags.FLAGS.run), PICTURE)
     if flags.FLAGS.tests:
-        keep_tests(Path(flags.FLAGS.tests), TESTS)
+        keep_tests(expanded(flags.FLAGS.tests), TESTS)
     for page, found in sections().items():
         write_sections(page, found)
 

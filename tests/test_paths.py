@@ -1,12 +1,18 @@
 """Names of directories that mean something to libraries are hidden from them."""
 
+import functools
 import os
+import re
+import subprocess
+import sys
 
 import pytest
 
 from attention_jax import api, paths
 from attention_jax.errors import UserError
+from attention_jax.files import replacing
 from attention_jax.paths import expanded, plainly_named
+from attention_jax.plotting.figure import new_figure, save_figure
 from attention_jax.runs.run_directory import RunDirectory
 
 # Patterns, templates and addresses to one library or another; and what is not UTF-8.
@@ -58,8 +64,43 @@ def test_the_home_of_nobody_is_named(monkeypatch):
 @pytest.mark.parametrize("address", ["gs://bucket/run", "s3://bucket", "file:///tmp/run"])
 def test_an_address_is_no_path(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for use in (expanded, RunDirectory, lambda path: api.load(path)):
+    figure = new_figure(1, 1)
+    uses = (expanded, RunDirectory, api.load, opened, functools.partial(save_figure, figure))
+    for use in uses:
         with pytest.raises(UserError, match=f"{address}: expected a path, found an address"):
             use(address)
     assert not list(tmp_path.iterdir())
     assert str(expanded("gs:/run")) == "gs:/run"  # a directory may be called so
+
+
+def opened(path):
+    with replacing(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "launch.train --config=configs/quickstart.py --workdir=ADDRESS",
+        "launch.local --logs=ADDRESS 1 true",
+        "launch.align train --source=README.md --target=README.md --output=ADDRESS",
+        "experiments.copying --list --out=ADDRESS",
+        "experiments.benchmarks.speed.mechanisms --out=ADDRESS",
+    ],
+)
+def test_programs_refuse_addresses_in_one_line(command, repository, capfd):
+    place = repository / "s3:"
+    arguments = command.replace("ADDRESS", "s3://bucket/x.npz").split()
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=repository, check=False)
+    error = capfd.readouterr().err
+    assert done.returncode == 2, error
+    assert "s3://bucket/x.npz: expected a path, found an address" in error
+    assert error.count("\n") == 1 and not place.exists()
+
+
+def test_flags_become_paths_by_expanding_them(repository):
+    """`Path` would turn `gs://bucket/x` into a directory `gs:`, and take `~` for a name."""
+    early = re.compile(r"\bPath\((cli\.\w+\(|flags\.FLAGS|_[A-Z]+\.value|options\[)")
+    for folder in ("attention_jax/commands", "experiments", "launch"):
+        for file in sorted((repository / folder).rglob("*.py")):
+            assert not early.search(file.read_text()), file

@@ -20,6 +20,7 @@ from attention_jax.commands.align_links import (
 )
 from attention_jax.errors import UserError
 from attention_jax.evaluation.symmetrization import METHODS, ORDERS
+from attention_jax.paths import expanded
 
 
 class Aligned(NamedTuple):
@@ -116,7 +117,7 @@ def _by_model() -> Aligned:
     from attention_jax.data.alignment.aligner_files import read_aligner
     from attention_jax.data.alignment.trained_aligners import apply, mean_log_probs
 
-    aligner = read_aligner(Path(cli.require("model")))
+    aligner = read_aligner(expanded(cli.require("model")))
     chosen = _chosen([*aligner.directions], f"{cli.value('model')}: an aligner")
     sides, directions = read_sides(), directions_of(chosen)
     links = apply(aligner, *sides, directions, _say)

@@ -21,6 +21,7 @@ from attention_jax.commands import streams
 from attention_jax.errors import ConfigError, UserError, machine_message, quoted
 from attention_jax.host import program_names
 from attention_jax.host.parent_death import end_with_parent
+from attention_jax.paths import expanded
 from attention_jax.runs import mistakes
 from attention_jax.runs.config_file import load_config
 from attention_jax.runs.overrides import define_overrides, listed
@@ -216,11 +217,12 @@ def output_path(name: str, *suffixes: str) -> pathlib.Path | None:
       suffixes: Allowed endings of the file's name, any if empty.
 
     Raises:
-      UserError: If it cannot be written. Its directory must exist, since it may be mistyped.
+      UserError: If it cannot be written. Its directory must exist, since it may be mistyped; an
+        address is no path.
     """
     if not value(name):
         return None
-    path = pathlib.Path(value(name))
+    path = expanded(value(name))
     if suffixes and not path.name.endswith(suffixes):
         ends = " or ".join(suffixes)
         raise UserError(f"--{name}: expected a name that ends in {ends}, found {path}")

@@ -15,11 +15,12 @@ left running, whichever way this ends. Exit code: 2 after a mistake, 1 after a f
 Ctrl-C, 75 if the same command continues, such as when one process was killed.
 """
 
-import pathlib
 import sys
 
 from attention_jax.commands import local_job, streams
+from attention_jax.errors import UserError
 from attention_jax.host import children, program_names
+from attention_jax.paths import expanded
 
 
 def main() -> int:
@@ -34,9 +35,9 @@ def main() -> int:
         if len(rest) < 2 or not rest[0].isdecimal() or not int(rest[0]):
             found = " ".join(rest)
             raise ValueError(f"expected a number of processes and a command, found {found!r}")
-        logs = pathlib.Path(options["logs"]).absolute() if "logs" in options else None
+        logs = expanded(options["logs"]).absolute() if "logs" in options else None
         return local_job.LocalJob(rest[1:], int(rest[0]), logs).run()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, UserError) as error:
         print(f"error: {error}", file=sys.stderr)
         return children.MISTAKE
 

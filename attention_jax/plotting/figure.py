@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from attention_jax.paths import expanded
 from attention_jax.plotting.fonts import fonts, say_missing, use_other_fonts
 
 INK = "#262626"
@@ -60,7 +61,7 @@ def save_figure(figure: Figure, path: str | os.PathLike, colours: int = 0) -> No
       colours: How many colours a PNG has, from which the figure's differ little; 0 keeps them all.
         A few dozen make a plot of curves four times smaller.
     """
-    path = Path(path)
+    path = expanded(path)
     details = _DETAILS.get(path.suffix, {"format": "png"})
     path.parent.mkdir(parents=True, exist_ok=True)
     missing = _draw(figure, path, details)

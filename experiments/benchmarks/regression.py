@@ -21,6 +21,7 @@ from attention_jax.data.examples import Inputs
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.devices import fetch
 from attention_jax.errors import UserError
+from attention_jax.paths import expanded
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.search import SearchConfig
@@ -80,7 +81,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> int:
     """Records every case, and compares it with an earlier record if there is one."""
-    out, known = Path(cli.require("out")), cases()
+    out, known = expanded(cli.require("out")), cases()
     only = cli.value("only") or list(known)
     unknown = sorted(set(only) - set(known))
     if unknown:

@@ -8,6 +8,7 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
+from attention_jax.paths import expanded
 from attention_jax.runs.run_directory import writing
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.grid import Grid, Run
@@ -70,10 +71,10 @@ def run(
     """
 
     def main() -> int:
-        smoke, runs_root = cli.value("smoke"), Path(cli.value("runs"))
+        smoke, runs_root = cli.value("smoke"), expanded(cli.value("runs"))
         grid = chosen_grid(make_grid, make_full_grid, full=cli.value("full"), smoke=smoke)
         usual = runs_root / "smoke_results" if smoke else "docs/results"
-        out = Path(cli.value("out") or usual)
+        out = expanded(cli.value("out") or usual)
         runs = grid.runs(runs_root, out)
         chosen = _chosen(runs, grid, "only")
         forgotten = _chosen(runs, grid, "forget") if cli.value("forget") else []

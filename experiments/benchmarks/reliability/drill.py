@@ -10,6 +10,7 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
+from attention_jax.paths import expanded
 from experiments.benchmarks.reliability import damage, interruptions, numbers, report, storage
 from experiments.benchmarks.reliability.bench import Bench, Skipped
 
@@ -94,7 +95,7 @@ def main() -> int:
     facts = report.record(outcomes, is_short=is_short, seed=seed)
     print(f"{facts['trials']} trials, {facts['losses']} lost")
     if not (is_short or flags.FLAGS.only):
-        paths = report.save(Path(flags.FLAGS.out), outcomes, facts)
+        paths = report.save(expanded(flags.FLAGS.out), outcomes, facts)
         print(f"Written: {', '.join(map(str, paths))}")
     return 1 if facts["losses"] else 0
 

@@ -11,6 +11,7 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
+from attention_jax.paths import expanded
 from attention_jax.runs.provenance import command_line, commit, is_of_this_code, now
 from experiments.benchmarks.scaling import page
 from experiments.benchmarks.scaling.series import CPU, GPU, TPU, Series, SeriesPoint, all_series
@@ -74,7 +75,7 @@ def main() -> None:
             print(f"{each.name}: measured already; --again measures again")
         else:
             print(f"{each.name}: {each.title}", flush=True)
-            workdir = Path(cli.value("workdir")).absolute()
+            workdir = expanded(cli.value("workdir")).absolute()
             results[each.name] = run(each, platform, conditions, workdir)
         if cli.value("peak_tflops"):
             results[each.name]["peak_flops"] = 1e12 * cli.value("peak_tflops")
@@ -86,7 +87,7 @@ def main() -> None:
 def out_folder() -> Path:
     """Returns where results are written; what is tiny never replaces what was measured."""
     usual = "runs/smoke_results/scaling" if cli.value("smoke") else "docs/results/scaling"
-    return Path(cli.value("out") or usual)
+    return expanded(cli.value("out") or usual)
 
 
 def find_platform(asked: str | None) -> tuple[str, int]:

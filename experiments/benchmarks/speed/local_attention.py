@@ -3,7 +3,6 @@
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ from attention_jax.layers.encoder import sequence
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.parameters import Initialization, draw
 from attention_jax.ops.deferred_scan import deferred_scan
+from attention_jax.paths import expanded
 from attention_jax.plotting.figure import COLOURS, new_figure, text_style, tidy
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import writing
@@ -50,7 +50,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> None:
     """Measures, writes JSON, a page and a plot."""
-    path = Path(flags.FLAGS.out) / "local_attention.json"
+    path = expanded(flags.FLAGS.out) / "local_attention.json"
     with writing(path):  # before minutes of measuring, whose numbers would be lost
         path.parent.mkdir(parents=True, exist_ok=True)
     results = measure(LENGTHS, QUERIES, ROUNDS)

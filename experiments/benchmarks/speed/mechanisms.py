@@ -14,6 +14,7 @@ import jax
 from absl import flags
 
 from attention_jax.commands import cli
+from attention_jax.paths import expanded
 from attention_jax.runs.progress import StatusLine, format_seconds
 from attention_jax.runs.provenance import commit, now, short_commit
 from attention_jax.runs.run_directory import RunDirectory, writing
@@ -91,7 +92,7 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> None:
     """Measures, and writes JSON and a page."""
-    path = Path(flags.FLAGS.out) / "mechanisms.json"
+    path = expanded(flags.FLAGS.out) / "mechanisms.json"
     with writing(path):  # before minutes of measuring, whose numbers would be lost
         path.parent.mkdir(parents=True, exist_ok=True)
     results = measure({**systems(), **combinations()}, LENGTHS)

@@ -8,6 +8,7 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
+from attention_jax.paths import expanded
 from experiments.benchmarks.speed import report
 from experiments.benchmarks.speed.benchmark import (
     Setting,
@@ -69,7 +70,7 @@ def run(
 
 def results_path(name: str) -> Path:
     """Returns where the results of a program are written."""
-    return Path(_OUT.value) / f"{name}.json"
+    return expanded(_OUT.value) / f"{name}.json"
 
 
 def _say(line: str) -> None:
@@ -86,7 +87,7 @@ def read_setting(platform: str = "cpu") -> Setting:
         os.sched_setaffinity(0, available[:threads])
     return Setting(
         interpreters=find_interpreters(_TORCH.value, _JOEYNMT.value),
-        workdir=Path(_WORKDIR.value).absolute(),
+        workdir=expanded(_WORKDIR.value).absolute(),
         threads=threads,
         keep_memory=_KEEP_MEMORY.value,
         platform=platform,

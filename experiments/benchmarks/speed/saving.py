@@ -11,6 +11,7 @@ from typing import Any
 from absl import flags
 
 from attention_jax.commands import cli
+from attention_jax.paths import expanded
 from attention_jax.sweeps import tables
 from experiments.kit import machine, templates
 
@@ -59,7 +60,7 @@ def main() -> None:
         "every": every,
         "ways": found,
     }
-    report.write(Path(flags.FLAGS.out) / "saving.json", results, page(results))
+    report.write(expanded(flags.FLAGS.out) / "saving.json", results, page(results))
 
 
 def page(results: Mapping[str, Any]) -> str:

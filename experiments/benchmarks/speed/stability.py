@@ -9,6 +9,7 @@ from absl import flags
 
 from attention_jax.commands import cli
 from attention_jax.errors import RunDirectoryError
+from attention_jax.paths import expanded
 
 USAGE = """
 Trains on CMUdict with its length buckets, until every shape was met and then 500 steps more, and
@@ -35,8 +36,9 @@ def main() -> int:
     from attention_jax.data.builders.cmudict import Config as CmudictConfig
 
     config = CmudictConfig(batch_size=32)
-    result = watch(config, flags.FLAGS.steps, Path(flags.FLAGS.workdir) / "stability", hidden=64)
-    path = Path(flags.FLAGS.out) / "stability.json"
+    workdir = expanded(flags.FLAGS.workdir) / "stability"
+    result = watch(config, flags.FLAGS.steps, workdir, hidden=64)
+    path = expanded(flags.FLAGS.out) / "stability.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
