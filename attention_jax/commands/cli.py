@@ -315,7 +315,7 @@ def _answered(call: Callable[[], T]) -> T:
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"error: {UserError(message)}", file=sys.stderr)
+    sys.stderr.write(f"error: {UserError(message)}\n")  # `print` is a name that a config may take
     sys.exit(_FAILED)
 
 

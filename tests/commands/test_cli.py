@@ -1,6 +1,7 @@
 """Mistakes on the command line of `launch.train`: one line, code 2, nothing written."""
 
 import errno
+import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
@@ -70,6 +71,19 @@ def test_broken_config_file_is_named(train, tmp_path, code, words):
     (tmp_path / "broken.py").write_text(code)
     error = train(config=f"--config={tmp_path / 'broken.py'}").error
     assert words in error
+
+
+def test_a_config_file_that_takes_print_away_is_named(tmp_path, repository):
+    """In a process of its own, which others do not share."""
+    code = "import builtins\nbuiltins.print = None\ndef get_config(): raise KeyError('x')"
+    (tmp_path / "broken.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-m", "launch.train", f"--config={tmp_path / 'broken.py'}",
+         f"--workdir={tmp_path / 'run'}"],
+        cwd=repository, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "KeyError" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

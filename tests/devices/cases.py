@@ -164,7 +164,7 @@ class Trainer:
             make_eval_step(network, self._objective, exchange), shardings
         )
 
-    def held(self):
+    def sharding(self):
         return describe_sharding(self._strategy, self.start())
 
     def train(self, state, step):
@@ -184,7 +184,7 @@ class Trainer:
 
 def run_everything(model, resumes):
     """Returns what every case measures: {parts: {case: measured}}, and the bytes on a device."""
-    found = {"held": {}, "resumed": {}}
+    found = {"sharding": {}, "resumed": {}}
     for parts in (1, 2):
         trainers = {"one": Trainer(model, "one", parts)}
         trainers |= {case: Trainer(model, case, parts) for case in CASES if parts in PARTS[case]}
@@ -192,7 +192,7 @@ def run_everything(model, resumes):
             runs = {case: _run(trainer, Path(folder) / case) for case, trainer in trainers.items()}
             if parts == 2:  # which all but the rules are tried with
                 found["nll"] = {case: trainer.evaluate() for case, trainer in trainers.items()}
-                found["held"] = {case: trainer.held() for case, trainer in trainers.items()}
+                found["sharding"] = {case: trainer.sharding() for case, trainer in trainers.items()}
                 found["resumed"] = {
                     f"{old} -> {new}": _resume(trainers[new], Path(folder) / old)
                     for old, new in (changes(trainers) if resumes else ())
@@ -216,11 +216,11 @@ def first_step(model, cases):
         trainer = Trainer(model, case, 1)
         state, summary = trainer.train(trainer.start(), 0)
         found[case] = {"loss": summary["loss"], "gradient": _flat(state.optimizer[0]),
-                       "held": trainer.held()}  # fmt: skip
+                       "sharding": trainer.sharding()}  # fmt: skip
     return found
 
 
-def held_of_config(location, vocabulary):
+def sharding_of_config(location, vocabulary):
     """Returns what each of the devices holds of a config's training, its parameters split."""
     config = load_config(location)
     network = build_model(

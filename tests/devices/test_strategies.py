@@ -70,18 +70,18 @@ def test_checkpoint_goes_on_with_another_strategy(measured, old, new):
 
 
 def test_fsdp_splits_parameters_and_moments(measured):
-    held = measured["held"]
+    sharding = measured["sharding"]
     for case, share in (("one", 1), ("data", 1), ("shard_map", 1), ("pmap", 1), ("all", 0.6),
                         ("fsdp", 0.35)):  # fmt: skip
         for kind in ("parameter", "optimizer"):
-            fraction = held[case][f"{kind}_bytes_per_device"] / held[case][f"{kind}_bytes"]
+            fraction = sharding[case][f"{kind}_bytes_per_device"] / sharding[case][f"{kind}_bytes"]
             assert fraction == 1 if share == 1 else fraction < share, (case, kind, fraction)
-    assert held["fsdp"]["mesh"] == {"data": 1, "fsdp": 8, "tensor": 1}
+    assert sharding["fsdp"]["mesh"] == {"data": 1, "fsdp": 8, "tensor": 1}
     assert re.search(
         r"a device holds 0\.1 MB of parameters and 0\.\d MB of optimiser state$",
-        sharding_line(held["one"]),
+        sharding_line(sharding["one"]),
     )
-    assert sharding_line(held["fsdp"]).startswith(
+    assert sharding_line(sharding["fsdp"]).startswith(
         "jit, data 1 x fsdp 8 x tensor 1: a device holds 0.0 of 0.1 MB of parameters"
     )
 
@@ -91,9 +91,9 @@ def test_gnmt_trains_with_each_layer_on_eight_devices():
     found = call_on_devices(8, FIRST_STEP, "gnmt", [LAYERS])
     assert_same_step(found, LAYERS)
     one, layers = found["one"], found[LAYERS]
-    assert layers["held"]["mesh"] == {"data": 1, "fsdp": 1, "tensor": 8}
-    held = layers["held"]["parameter_bytes_per_device"] / one["held"]["parameter_bytes"]
-    assert 1 / 8 < held < 0.2  # attention and biases are whole
+    assert layers["sharding"]["mesh"] == {"data": 1, "fsdp": 1, "tensor": 8}
+    sharding = layers["sharding"]["parameter_bytes_per_device"] / one["sharding"]["parameter_bytes"]
+    assert 1 / 8 < sharding < 0.2  # attention and biases are whole
 
 
 def test_devices_agree_as_compiled_for_users():
@@ -104,9 +104,9 @@ def test_devices_agree_as_compiled_for_users():
 
 @pytest.mark.parametrize("location", ["bahdanau2015.py:multi30k", "vaswani2017.py:base"])
 def test_eight_devices_hold_an_eighth_of_a_training_each(location):
-    function = "tests.devices.cases.held_of_config"
-    held = call_on_devices(8, function, f"configs/{location}", 8000)
+    function = "tests.devices.cases.sharding_of_config"
+    sharding = call_on_devices(8, function, f"configs/{location}", 8000)
     for kind in ("parameter", "optimizer"):
-        fraction = held[f"{kind}_bytes_per_device"] / held[f"{kind}_bytes"]
+        fraction = sharding[f"{kind}_bytes_per_device"] / sharding[f"{kind}_bytes"]
         assert 0.125 <= fraction < 0.128, (kind, fraction)
-    assert held["parameter_bytes"] > 2e7
+    assert sharding["parameter_bytes"] > 2e7
