@@ -14,7 +14,7 @@ Command:  python -m launch.train --config=configs/aharoni2017.py:conll2017 \
               --workdir=runs/aharoni2017 --config.data.language=turkish
           after the colon: conll2017, inflections (one's own table), sigmorphon2021,
           pronunciations (one's own), cmudict or smoke
-Expected: docs/results/hard_vs_soft.md, once it has been run
+Expected: docs/results/hard_vs_soft.md
 Time:     a few minutes on one CPU core for 1,000 pairs
 """
 

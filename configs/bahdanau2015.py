@@ -11,7 +11,8 @@ instead of Adadelta, which needs many more updates (`--config.optimizer.name=ada
 
 Command:  python -m launch.train --config=configs/bahdanau2015.py:multi30k \
               --workdir=runs/bahdanau2015
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: docs/results/configs.md for multi30k and tatoeba; the paper's own corpus is WMT'14
           (26.75 BLEU for sentences of up to 50 words)
 Time:     about twenty minutes on one CPU core for multi30k, an hour for tatoeba

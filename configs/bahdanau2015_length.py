@@ -4,7 +4,7 @@ Bahdanau, Cho and Bengio, "Neural machine translation by jointly learning to ali
 ICLR 2015, table 1 and the length figure. `experiments/bahdanau2015_length.py` varies
 `model.attention` and the longest training source; this file is what all of its runs share. It
 differs from bahdanau2015.py in size only: small layers and few updates, so that twelve runs take
-about an hour on two cores.
+about an hour and a half on two cores.
 
 Command:  python -m experiments.bahdanau2015_length --jobs=2    (all runs, then the table)
           python -m launch.train --config=configs/bahdanau2015_length.py:multi30k \
@@ -12,7 +12,7 @@ Command:  python -m experiments.bahdanau2015_length --jobs=2    (all runs, then 
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
 Expected: attention above the fixed vector, the more so the longer the sentence; see
           docs/results/bahdanau2015_length.md
-Time:     about seven minutes a run on one CPU core
+Time:     about six minutes a run on two CPU cores
 """
 
 from ml_collections import ConfigDict

@@ -8,7 +8,8 @@ lengths --config.model.attention.window=8, and of all that was read (monotonic i
 Arivazhagan et al. 2019) --config.model.attention.window=None.
 
 Command:  python -m launch.train --config=configs/chiu2018.py --workdir=runs/chiu2018
-          after the colon: any data set of docs/own_text.md, or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: not measured at this size. The paper's own tasks are speech and summaries
 Time:     about forty minutes on two CPU cores for cmudict, by those of configs/raffel2017.py
 """

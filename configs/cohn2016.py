@@ -20,7 +20,8 @@ counts positions from BOS and asks no attention for boundaries:
     --config.objectives.coverage_penalty.with_boundaries=false
 
 Command:  python -m launch.train --config=configs/cohn2016.py:multi30k --workdir=runs/cohn2016
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: not measured at this size; docs/results/coverage_vs_supervised.md has structural biases,
           global fertility and the coverage penalty in a model of half the width (Multi30k)
 Time:     about forty minutes on two CPU cores for multi30k

@@ -32,7 +32,8 @@ finds 280.9 million parameters, of which and of the optimiser's state a device h
 compiled for Tatoeba's sentences, 128 x 49 x 48 (jax 0.10.2).
 
 Command:  python -m launch.train --config=configs/gnmt2016.py:multi30k --workdir=runs/gnmt2016
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, smoke or paper
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own), smoke or paper
 Expected: multi30k 35.2 BLEU, see docs/results/configs.md: about as bahdanau2015.py's single layer.
           The paper's own corpora are WMT'14 (38.95 BLEU for English to French and 24.61 to German
           with 32,000 wordpieces, before reinforcement)

@@ -9,7 +9,7 @@ Command:  python -m experiments.hard_vs_soft --jobs=2    (all runs, then the tab
               --workdir=runs/turkish --config.data.language=turkish    (one run)
           after the colon: conll2017, inflections (one's own table), sigmorphon2021,
           pronunciations (one's own) or smoke
-Expected: docs/results/hard_vs_soft.md, once it has been run
+Expected: docs/results/hard_vs_soft.md
 Time:     a few minutes a run on one CPU core for 1,000 pairs
 """
 

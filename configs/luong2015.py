@@ -12,7 +12,8 @@ Another mechanism is one override, such as --config.model.attention.name=luong_d
 local_p, luong_concat, luong_location, scaled_dot or bahdanau.
 
 Command:  python -m launch.train --config=configs/luong2015.py:multi30k --workdir=runs/luong2015
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: docs/results/configs.md for multi30k, where ten epochs are short for an encoder that
           reads in one direction and starts from small random weights: its loss was still
           falling. The paper's own corpus is WMT'14 (19.0 BLEU for local-p (general) with input

@@ -9,7 +9,8 @@ objective, --config.objectives.final_coverage.weight=0. Depth of the embeddings 
 objective are choices of this config.
 
 Command:  python -m launch.train --config=configs/mi2016.py:multi30k --workdir=runs/mi2016
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: not measured at this size; docs/results/coverage_vs_supervised.md has coverage embeddings
           with their objective in a model of half the width (Multi30k)
 Time:     about an hour on two CPU cores for multi30k

@@ -8,7 +8,8 @@ an offset that starts below zero, noise in training, decisions afterwards. The q
 last symbol that was written; the paper's, which has not, is --config.model.decoder.name=bahdanau.
 
 Command:  python -m launch.train --config=configs/raffel2017.py --workdir=runs/raffel2017
-          after the colon: any data set of docs/own_text.md, or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: not measured at this size. The paper's own tasks are speech, summaries and translation
 Time:     about half an hour on two CPU cores for cmudict, by its first steps
 """

@@ -4,7 +4,8 @@ Pre-norm with RMSNorm, SwiGLU, rotary positions, and query heads in groups; each
 change back: `--config.model.decoder.norm=layer`, `.activation=relu`, `.norm_order=post`.
 
 Command:  python -m launch.train --config=configs/transformer_lm.py:multi30k --workdir=runs/lm
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
           echo "Ein Mann" | python -m launch.translate --workdir=runs/lm --search.method=sample
           goes on from each line; an empty line begins with nothing. A text begins with words of
           the target side: German here, phonemes with cmudict

@@ -8,7 +8,8 @@ models are overrides: --config.model.attention.max_fertility=0 for coverage with
 `cell`). Where the paper starts from a trained baseline, this config starts from nothing.
 
 Command:  python -m launch.train --config=configs/tu2016.py:multi30k --workdir=runs/tu2016
-          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict or smoke
+          after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
+          pronunciations (one's own), conll2017, inflections (one's own) or smoke
 Expected: not measured at this size; docs/results/coverage_vs_supervised.md has linguistic coverage,
           with and without fertility, and neural coverage in a model of half the width (Multi30k)
 Time:     about forty minutes on two CPU cores for multi30k

@@ -3,8 +3,8 @@
 "Attention is all you need", NIPS 2017.
 
 As in the paper: sinusoidal positions, scaled dot-product heads, one vocabulary whose embedding is
-also the output matrix, Adam with beta2 0.98, label smoothing, checkpoint averaging for the large
-forms, beam search with the GNMT length penalty. For small corpora: four narrow layers,
+also the output matrix, Adam with beta2 0.98, label smoothing; in the large forms, too, checkpoint
+averaging and beam search with the GNMT length penalty. For small corpora: four narrow layers,
 normalisation before each sublayer, stronger dropout, and a cosine schedule.
 
 One override changes all heads, such as --config.model.attention.score.name=bahdanau for additive

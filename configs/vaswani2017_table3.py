@@ -12,7 +12,7 @@ Command:  python -m experiments.vaswani2017_table3 --jobs=2    (all runs, then t
               --workdir=runs/table3    (one run: the base)
           after the colon: multi30k, tatoeba, parallel (one's own text) or smoke
 Expected: docs/results/vaswani2017_table3.md
-Time:     about ten minutes a run on one CPU core
+Time:     about sixteen minutes a run on one CPU core
 """
 
 from ml_collections import ConfigDict

@@ -14,8 +14,8 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --online         writes while a line is being read (docs/own_text.md), and adds ` ||| 1 2 2 ...`:
                    how many of its tokens had been read when each token of the output was written
   --direction=reverse  from target to source, with a model of both directions
-  --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt; but for subwords
-                   (kind=bpe) also --search.replace_unknown --search.unknown_dictionary=FILE
+  --search.FIELD   another way to search, such as --search.coverage_penalty=gnmt; with words or
+                   characters also --search.replace_unknown --search.unknown_dictionary=FILE
 for example: echo attention | python -m launch.translate --workdir=runs/quickstart --plot=map.png
 
 An empty line gives an empty line; a language model goes on from every line. All is UTF-8; a byte

@@ -91,10 +91,13 @@ def read_kept(directory: RunDirectory, like: Params) -> Kept:
 def refuse_to_continue(directory: RunDirectory) -> None:
     """Raises RunDirectoryError of a pruned run, whose training cannot go on."""
     if directory.is_pruned:
+        # Most data sets make the vocabularies that they always make, and have no such field.
+        has_field = "vocabularies" in directory.read_config().get("data", {})
+        same = f" --config.data.vocabularies={directory.vocabularies}" if has_field else ""
         raise RunDirectoryError(
             f"{directory.path}: expected checkpoints to continue from, found a pruned run; a new "
             f"--workdir starts from its parameters with --config.training.initial_weights="
-            f"{directory.weights} --config.data.vocabularies={directory.vocabularies}"
+            f"{directory.weights}{same}"
         )
 
 

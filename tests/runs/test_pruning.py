@@ -50,6 +50,9 @@ def test_a_pruned_run_does_all_but_going_on(finished, launch, tmp_path):
     refused = launch(*command, "--config.training.num_steps=500").error
     assert "found a pruned run; a new --workdir starts from its parameters with" in refused
     assert f"--config.training.initial_weights={weights}" in refused
+    # A data set that makes its vocabularies anew, the same ones, has no field that names others.
+    has_field = "vocabularies" in RunDirectory(finished).read_config()["data"]
+    assert ("--config.data.vocabularies=" in refused) == has_field
     with pytest.raises(CheckpointError, match="to find step 3 among, found a pruned run"):
         load_run(finished, step=3)
     assert launch("weights", f"--workdir={finished}", "--prune").out.endswith("freed 0.0 MB\n")

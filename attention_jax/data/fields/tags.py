@@ -22,6 +22,11 @@ def _ids(examples: Examples) -> Sequence[Int[np.ndarray, " _"]]:
             "config.data.name: expected sources with tags, as those of conll2017 and inflections, "
             f"found {vocabulary.kind}"
         )
+    if vocabulary.kind != "tags_apart":  # else they would be read among the letters as well
+        raise DataError(
+            "config.data.tags: expected apart beside the input tagged, found "
+            f"{vocabulary.kind.removeprefix('tags_')}"
+        )
     return [np.array(vocabulary.ids_of(tag_symbols(text)), np.int32) for text in examples.sources]
 
 

@@ -29,3 +29,11 @@ def test_texts_without_tags_have_no_such_field():
     inputs = Inputs(["ev"], SymbolVocabulary.train("characters", ["ev"]), (FIELD,))
     with pytest.raises(DataError, match="expected sources with tags, .*, found characters"):
         inputs.columns  # noqa: B018
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_tags_are_read_once(where):
+    inputs = Inputs(TEXTS, SymbolVocabulary.train(f"tags_{where}", TEXTS), (FIELD,))
+    message = f"config.data.tags: expected apart beside the input tagged, found {where}"
+    with pytest.raises(DataError, match=message):
+        inputs.columns  # noqa: B018
