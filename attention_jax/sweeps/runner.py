@@ -75,6 +75,7 @@ class _Active:
       rest: Commands that are yet to start.
       process: The process of the present command.
       started: Start of the first command, in monotonic seconds.
+      before: The share of it that was done when it was started, of one that is continued.
     """
 
     run: Run
@@ -82,6 +83,7 @@ class _Active:
     rest: list[list[str]]
     process: subprocess.Popen
     started: float
+    before: float
 
 
 def run_all(runs: Sequence[Run], jobs: int = 1, line: StatusLine | None = None) -> int:
@@ -133,6 +135,7 @@ class _Schedule:
         self._slots = slots(jobs)
         self._active: list[_Active] = []
         self._done = 0
+        self._worked = 0.0  # in runs, without what earlier commands had done of them
         self._failed: list[str] = []
         self._began = time.monotonic()
 
@@ -168,7 +171,7 @@ class _Schedule:
             active.process.wait()
 
     def _start(self, run: Run, slot: Slot) -> None:
-        first, *rest = run.commands()
+        (first, *rest), before = run.commands(), _fraction(run.log)
         try:
             run.log.parent.mkdir(parents=True, exist_ok=True)
             process = _launch(first, run, slot)
@@ -176,7 +179,7 @@ class _Schedule:
             self._slots.append(slot)
             self._fail(run, f"it cannot start: {error}")
             return
-        self._active.append(_Active(run, slot, rest, process, time.monotonic()))
+        self._active.append(_Active(run, slot, rest, process, time.monotonic(), before))
         self._line.say(f"{run.name}: started, log in {run.log}")
 
     def _look_after(self, active: _Active, stopped: signal.Signals | None) -> None:
@@ -209,6 +212,7 @@ class _Schedule:
             self._fail(run, str(error))
             return
         self._done += 1
+        self._worked += 1 - active.before
         self._queue.finished(run)
         took = format_seconds(time.monotonic() - active.started)
         self._line.say(f"{run.name}: finished in {took}  {_headline(run)}  {self._outlook()}")
@@ -225,14 +229,16 @@ class _Schedule:
     def _outlook(self) -> str:
         """Says how many runs are finished, and estimates how long those that are left will take."""
         # Runs in progress count by the share of their steps; all runs are taken to be alike.
-        partly = sum(_fraction(active.run.log) for active in self._active)
+        shares = [_fraction(active.run.log) for active in self._active]
+        partly = sum(shares)
+        new = sum(max(share - a.before, 0) for share, a in zip(shares, self._active, strict=True))
         left = self._queue.left() + len(self._active)
         finished = self._before + self._done
         said = [f"{finished} of {finished + left + len(self._failed)} finished"]
         if self._failed:
             said.append(f"{len(self._failed)} failed")
-        if self._done + partly > 0 and left:
-            seconds = (time.monotonic() - self._began) / (self._done + partly) * (left - partly)
+        if self._worked + new > 0 and left:
+            seconds = (time.monotonic() - self._began) / (self._worked + new) * (left - partly)
             said.append(f"about {format_seconds(seconds)} left")
         return ", ".join(said)
 

@@ -329,6 +329,21 @@ def test_run_all_goes_on_where_a_log_cannot_be_written(scripted, capsys):
     assert "b/seed0: FAILED, it cannot go on" in shown
 
 
+def test_what_was_done_before_tells_no_pace(scripted):
+    """Of a run that is continued, or its end would be promised at once."""
+    run = scripted("time.sleep(1); done()")[0]
+    run.log.parent.mkdir(parents=True)
+    run.log.write_text("step 60/100  loss 1.0\n")
+    shown = []
+
+    class Recorded(StatusLine):
+        def show(self, line):
+            shown.append(line)
+
+    assert runner.run_all([run], line=Recorded()) == 0
+    assert shown and not any("left" in line for line in shown)
+
+
 def test_run_all_stops_its_runs_when_something_unforeseen_ends_it(scripted):
     waits = """
 def save(number, frame):
