@@ -12,7 +12,8 @@ Without coverage: --config.model.attention.name=bahdanau --config.objectives.cov
 Command:  python -m launch.train --config=configs/see2017.py:django --workdir=runs/see2017
           after the colon: django, hearthstone, multi30k, parallel (one's own text), conll2017,
           inflections (one's own table) or smoke
-Expected: not measured at this size; docs/results/copying.md, once it has been run
+Expected: docs/results/copying.md for django without coverage: 75.7 % exact match, three seeds
+Time:     a quarter of an hour on one CPU core for django
 """
 
 from ml_collections import ConfigDict

@@ -13,6 +13,7 @@ from experiments.benchmarks.speed import local_attention, mechanisms, report, sa
 
 NAMES = (
     "bahdanau2015_length",
+    "copying",
     "coverage_vs_supervised",
     "coverage_vs_supervised_full",
     "documents",
