@@ -83,7 +83,7 @@ class BahdanauDecoder(RecurrentDecoder):
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What may be asked of it: in the other variant a query has not read the last word."""
+        """What may be asked of it: in other variants a query has not read the last word."""
         return ("last_word",) if self.config.variant == "groundhog" else ()
 
     @property
