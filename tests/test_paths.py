@@ -83,6 +83,8 @@ def opened(path):
     [
         "launch.train --config=configs/quickstart.py --workdir=ADDRESS",
         "launch.local --logs=ADDRESS 1 true",
+        "launch.local 1 true --workdir=ADDRESS",
+        "launch.supervise true --workdir=ADDRESS",
         "launch.align train --source=README.md --target=README.md --output=ADDRESS",
         "experiments.copying --list --out=ADDRESS",
         "experiments.benchmarks.speed.mechanisms --out=ADDRESS",

@@ -1,8 +1,7 @@
 r"""Aligns the words of a parallel corpus, combines the two directions, scores alignments.
 
 usage: python -m launch.align train --source=TEXT --target=TEXT --output=LINKS [options]
-       python -m launch.align apply (--model=FILE | --run=DIRECTORY) --source=TEXT --target=TEXT
-           --output=LINKS [options]
+       python -m launch.align apply (--model=FILE | --run=DIRECTORY) --source=... --target=... [...]
        python -m launch.align symmetrize --forward=LINKS --reverse=LINKS --output=LINKS [options]
        python -m launch.align score --gold=LINKS --hypothesis=LINKS [options]
 
@@ -14,8 +13,8 @@ train: one tokenised sentence a line; every line gets links 0-0 1-2, source-targ
   --model           keeps what is learnt in a file, for apply; then --output may be left out
 apply: links other texts with a --model, or with the attention of a trained --run (DIRECTORY;
                     --reverse=DIRECTORY is a run of the opposite direction); options as above
-  --scores          file for log p of each line by word, in the directions used: for filtering;
-                    then --output may be left out
+  --scores          file for log p of each line by word, in the directions used, for filtering; then
+                    --output may be left out
 symmetrize:
   --method          as --symmetrization above
   --order           in which links are looked at when growing: source (default), moses, or atools

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
+from attention_jax.commands.watched_run import workdir_of
 from attention_jax.host import children
 from attention_jax.host.gpus import shares_of_gpus
 
@@ -41,7 +42,7 @@ class LocalJob:
         """
         self._command = list(command)
         self._count = count
-        self._workdir = children.workdir_of(command)
+        self._workdir = workdir_of(command)
         if logs is None and self._workdir is not None:
             logs = self._workdir / "logs"
         self.logs = logs or pathlib.Path(tempfile.mkdtemp(prefix="attention_jax_logs_"))

@@ -18,6 +18,7 @@ code is that of the command's last run.
 import sys
 
 from attention_jax.commands import streams, supervisor
+from attention_jax.errors import UserError
 from attention_jax.host import children, program_names
 
 
@@ -32,7 +33,7 @@ def main() -> int:
         options, command = children.split(arguments, ["retries", "wait"])
         retries, wait = _number(options, "retries"), _number(options, "wait")
         return supervisor.Supervisor(command, retries=retries, wait=wait).run()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, UserError) as error:
         print(f"error: {error}", file=sys.stderr)
         return children.MISTAKE
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from attention_jax.commands.watched_run import workdir_of
 from attention_jax.host import children
 
 _POLL_SECONDS = 0.1
@@ -32,7 +33,7 @@ class Supervisor:
         Raises:
           ValueError: If the command names no run directory.
         """
-        workdir = children.workdir_of(command)
+        workdir = workdir_of(command)
         if workdir is None:
             raise ValueError("expected a command with --workdir=DIRECTORY, to see whether it gets "
                              f"on, found {' '.join(command)!r}")  # fmt: skip

@@ -93,28 +93,6 @@ def describe(code: int) -> str:
     return f"exit code {code}"
 
 
-def workdir_of(command: Sequence[str]) -> pathlib.Path | None:
-    """Returns the `--workdir` of a command, or None if it has none.
-
-    Raises:
-      ValueError: If it begins with `~name` and there is no such user.
-    """
-    found = None
-    for argument, following in zip(command, [*command[1:], ""], strict=True):
-        if argument in ("--workdir", "-workdir"):
-            found = following
-        elif match := re.fullmatch(r"--?workdir=(.+)", argument, re.DOTALL):
-            found = match[1]
-    if not found:
-        return None
-    try:
-        return pathlib.Path(found).expanduser().absolute()
-    except RuntimeError:
-        raise ValueError(
-            f"--workdir: expected the home directory of a user, found {found!r}"
-        ) from None
-
-
 def split(arguments: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Separates our own options from the command that follows them.
 

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from attention_jax.commands import supervisor
+from attention_jax.commands.watched_run import workdir_of
 from attention_jax.host import children
 
 # The program has no JAX in its own process; here other tests may have started it.
@@ -139,5 +140,5 @@ def test_mistakes_are_one_line(repository, arguments, message):
 
 
 def test_a_run_directory_may_have_a_line_break_in_its_name():
-    assert children.workdir_of(["train", "--workdir=/a\nb"]) == pathlib.Path("/a\nb")
+    assert workdir_of(["train", "--workdir=/a\nb"]) == pathlib.Path("/a\nb")
     assert children.split(["--logs=a\nb", "train"], ["logs"]) == ({"logs": "a\nb"}, ["train"])

@@ -21,7 +21,7 @@ import orbax.checkpoint as ocp
 
 from attention_jax.devices import processes
 from attention_jax.errors import CheckpointError
-from attention_jax.paths import plainly_named
+from attention_jax.paths import expanded, plainly_named
 from attention_jax.runs.checkpoints import manifest
 from attention_jax.runs.checkpoints.manager import manager_options
 from attention_jax.runs.checkpoints.named_arrays import nested_by_name
@@ -101,7 +101,7 @@ class Checkpointer:
           read_only: Whether nothing may be written: damaged steps are not set aside.
           report: Takes a warning, one line, when a checkpoint is found damaged.
         """
-        self.directory = pathlib.Path(directory).absolute()
+        self.directory = expanded(directory).absolute()
         self._folders = StepFolders(self.directory)
         self._keep_latest = keep_latest
         self._keep_best = keep_best

@@ -53,7 +53,7 @@ def save_weights(
     if vocabularies is not None:
         metadata[_VOCABULARIES] = vocabularies
     try:
-        with replacing(Path(path)) as partial:
+        with replacing(path) as partial:
             partial.write_bytes(save(tensors, {"format": "np", **metadata, **(about or {})}))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from None
