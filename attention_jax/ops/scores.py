@@ -147,7 +147,8 @@ def additive_scores(
     scores[t, s] = vector . tanh(query[t] + keys[s])
 
     The `T x S x Da` hidden layer is the largest tensor of such a model. The backward pass
-    computes it again, one query at a time, instead of keeping it.
+    computes it again instead of keeping it: one query at a time on a CPU, fused into the sums of
+    its gradients elsewhere.
 
     Args:
       query: Projected queries, W_a s in the paper.
@@ -202,7 +203,14 @@ def _additive_backward(
     query, keys, vector = arguments
     if query.shape[-2] == 1:
         return jax.vjp(_additive_forward, query, keys, vector)[1](cotangent)
+    return jax.lax.platform_dependent(
+        query, keys, vector, cotangent, cpu=_pull_by_query, default=_pull_fused
+    )
 
+
+def _pull_by_query(
+    query: Array, keys: Array, vector: Array, cotangent: Array
+) -> tuple[Array, Array, Array]:
     def one_query(sums: tuple, step: tuple) -> tuple[tuple, Array]:
         row, row_cotangent = (jnp.expand_dims(part, -2) for part in step)
         _, pullback = jax.vjp(_additive_forward, row, keys, vector)
@@ -215,6 +223,22 @@ def _additive_backward(
     (of_keys, of_vector), of_query = jax.lax.scan(one_query, zeros, rows)
     of_query = jnp.moveaxis(of_query, 0, -2)
     return of_query, of_keys.astype(keys.dtype), of_vector.astype(vector.dtype)
+
+
+def _pull_fused(
+    query: Array, keys: Array, vector: Array, cotangent: Array
+) -> tuple[Array, Array, Array]:
+    def gradient(place: int) -> Array:
+        # Behind a barrier each gradient has a hidden layer of its own, which its sum absorbs: one
+        # that all three read would be written.
+        arguments = jax.lax.optimization_barrier((query, keys, vector))
+
+        def scores(argument: Array) -> Array:
+            return _fused(*arguments[:place], argument, *arguments[place + 1 :])
+
+        return jax.vjp(scores, arguments[place])[1](cotangent)[0]
+
+    return gradient(0), gradient(1), gradient(2)
 
 
 _additive = with_backward(_additive_forward, _additive_save, _additive_backward)

@@ -1,5 +1,7 @@
 """Scores against loops over queries and slots in NumPy float64."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 from attention_jax.ops.scores import (
     _by_query,
     _fused,
+    _pull_by_query,
+    _pull_fused,
     additive_scores,
     concat_scores,
     dot_scores,
@@ -95,9 +99,14 @@ def test_scores_of_bfloat16_are_float32(name, numpy_rng):
     np.testing.assert_allclose(scores, expected, rtol=0.1, atol=0.3)
 
 
+def pull_as_here(query, keys, vector, cotangent):
+    return jax.vjp(additive_scores, query, keys, vector)[1](cotangent)
+
+
+@pytest.mark.parametrize("pull", [pull_as_here, _pull_by_query, _pull_fused])
 @pytest.mark.parametrize("queries", [1, T])
 @pytest.mark.parametrize("beams", [None, 2])
-def test_additive_scores_gradients_equal_the_formula(queries, beams, numpy_rng):
+def test_additive_scores_gradients_equal_the_formula(queries, beams, pull, numpy_rng):
     """dq = v sum_s g (1 - th^2), dk = v sum_t g (1 - th^2), dv = sum_ts g th."""
     batch = (B,) if beams is None else (B, beams)
     query, vector = draw(numpy_rng, *batch, queries, Da), draw(numpy_rng, Da)
@@ -111,8 +120,8 @@ def test_additive_scores_gradients_equal_the_formula(queries, beams, numpy_rng):
         expected_keys,
         (upstream[..., None] * hidden).reshape(-1, Da).sum(0),
     )
-    _, pullback = jax.vjp(additive_scores, *f32(query, keys, vector))
-    for found, wanted in zip(pullback(*f32(upstream)), expected, strict=True):
+    gradients = pull(*f32(query, keys, vector, upstream))
+    for found, wanted in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -131,10 +140,11 @@ def test_second_derivatives_and_forward_mode_of_additive_scores(queries, numpy_r
     assert_derivatives_are_those_of(total(plain), total(additive_scores), point, rtol=1e-3)
 
 
-def test_gradients_of_bfloat16_over_many_queries_are_those_of_float32():
+@pytest.mark.parametrize("pull", [pull_as_here, _pull_by_query, _pull_fused])
+def test_gradients_of_bfloat16_over_many_queries_are_those_of_float32(pull):
     """A sum of ones in bfloat16 would end at 256."""
     arrays = [jnp.full(shape, 0.25) for shape in ((1024, 2), (2, 2), (2,))]
-    gradient = jax.jit(jax.grad(lambda *some: additive_scores(*some).sum(), argnums=(0, 1, 2)))
+    gradient = functools.partial(jax.jit(pull), cotangent=jnp.ones((1024, 2)))
     found = gradient(*(array.astype(jnp.bfloat16) for array in arrays))
     for one, other in zip(found, gradient(*arrays), strict=True):
         assert one.dtype == jnp.bfloat16
