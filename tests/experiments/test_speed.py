@@ -289,9 +289,10 @@ def test_table_gives_speeds_ratios_and_failures():
     assert {line.count("|") for line in (first, ours, theirs, others)} == {first.count("|")}
 
 
-def test_save_writes_both_files_and_load_reads_them_back(tmp_path):
+def test_write_makes_both_files_and_load_reads_them_back(tmp_path):
     path = tmp_path / "deep" / "speed.json"
-    report.save(path, "Speed", {"nap": result()})
+    results = {"nap": result()}
+    report.write(path, results, report.page("Speed", results))
     assert report.load(path)["nap"]["title"] == "Napping"
     page = path.with_suffix(".md").read_text()
     assert page.startswith("# Speed\n\nMedians over rounds")

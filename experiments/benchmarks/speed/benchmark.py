@@ -156,45 +156,6 @@ def run_workload(workload: Workload, setting: Setting, log: Callable = print) ->
     return result_of(workload, setting, measured, failures)
 
 
-def run_together(
-    workloads: Sequence[Workload],
-    setting: Setting,
-    conditions: Conditions,
-    log: Callable = print,
-) -> dict[str, dict[str, Any]]:
-    """Measures all workloads in the same rounds; returns `result_of` of each by its name."""
-    places = {
-        f"{workload.name}: {side.name}": (workload, side)
-        for workload in workloads
-        for side in workload.sides
-    }
-    measured, failures = measure(
-        [
-            dataclasses.replace(setting.contender(side), name=name)
-            for name, (_, side) in places.items()
-        ],
-        conditions,
-        directory=setting.workdir / "logs",
-        environment=setting.environment(),
-        log=log,
-    )
-    results = {}
-    for workload in workloads:
-        of_workload = {
-            name: side.name for name, (other, side) in places.items() if other is workload
-        }
-        try:
-            results[workload.name] = result_of(
-                dataclasses.replace(workload, conditions=conditions),
-                setting,
-                {side: measured[name] for name, side in of_workload.items() if name in measured},
-                {side: failures[name] for name, side in of_workload.items() if name in failures},
-            )
-        except UserError as error:  # the others' results stand
-            log(str(error))
-    return results
-
-
 def result_of(
     workload: Workload,
     setting: Setting,

@@ -1,9 +1,10 @@
 """Measures beam search beside PyTorch, torch.compile and JoeyNMT; see `USAGE`."""
 
 import dataclasses
+import functools
 from pathlib import Path
 
-from experiments.benchmarks.speed import program
+from experiments.benchmarks.speed import program, report
 from experiments.benchmarks.speed.benchmark import JOEYNMT, PROJECT, TORCH, Setting, Side, Workload
 from experiments.benchmarks.speed.workloads import Sentences, Sizes, TransformerSizes
 
@@ -92,4 +93,5 @@ def beams(
 
 
 if __name__ == "__main__":
-    program.run("decoding", "Decoding speed", USAGE, make_workloads)
+    page = functools.partial(report.page, "Decoding speed")
+    program.run("decoding", USAGE, make_workloads, page)

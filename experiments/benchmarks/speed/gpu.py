@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attention_jax.commands import cli
 from experiments.benchmarks.speed import decoding, program, report, training
 from experiments.benchmarks.speed.benchmark import (
     PROJECT,
@@ -12,7 +11,6 @@ from experiments.benchmarks.speed.benchmark import (
     Setting,
     Side,
     Workload,
-    run_together,
 )
 from experiments.benchmarks.speed.harness import Conditions
 from experiments.benchmarks.speed.workloads import Sentences, Sizes, TransformerSizes
@@ -20,9 +18,9 @@ from experiments.benchmarks.speed.workloads import Sentences, Sizes, Transformer
 USAGE = """
 Measures on one GPU how fast the models of experiments.benchmarks.speed.training and .decoding
 train and search, and additive attention alone: this project beside eager PyTorch, torch.compile,
-and that with CUDA graphs. All contenders set themselves up at the same time, as compiling takes
-longest; then one computes at a time, in shuffled rounds. Products are TensorFloat-32 everywhere.
-Compiling 24 contenders takes long even on 16 cores: `--only` measures fewer at a time.
+and that with CUDA graphs. Products are TensorFloat-32 everywhere. Compiling takes longest, half a
+minute for some contenders: the page is written after every workload, and the same command measures
+those that are missing.
 
   python -m experiments.benchmarks.speed.gpu [--OPTION=VALUE ...]
 """
@@ -30,17 +28,7 @@ BATCHES = (64, 512)
 # What TensorFloat-32 keeps of a factor, 10 bits, limits how far two orders of a sum agree.
 TOLERANCE = 5e-3
 PEAK_TFLOPS = 494.7  # dense TensorFloat-32 of the H100 and H200 (SXM), by their data sheets
-_CONDITIONS = Conditions(rounds=5, min_seconds=0.3, set_up_limit=600.0, set_up_together=True)
-
-
-def main() -> None:
-    """Measures everything in one sitting and writes the page."""
-    setting = program.read_setting("cuda")
-    workloads = program.choose(make_workloads(setting))
-    results = run_together(workloads, setting, _CONDITIONS, lambda line: print(line, flush=True))
-    path = program.results_path("gpu")
-    report.write(path, results, page(results))
-    print(path.with_suffix(".md").read_text(encoding="utf-8"), flush=True)
+_CONDITIONS = Conditions(rounds=5, min_seconds=0.3)
 
 
 def make_workloads(setting: Setting) -> list[Workload]:
@@ -61,8 +49,8 @@ def make_workloads(setting: Setting) -> list[Workload]:
             made.append(_training({**common, "data": str(data), "batch": batch}, name, title))
         data = folder / f"batch_{BATCHES[0]}.npz"
         made.append(_search({**common, "data": str(data)}, name, title))
-    attention = training.additive_attention(training.ATTENTION_SHAPE)
-    return [*made, attention]
+    made.append(training.additive_attention(training.ATTENTION_SHAPE))
+    return [dataclasses.replace(each, conditions=_CONDITIONS) for each in made]
 
 
 def page(results: Mapping[str, Any]) -> str:
@@ -122,4 +110,4 @@ def _sides(task: Mapping[str, Any], with_graphs: bool) -> Sequence[Side]:
 
 
 if __name__ == "__main__":
-    cli.run(main, f"{USAGE.strip()}\n{program.OPTIONS}")
+    program.run("gpu", USAGE, make_workloads, page, platform="cuda")

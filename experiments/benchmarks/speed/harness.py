@@ -57,8 +57,6 @@ class Conditions:
       patience: Longest wait for an idle machine, in seconds over all rounds together.
       set_up_limit: Longest that a contender may take to set itself up (s).
       run_limit: Longest that one measurement may take (s).
-      set_up_together: Whether contenders set themselves up at the same time, before any is
-        measured: sooner on a machine of many cores.
       seed: Of the order within rounds.
     """
 
@@ -68,7 +66,6 @@ class Conditions:
     patience: float = 60.0
     set_up_limit: float = 300.0
     run_limit: float = 120.0
-    set_up_together: bool = False
     seed: int = 0
 
 
@@ -128,8 +125,9 @@ def measure(
     results: dict[str, Measurement] = {}
     failures: dict[str, str] = {}
     try:
-        started = _start(contenders, workers, conditions, directory, {**(environment or {})})
-        for worker in started:
+        for contender in contenders:
+            # One after the other: autotuning, which measures, would measure the others, too.
+            worker = workers[contender.name] = Worker(contender, directory, environment or {})
             try:
                 results[worker.name] = _wait(worker, conditions)
                 log(f"  {worker.name}: ready after {worker.age():.0f} s")
@@ -226,23 +224,6 @@ class Worker:
         return f"ended with exit code {code}: {lines[-1].strip() if lines else 'no message'}"
 
 
-def _start(
-    contenders: Iterable[Contender],
-    workers: dict[str, Worker],
-    conditions: Conditions,
-    directory: Path,
-    environment: Mapping[str, str],
-) -> Iterable[Worker]:
-    """Starts each contender when the one before is set up, or all of them at once."""
-
-    def start(contender: Contender) -> Worker:
-        workers[contender.name] = Worker(contender, directory, environment)
-        return workers[contender.name]
-
-    started = map(start, contenders)
-    return list(started) if conditions.set_up_together else started
-
-
 def _wait(worker: Worker, conditions: Conditions) -> Measurement:
     ready = worker.read(max(1.0, conditions.set_up_limit - worker.age()))
     return Measurement([], [], 1, ready, worker.age())
@@ -254,8 +235,6 @@ def _choose_repetitions(
     failures: dict[str, str],
     conditions: Conditions,
 ) -> None:
-    if conditions.set_up_together:  # and others may still be at it
-        wait_until_quiet(conditions.quiet_load, conditions.patience)
     for name in list(results):
         try:
             once = workers[name].run(1, conditions.run_limit)

@@ -1,8 +1,8 @@
 """The measuring programs' flags, and their course: measure what is not measured yet."""
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from absl import flags
 
@@ -40,45 +40,44 @@ OPTIONS = """
 
 
 def run(
-    name: str, title: str, usage: str, make_workloads: Callable[[Setting], Sequence[Workload]]
+    name: str,
+    usage: str,
+    make_workloads: Callable[[Setting], Sequence[Workload]],
+    page: Callable[[Mapping[str, Any]], str],
+    platform: str = "cpu",
 ) -> None:
-    """Runs a measuring program.
+    """Runs a measuring program, which writes its page after every workload.
 
     Args:
       name: Of the result files.
-      title: Of the page.
       usage: What `--help` prints, before the options.
       make_workloads: Prepares inputs and returns the workloads.
+      page: Makes the page of all results.
+      platform: What contenders compute on, `cpu` or `cuda`.
     """
 
     def main() -> None:
-        setting = read_setting()
-        path = results_path(name)
+        setting = _read_setting(platform)
+        path = expanded(_OUT.value) / f"{name}.json"
         results = report.load(path)
-        workloads = choose(make_workloads(setting))
+        workloads = _choose(make_workloads(setting))
         for workload in workloads:
             if is_current(results.get(workload.name), workload, setting) and not _AGAIN.value:
                 print(f"{workload.name}: measured already; --again measures again")
             else:
                 results[workload.name] = run_workload(workload, setting, _say)
-                report.save(path, title, results)
+                report.write(path, results, page(results))
             print(report.table(results[workload.name]), flush=True)
         print(f"Written: {path} and {path.with_suffix('.md')}")
 
     cli.run(main, f"{usage.strip()}\n{OPTIONS}")
 
 
-def results_path(name: str) -> Path:
-    """Returns where the results of a program are written."""
-    return expanded(_OUT.value) / f"{name}.json"
-
-
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def read_setting(platform: str = "cpu") -> Setting:
-    """Returns what the flags say, for contenders on a CPU or, with `cuda`, on a GPU."""
+def _read_setting(platform: str) -> Setting:
     available = _available_cores()
     threads = _THREADS.value or len(available)
     if threads > len(available):
@@ -94,8 +93,7 @@ def read_setting(platform: str = "cpu") -> Setting:
     )
 
 
-def choose(workloads: Sequence[Workload]) -> list[Workload]:
-    """Returns the workloads that `--only` names."""
+def _choose(workloads: Sequence[Workload]) -> list[Workload]:
     known = [workload.name for workload in workloads]
     for name in _ONLY.value:
         if name not in known:

@@ -20,11 +20,6 @@ def load(path: Path) -> dict[str, Any]:
         raise RunDirectoryError(f"{path}: expected results as JSON, found something else") from None
 
 
-def save(path: Path, title: str, results: Mapping[str, Any]) -> None:
-    """Writes results as JSON and, beside it, their page; raises as `write`."""
-    write(path, results, page(title, results))
-
-
 def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
     """Writes results as JSON and, beside it, as Markdown.
 

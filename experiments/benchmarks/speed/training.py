@@ -1,11 +1,12 @@
 """Measures training beside PyTorch, torch.compile and JoeyNMT; see `USAGE`."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.benchmarks.speed import program
+from experiments.benchmarks.speed import program, report
 from experiments.benchmarks.speed.benchmark import JOEYNMT, PROJECT, TORCH, Setting, Side, Workload
 from experiments.benchmarks.speed.harness import Conditions
 from experiments.benchmarks.speed.workloads import Sentences, Sizes, TransformerSizes
@@ -170,4 +171,5 @@ def additive_attention(shape: tuple[int, int, int, int]) -> Workload:
 
 
 if __name__ == "__main__":
-    program.run("training", "Training speed", USAGE, make_workloads)
+    page = functools.partial(report.page, "Training speed")
+    program.run("training", USAGE, make_workloads, page)
