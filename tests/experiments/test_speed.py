@@ -14,7 +14,7 @@ import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.runs import provenance
-from experiments.benchmarks.speed import benchmark, report, saving, stability, workloads
+from experiments.benchmarks.speed import benchmark, gpu, report, saving, stability, workloads
 from experiments.benchmarks.speed.harness import (
     Conditions,
     Contender,
@@ -474,3 +474,29 @@ def test_saving_measures_the_stall_of_both_ways():
     facts = {"command": "python", "commit": "c0ffee", "time": "now", "hidden": 8, "every": 1,
              "hardware": {"cpu": "one", "cores": 2}, "ways": ways}  # fmt: skip
     assert all(f"| {way} |" in saving.page(facts) for way in saving.WAYS)
+
+
+def test_on_a_gpu_workloads_are_measured_one_at_a_time_with_the_same_conditions(
+    tmp_path, monkeypatch
+):
+    setting = benchmark.Setting({}, tmp_path, 1, True, "cuda")
+    monkeypatch.setattr(benchmark.Setting, "prepare", lambda self, task: None)
+    made = gpu.make_workloads(setting)
+    assert [each.name for each in made] == [
+        *("rnn_64", "rnn_512", "rnn_beam", "transformer_64", "transformer_512"),
+        *("transformer_beam", "attention"),
+    ]
+    assert len({each.conditions for each in made}) == 1
+    graphs = [side.name for side in made[0].sides if side.task.get("graphs")]
+    assert graphs == ["torch.compile, CUDA graphs"]
+
+
+def test_page_of_a_gpu_names_it_and_says_how_much_of_its_peak_is_used():
+    measured = result()
+    ours = measured["contenders"].pop("ours")
+    device = {"model_flops": 494.7e9, "device": "NVIDIA H200", "device_mib": 2.0}
+    measured["contenders"] = {"attention_jax": {**ours, **device}}
+    page = gpu.page({"nap": measured})
+    # 494.7 GFLOP in half a second, of 494.7 TFLOP/s.
+    assert "- Napping: 495 GFLOP in 500.00 ms, 0.2% of the peak" in page
+    assert "NVIDIA H200 beside" in page and "device memory MiB" in page
