@@ -210,7 +210,7 @@ class Model(Protocol):
         positions of the source were attended to; `slot_for_each_token`, where each has a slot of
         its own; `last_word`, where attention for a word has read the one before; `online`, where
         an output needs no more of the source than its weights say; `origins`, where predictions
-        tell what was copied from where.
+        tell what was copied from where; `shortlist`, where it is a `ShortlistModel`.
     """
 
     begins_from: str
@@ -290,6 +290,28 @@ class AttributableModel(Protocol):
 
         Raises:
           ConfigError: If contexts are not averages of values of one source.
+        """
+        ...
+
+
+@runtime_checkable
+class ShortlistModel(Protocol):
+    """A `Model` that can write with some tokens of its vocabulary; `provides` has `shortlist`.
+
+    Attributes:
+      target_vocabulary_size: How many there are of all.
+    """
+
+    target_vocabulary_size: int
+
+    def shortlisted(self, params: Params, ids: Array) -> tuple[Model, Params]:
+        """Returns the model whose predictions are over a shortlist, and its parameters.
+
+        Tokens that it is fed, as the token before, are still those of the whole vocabulary.
+
+        Args:
+          params: The parameters.
+          ids: `N`, the shortlist; token n of its predictions is token `ids[n]`.
         """
         ...
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from attention_jax.data.examples import Examples
 from attention_jax.data.field import PROMPT, SOURCE
+from attention_jax.data.lexicon import lexicon_of
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.text.extended_vocabulary import extended
+from attention_jax.decoding.shortlist import Shortlister
 from attention_jax.devices import (
     fetch,
     make_mesh,
@@ -66,13 +68,19 @@ class Searcher:
           seed: Of the randomness of sampling.
 
         Raises:
-          ConfigError: If the search needs attention to source positions and the model has none.
+          ConfigError: If the search needs attention to source positions and the model has none,
+            or a shortlist, and it cannot write with one.
         """
         field = config.needs_alignment
         if field and "alignment" not in model.provides:
             raise ConfigError(
                 f"search.{field}: expected a model that attends to source positions, found one "
                 "whose model.attention does not"
+            )
+        if config.shortlist and "shortlist" not in model.provides:
+            raise ConfigError(
+                "search.shortlist: expected a model whose readout is a softmax over the vocabulary "
+                "and nothing else, found another"
             )
         self._model = model
         self._config = config
@@ -104,8 +112,10 @@ class Searcher:
           The hypotheses for each source, best first.
 
         Raises:
+          DataError: If a shortlist is asked for and there is no lexicon.
           DivergenceError: If the model gives numbers that are not finite.
         """
+        shortlister = self._shortlister(examples)
         params = jax.device_put(fetch(params), replicated(self._mesh))
         found: dict[int, list[Hypothesis]] = {}
         batches = make_eval_batches(examples, data_config)
@@ -117,7 +127,8 @@ class Searcher:
             inputs = {name: batch[name] for name in names}
             # By the batch's number, so that samples do not depend on the number of processes.
             rng = jax.random.fold_in(self._rng, number)
-            hypotheses = self.search(params, shard_batch(inputs, self._mesh), rng)
+            shortlist = shortlister and shortlister(batch["source"], batch["source_mask"])
+            hypotheses = self.search(params, shard_batch(inputs, self._mesh), rng, shortlist)
             # One transfer for all arrays of a batch.
             arrays = jax.device_get(vars(hypotheses))
             lengths = batch[f"{begins_from}_mask"].sum(axis=-1)
@@ -132,7 +143,15 @@ class Searcher:
         check_outputs(outputs)
         return outputs
 
-    def search(self, params: Params, batch: Batch, rng: jax.Array) -> Hypotheses:
+    def _shortlister(self, examples: Examples) -> Shortlister | None:
+        if not self._config.shortlist:
+            return None
+        size = self._model.target_vocabulary_size
+        return Shortlister(self._config, lexicon_of(examples.resources), size)
+
+    def search(
+        self, params: Params, batch: Batch, rng: jax.Array, shortlist: np.ndarray | None = None
+    ) -> Hypotheses:
         """Decodes one batch, first with room for outputs of usual lengths, then with more.
 
         A search that runs out of room is continued with twice as much. Few batches need that, and
@@ -142,11 +161,14 @@ class Searcher:
           params: The model's parameters.
           batch: The model's inputs, such as `source` and `source_mask`, on the devices.
           rng: Key of the randomness of sampling.
+          shortlist: The ids that outputs may have, special ones first; None for all.
         """
         longest = batch[self._model.begins_from].shape[1]
         max_length, carry = self._config.longest(longest), None
         for room in self._rooms(params, batch, max_length):
-            stage = self._search(params, batch, rng, carry, max_length=max_length, room=room)
+            stage = self._search(
+                params, batch, rng, carry, shortlist, max_length=max_length, room=room
+            )
             if stage.is_done:
                 break
             carry = stage.carry
@@ -179,19 +201,35 @@ class Searcher:
         return self._is_growing
 
     def _search_batch(
-        self, params: Params, batch: Batch, rng: jax.Array, carry: Any, max_length: int, room: int
+        self,
+        params: Params,
+        batch: Batch,
+        rng: jax.Array,
+        carry: Any,
+        shortlist: Any,
+        max_length: int,
+        room: int,
     ) -> Stage:
         """Begins or continues a search in `room` positions; `jit` compiles it for every shape."""
-        memory, state = self._model.start(params, batch, room)
-        # The memory does not follow hypotheses: it has an axis of one where they have K.
-        step = functools.partial(self._model.step, params, memory)
-        mask = batch[f"{self._model.begins_from}_mask"]
-        slots = self._model.slots(memory)
+        model = self._model
+        if shortlist is not None:
+            model, params = model.shortlisted(params, shortlist)
+        memory, state = model.start(params, batch, room)
+
+        def step(state: Any, tokens: jax.Array) -> tuple[Any, jax.Array, Any]:
+            # The memory does not follow hypotheses: it has an axis of one where they have K.
+            before = tokens if shortlist is None else shortlist[tokens]
+            return model.step(params, memory, state, before)
+
+        mask = batch[f"{model.begins_from}_mask"]
+        slots = model.slots(memory)
         words = None if slots is None else slots.is_word
         stage = search_stage(
             step, state, self._config, mask.sum(axis=-1), max_length, room, carry, rng, words
         )
         hypotheses = _of_positions(stage.hypotheses, slots, mask.shape[1])
+        if shortlist is not None:
+            hypotheses = dataclasses.replace(hypotheses, tokens=shortlist[hypotheses.tokens])
         return stage._replace(hypotheses=hypotheses)
 
 

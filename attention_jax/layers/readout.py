@@ -88,10 +88,12 @@ class Readout(abc.ABC):
       provides: What may be asked of its predictions, by the keys of `types.Model.provides`:
         `pointer`, where they are `ops.mixtures.MixturePredictions` that point at words; `origins`,
         where they are `ops.copying.CopyingPredictions`.
+      takes_shortlist: Whether there is a readout of fewer tokens; see `shortlisted`.
     """
 
     fields: Sequence[str] = ()
     provides: Sequence[str] = ()
+    takes_shortlist: bool = False
 
     @property
     @abc.abstractmethod
@@ -133,6 +135,16 @@ class Readout(abc.ABC):
     def prepare(self, params: Params, encoded: Encoded, batch: Batch) -> Any:
         """Prepares what it reads of a source, once: a pytree with leading axis `B`."""
         return ()
+
+    def shortlisted(self, params: Params, embedding: Array, ids: Array) -> tuple["Readout", Params]:
+        """Returns the readout of some tokens of the vocabulary, and its parameters.
+
+        Args:
+          params: Its own parameters.
+          embedding: The target embedding, `V E`.
+          ids: `N`, the tokens; token n of what is returned is token `ids[n]` here.
+        """
+        raise NotImplementedError
 
     def input_ids(self, tokens: Array) -> Array:
         """Returns the ids to embed for written tokens: UNK for words beyond the vocabulary."""

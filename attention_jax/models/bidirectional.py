@@ -78,7 +78,7 @@ def build(
 
 @dataclasses.dataclass(frozen=True)
 class Bidirectional:
-    """Bidirectional model: both directions as one; see `types.BidirectionalModel`.
+    """Bidirectional model: both directions as one; see `types.Bidirectional`.
 
     Attributes:
       forward: From source to target; its parameters are `params["forward"]`.
@@ -95,6 +95,11 @@ class Bidirectional:
     def begins_from(self) -> str:
         """As the forward model does."""
         return self.forward.begins_from
+
+    @property
+    def target_vocabulary_size(self) -> int:
+        """How many target ids the forward model has."""
+        return self.forward.target_vocabulary_size
 
     @property
     def fields(self) -> Sequence[str]:
@@ -153,3 +158,8 @@ class Bidirectional:
     ) -> tuple[Any, Array, Any]:
         """Decoding step: feeds one token to every hypothesis of the forward model."""
         return self.forward.step(params["forward"], memory, state, tokens)
+
+    def shortlisted(self, params: Params, ids: Array) -> tuple["Bidirectional", Params]:
+        """Returns the model whose forward one writes some tokens of the vocabulary."""
+        forward, narrowed = self.forward.shortlisted(params["forward"], ids)
+        return dataclasses.replace(self, forward=forward), {**params, "forward": narrowed}

@@ -201,6 +201,7 @@ class EncoderDecoder:
             "last_word": decoder.WRITTEN_WORD in attention.observes,
             "coverage": attention.tells_remaining,
             "online": why_it_waits(self) is None,
+            "shortlist": self.readout.takes_shortlist,
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}
@@ -269,6 +270,12 @@ class EncoderDecoder:
     ) -> tuple[Predictions, Array, Any]:
         """Feeds one token to every hypothesis."""
         return self._call(params, memory, state, tokens, method="step")
+
+    def shortlisted(self, params: Params, ids: Array) -> tuple["EncoderDecoder", Params]:
+        """Returns the model that writes some tokens of the vocabulary; see `ShortlistModel`."""
+        readout, tables = self.readout.shortlisted(params, params["target_embedding"], ids)
+        kept = {name: tree for name, tree in params.items() if name not in self.readout.parameters}
+        return dataclasses.replace(self, readout=readout), {**kept, **tables}
 
     def _call(self, params: Params, *arguments: Any, **keywords: Any) -> Any:
         if self.config.dtype != "float32":

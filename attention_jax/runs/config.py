@@ -243,7 +243,13 @@ def _check_lexicon(config: ExperimentConfig) -> None:
             f"config.data.lexicon.method: expected a method, or a file beside it, for the readout "
             f"{readout.name!r}, found neither"
         )
-    if lexicon.is_given and not is_read:
+    if config.search.shortlist and not lexicon.is_given:
+        raise ConfigError(
+            "config.data.lexicon.method: expected a method, or a file beside it, for "
+            f"search.shortlist={config.search.shortlist}, found neither"
+        )
+    # A shortlist may be asked for whenever something is searched.
+    if lexicon.is_given and not (is_read or getattr(readout, "takes_shortlist", False)):
         field = "method" if lexicon.method != "none" else "file"
         raise ConfigError(
             f"config.data.lexicon.{field}: expected none, for the readout reads no lexicon, found "

@@ -57,6 +57,11 @@ class SearchConfig:
       forbid_unknown: Whether the unknown word may not be generated.
       no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
         Where no token is left, the output ends, even before its shortest length.
+      shortlist: A shortlist of the vocabulary for every batch: what outputs are made of are this
+        many of the most probable translations of each of its source tokens, by the run's
+        `data.lexicon`, ...
+      shortlist_frequent: ... and this many of the most frequent tokens. Probabilities are those
+        among the shortlist. With a shortlist of 0, the whole vocabulary is open.
       replace_unknown: Whether an unknown word of an output is written as the source word that it
         attended to most; for vocabularies that have unknown words.
       unknown_dictionary: A file of `source<TAB>target` lines: such a source word is written as its
@@ -82,6 +87,8 @@ class SearchConfig:
     first_token: int = setting(0, at_least=0)
     forbid_unknown: bool = setting(False)
     no_repeat_ngram_size: int = setting(0, at_least=0)
+    shortlist: int = setting(0, at_least=0)
+    shortlist_frequent: int = setting(100, at_least=1)
     replace_unknown: bool = setting(False)
     unknown_dictionary: str = setting("", is_file=True)
 
@@ -102,6 +109,11 @@ class SearchConfig:
             raise ValueError(
                 f"first_token: expected 0 or an id from {SpecialIds.COUNT} on, those before being "
                 f"special, found {self.first_token}"
+            )
+        if self.shortlist and self.first_token:
+            raise ValueError(
+                "shortlist: expected 0 where a first_token is told, which it may lack, found "
+                f"{self.shortlist}"
             )
         self._check_coverage()
         self._check_unknown()

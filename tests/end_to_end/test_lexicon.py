@@ -54,8 +54,8 @@ def test_another_lexicon_is_noticed(run, launch):
 
 def test_a_lexicon_that_nothing_reads_is_refused(launch, tmp_path):
     workdir = f"--workdir={tmp_path / 'run'}"
-    quick = "train", "--config=configs/quickstart.py:smoke", workdir
-    found = launch(*quick, "--config.data.lexicon.method=ibm1").error
+    copying = "train", "--config=configs/see2017.py:smoke", workdir
+    found = launch(*copying, "--config.data.lexicon.method=ibm1").error
     assert found == (
         "config.data.lexicon.method: expected none, for the readout reads no lexicon, found 'ibm1'"
     )
@@ -65,3 +65,30 @@ def test_a_lexicon_that_nothing_reads_is_refused(launch, tmp_path):
         "config.data.lexicon.method: expected a method, or a file beside it, for the readout "
         "'lexicon_bias', found neither"
     )
+
+
+def test_a_shortlist_of_the_lexicon_is_searched_in_validation_and_translation(launch, tmp_path):
+    """What digits are translated by is all that is needed to read them out."""
+    workdir = f"--workdir={tmp_path / 'run'}"
+    quick = "--config.evaluation.splits=('test',)", "--config.evaluation.num_heat_maps=0"
+    command = "train", "--config=configs/quickstart.py:smoke", workdir, *quick
+    lists = "search.shortlist=2", "search.shortlist_frequent=1"
+    missing = launch(*command, *(f"--config.{field}" for field in lists)).error
+    assert missing == (
+        "config.data.lexicon.method: expected a method, or a file beside it, for "
+        "search.shortlist=2, found neither"
+    )
+    result = launch(
+        *command, "--config.data.lexicon.method=ibm1", *(f"--config.{field}" for field in lists)
+    )
+    assert result.code == 0, result.err
+    scores = json.loads((tmp_path / "run" / "results.json").read_text())["test"]
+    assert scores["accuracy"] > 0.9
+    answers = [
+        launch("translate", workdir, "--nbest=1", *flags, stdin=b"42\n42\n").out.split(" ||| ")
+        for flags in ((), ("--search.shortlist=0",))
+    ]
+    assert [answer[1] for answer in answers] == ["four two"] * 2
+    # What is left out leaves its probability to the others.
+    short, whole = (float(answer[2].split()[0]) for answer in answers)
+    assert short > whole

@@ -8,6 +8,7 @@ between where the depths differ.
 
 import dataclasses
 from collections.abc import Mapping
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Float
@@ -31,6 +32,7 @@ class Config:
     """
 
     name: str = setting("softmax")
+    takes_shortlist: ClassVar[bool] = True
 
 
 def build(config: Config, sizes: ReadoutSizes) -> "SoftmaxReadout":
@@ -47,6 +49,7 @@ class SoftmaxReadout(Readout):
     """
 
     sizes: ReadoutSizes
+    takes_shortlist: ClassVar[bool] = True
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -71,6 +74,16 @@ class SoftmaxReadout(Readout):
         # Weight tying: without a matrix of its own, the target embedding is the output matrix.
         table = params.get("output", step.embedding)
         return SoftmaxPredictions(logits_of(features, table, params["output_bias"]))
+
+    def shortlisted(
+        self, params: Params, embedding: Array, ids: Array
+    ) -> tuple["SoftmaxReadout", Params]:
+        """Takes the rows of the tokens; of a tied matrix, they become one of their own."""
+        rows = params.get("output", embedding)[ids]
+        if "output_projection" in params:
+            rows = rows @ params["output_projection"].T
+        sizes = self.sizes._replace(vocabulary_size=len(ids), is_tied=False)
+        return SoftmaxReadout(sizes), {"output": rows, "output_bias": params["output_bias"][ids]}
 
 
 def logits_of(
