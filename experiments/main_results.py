@@ -109,7 +109,7 @@ def _pronunciation() -> tuple[str, str, str]:
 def _speed() -> tuple[str, str, str]:
     """Returns the row on speed: how many times as long others take for the same step."""
     path = RESULTS / "speed" / "training.json"
-    result = json.loads(path.read_text(encoding="utf-8"))["batch_64"]
+    result = json.loads(path.read_text(encoding="utf-8"))["batch_64"][0]
     _, *others = result["contenders"].items()  # the first is this project
     ratios = (f"{name} {each['first_against_it']['median']:.2f}" for name, each in others)
     what = f"Time of a training step, 64 sentences of 25 tokens, {result['hardware']['cpu']}"

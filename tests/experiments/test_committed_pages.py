@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.benchmarks import ratios
 from experiments.benchmarks.scaling import page as scaling_page
 from experiments.benchmarks.speed import local_attention, mechanisms, report, saving
 
@@ -64,6 +65,11 @@ MEASURED = {
     "speed/saving": saving.page,
     "scaling/cpu": functools.partial(scaling_page.page, "cpu"),
 }
+
+
+def test_committed_table_of_ratios_is_what_the_measurements_give(repository):
+    folder = repository / "docs/results/speed"
+    assert (folder / "ratios.md").read_text() == ratios.page(folder)
 
 
 @pytest.mark.parametrize("name", MEASURED)

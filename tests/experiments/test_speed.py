@@ -14,6 +14,7 @@ import pytest
 
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.runs import provenance
+from experiments.benchmarks import ratios
 from experiments.benchmarks.speed import benchmark, gpu, report, saving, stability, workloads
 from experiments.benchmarks.speed.harness import (
     Conditions,
@@ -291,9 +292,9 @@ def test_table_gives_speeds_ratios_and_failures():
 
 def test_write_makes_both_files_and_load_reads_them_back(tmp_path):
     path = tmp_path / "deep" / "speed.json"
-    results = {"nap": result()}
+    results = {"nap": [result()]}
     report.write(path, results, report.page("Speed", results))
-    assert report.load(path)["nap"]["title"] == "Napping"
+    assert report.load(path)["nap"][0]["title"] == "Napping"
     page = path.with_suffix(".md").read_text()
     assert page.startswith("# Speed\n\nMedians over rounds")
     assert "\n\n## Napping\n\n| contender |" in page
@@ -476,6 +477,32 @@ def test_saving_measures_the_stall_of_both_ways():
     assert all(f"| {way} |" in saving.page(facts) for way in saving.WAYS)
 
 
+def test_results_of_another_processor_stand_beside_the_first():
+    old, other = result(), {**result(), "hardware": {"cpu": "a slide rule"}}
+    both = report.appended(report.appended([], old), other)
+    assert [each["hardware"]["cpu"] for each in both] == ["an abacus", "a slide rule"]
+    new = {**result(), "command": "python -m nap --again"}
+    assert report.appended(both, new) == [new, other]
+    page = report.page("Speed", {"nap": both})
+    assert page.count("## Napping") == 1 and page.count("| contender |") == 2
+    assert page.index("an abacus") < page.index("a slide rule")
+
+
+def test_table_of_ratios_has_the_fastest_peer_of_each_row(tmp_path):
+    sides = [{"name": "ours", "framework": "project"}, {"name": "theirs", "framework": "torch"}]
+    sides += [{"name": "variant", "framework": "project"}, {"name": "slow", "framework": "torch"}]
+    measured = result()
+    measured["description"]["sides"] = sides
+    ours = measured["contenders"]["ours"]
+    measured["contenders"]["variant"] = ours
+    slower = {"first_against_it": {"median": 3.0, "min": 2.0, "max": 4.0}}
+    measured["contenders"]["slow"] = {**ours, **slower}
+    alone = {**measured, "description": {**measured["description"], "sides": sides[:1]}}
+    report.write(tmp_path / "decoding.json", {"nap": [measured], "alone": [alone]}, "")
+    lines = [line for line in ratios.page(tmp_path).splitlines() if line.startswith("|")]
+    assert lines[2:] == ["| Napping | an abacus, 2 threads | theirs | 2.00 (2.00–2.00) | unknown |"]
+
+
 def test_on_a_gpu_workloads_are_measured_one_at_a_time_with_the_same_conditions(
     tmp_path, monkeypatch
 ):
@@ -496,7 +523,7 @@ def test_page_of_a_gpu_names_it_and_says_how_much_of_its_peak_is_used():
     ours = measured["contenders"].pop("ours")
     device = {"model_flops": 494.7e9, "device": "NVIDIA H200", "device_mib": 2.0}
     measured["contenders"] = {"attention_jax": {**ours, **device}}
-    page = gpu.page({"nap": measured})
+    page = gpu.page({"nap": [measured]})
     # 494.7 GFLOP in half a second, of 494.7 TFLOP/s.
     assert "- Napping: 495 GFLOP in 500.00 ms, 0.2% of the peak" in page
     assert "NVIDIA H200 beside" in page and "device memory MiB" in page

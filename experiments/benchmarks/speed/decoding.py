@@ -20,13 +20,15 @@ Workloads: beam_16 and beam_64 (sentences decoded together) of the recurrent mod
 and transformer_64, beside PyTorch with cached keys and values; transformer_ending_16 and
 transformer_ending_64, where outputs may have 60 tokens (twice the source and 10, as searches have
 it by default) and end after 25 by themselves, as they do in use: a cache of the full length would
-be mostly empty.
+be mostly empty; shortlist_1, shortlist_16 and shortlist_64, where a Transformer of 32,000 tokens
+writes with shortlists of them.
 """
 LENGTH = 25
 LONGEST = 2 * LENGTH + 10  # what searches allow by default for such a source
 WIDTH = 5
 # Added to the logit of EOS: outputs of a model with random weights end as soon as they may.
 END_BIAS = 15.0
+LARGE, SHORTLISTS = 32_000, (2_000, 8_000)  # tokens of a vocabulary, and of shortlists
 
 
 def make_workloads(setting: Setting) -> list[Workload]:
@@ -38,6 +40,7 @@ def make_workloads(setting: Setting) -> list[Workload]:
         *beams(setting, folder, Sizes(), "beam", "Beam search"),
         *beams(setting, folder, TransformerSizes(), "transformer", title),
         *beams(setting, folder, TransformerSizes(), "transformer_ending", title, LONGEST),
+        *shortlists(setting, folder, TransformerSizes(vocabulary=LARGE)),
     ]
 
 
@@ -90,6 +93,32 @@ def beams(
         )
         workloads.append(workload)
     return workloads
+
+
+def shortlists(setting: Setting, folder: Path, sizes: TransformerSizes) -> list[Workload]:
+    """Beam search of one model with its whole vocabulary and with shortlists of it."""
+    made = []
+    for batch in (1, 16, 64):
+        data = folder / f"shortlist_{batch}.npz"
+        Sentences.random(batch, LENGTH, LENGTH, sizes.vocabulary).save(data)
+        task = {
+            "kind": "beam", "sizes": dataclasses.asdict(sizes), "data": str(data), "end_bias": 0.0,
+            "width": WIDTH, "shortest": LENGTH, "longest": LENGTH,
+        }  # fmt: skip
+        short = [
+            Side(f"a shortlist of {size:,}", PROJECT, {**task, "shortlist": size})
+            for size in SHORTLISTS
+        ]
+        title = f"Beam search with a shortlist, {WIDTH} beams, {batch} sentences, {LENGTH} steps"
+        made.append(
+            Workload(
+                name=f"shortlist_{batch}",
+                title=f"{title}, of {sizes.vocabulary:,} tokens",
+                unit="sentences",
+                sides=[Side("the whole vocabulary", PROJECT, task), *short],
+            )
+        )
+    return made
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ def page(results: Mapping[str, Any]) -> str:
     rows = [
         f"- {result['title']}: {each['model_flops'] / 1e9:.0f} GFLOP in "
         f"{each['milliseconds']['median']:.2f} ms, {_utilisation(each):.1%} of the peak"
-        for result in results.values()
+        for measured in results.values()
+        for result in measured
         for name, each in result["contenders"].items()
         if name == "attention_jax" and "model_flops" in each
     ]

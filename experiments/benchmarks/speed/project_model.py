@@ -171,7 +171,12 @@ class Trainer:
 
 
 def make_beam_search(
-    model: Model, width: int, shortest: int, longest: int, source_length: int
+    model: Model,
+    width: int,
+    shortest: int,
+    longest: int,
+    source_length: int,
+    shortlist: np.ndarray | None = None,
 ) -> Callable[[Params, Mapping[str, Any]], Hypotheses]:
     """Returns the search of a batch, as evaluation does it.
 
@@ -181,6 +186,7 @@ def make_beam_search(
       shortest: The fewest tokens of an output, EOS included.
       longest: The most.
       source_length: Of the shortest source.
+      shortlist: Ids that outputs are made of; None for all.
     """
     config = SearchConfig(
         method="beam",
@@ -194,7 +200,7 @@ def make_beam_search(
 
     def decode(params: Params, batch: Mapping[str, Any]) -> Hypotheses:
         sources = {name: batch[name] for name in ("source", "source_mask")}
-        return decoder.search(params, sources, rng)
+        return decoder.search(params, sources, rng, shortlist)
 
     return decode
 

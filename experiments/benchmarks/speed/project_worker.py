@@ -89,18 +89,24 @@ def dot_attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
 
 
 def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
-    """Beam search for a batch of sentences, with outputs of `shortest` to `longest` tokens."""
+    """Beam search for a batch of sentences, with outputs of `shortest` to `longest` tokens.
+
+    A `shortlist` has that many of the vocabulary's tokens; what is found is then something else.
+    """
     sentences = Sentences.load(task["data"])
     model = model_of(sizes_of(task["sizes"]))
     params = draw_parameters(model, end_bias=task["end_bias"])
     batch = jax.device_put(batch_of(sentences))
     limits = (task["shortest"], task["longest"])
-    decode = make_beam_search(model, task["width"], *limits, sentences.source.shape[1])
+    shortlist = np.arange(task["shortlist"]) if "shortlist" in task else None
+    length = sentences.source.shape[1]
+    decode = make_beam_search(model, task["width"], *limits, length, shortlist)
 
     def work() -> list[list[float]]:
         return jax.block_until_ready(decode(params, batch)).log_probs.tolist()
 
-    return work, {"units": {"sentences": len(sentences)}, "check": work()}
+    ready = {"units": {"sentences": len(sentences)}}
+    return work, ready if shortlist is not None else {**ready, "check": work()}
 
 
 def prepare(task: dict[str, Any]) -> None:

@@ -1,7 +1,10 @@
-"""Results of a measuring program: a JSON file, and the Markdown page generated from it."""
+"""Results of a measuring program: a JSON file, and the Markdown page generated from it.
+
+Results are lists by workload, of one result for each kind of processor that it was measured on.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +37,25 @@ def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
         raise RunDirectoryError(f"{path}: expected to write results, found {error}") from None
 
 
-def page(title: str, results: Mapping[str, Any]) -> str:
+def ofprocessor(results: Sequence[Mapping[str, Any]], cpu: str) -> Mapping[str, Any] | None:
+    """Returns the result of a kind of processor; None if there is none."""
+    return next((each for each in results if each["hardware"]["cpu"] == cpu), None)
+
+
+def appended(
+    results: Sequence[Mapping[str, Any]], new: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    """Adds a result; it takes the place of an earlier one of the same kind of processor."""
+    old = ofprocessor(results, new["hardware"]["cpu"])
+    return [new if each is old else each for each in results] + ([new] if old is None else [])
+
+
+def page(title: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Returns the Markdown page of a program."""
-    workloads = (
-        "\n".join([f"## {result['title']}", "", table(result), "", *_notes(result)])
-        for result in results.values()
-    )
+    workloads = []
+    for measured in results.values():
+        tables = ("\n".join([table(result), "", *_notes(result)]) for result in measured)
+        workloads.append("\n\n".join([f"## {measured[0]['title']}", *tables]))
     return templates.fill("speed", title=title, workloads="\n\n".join(workloads)) + "\n"
 
 
@@ -62,7 +78,7 @@ def table(result: Mapping[str, Any]) -> str:
     for name, each in contenders.items():
         cells = [name, f"{each['milliseconds']['median']:.1f}"]
         cells += [f"{each['rates'][unit]['median']:.0f}" for unit in units]
-        cells.append("1" if name == first else _with_range(each["first_against_it"]))
+        cells.append("1" if name == first else with_range(each["first_against_it"]))
         if with_temporaries:
             temporaries = each.get("temporaries_mib")
             cells.append("" if temporaries is None else f"{temporaries:.1f}")
@@ -81,7 +97,7 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
     memory = "kept by the processes" if description["keep_memory"] else "as the system has it"
     lines = [
         f"`{result['command']}` at {short_commit(result['commit'])}, {result['time']}; "
-        f"{', '.join(versions)}; {_processor(result)}, "
+        f"{', '.join(versions)}; {processor(result)}, "
         f"{description['conditions']['rounds']} rounds; freed memory {memory}."
     ]
     if result["agreement"]:
@@ -90,13 +106,15 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _processor(result: Mapping[str, Any]) -> str:
+def processor(result: Mapping[str, Any]) -> str:
+    """Names what a result was measured on."""
     first = next(iter(result["contenders"].values()))
     threads = f"{result['hardware']['cpu']}, {result['description']['threads']} threads"
     return f"{first['device']} beside {threads}" if "device" in first else threads
 
 
-def _with_range(values: Mapping[str, float]) -> str:
+def with_range(values: Mapping[str, float]) -> str:
+    """Writes a median with its range in brackets."""
     return f"{values['median']:.2f} ({values['min']:.2f}–{values['max']:.2f})"
 
 
