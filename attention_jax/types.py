@@ -294,15 +294,8 @@ class AttributableModel(Protocol):
         ...
 
 
-@runtime_checkable
 class ShortlistModel(Protocol):
-    """A `Model` that can write with some tokens of its vocabulary; `provides` has `shortlist`.
-
-    Attributes:
-      target_vocabulary_size: How many there are of all.
-    """
-
-    target_vocabulary_size: int
+    """A `Model` that can write with some tokens of its vocabulary; `provides` has `shortlist`."""
 
     def shortlisted(self, params: Params, ids: Array) -> tuple[Model, Params]:
         """Returns the model whose predictions are over a shortlist, and its parameters.

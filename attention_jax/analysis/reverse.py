@@ -36,6 +36,7 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
     params = run.shardings.params["reverse"]
     # The lengths of outputs are limited by what training saw, which differs by direction.
     search = with_limits(run.config.search, recorded_limits(run.directory), REVERSE)
+    search = dataclasses.replace(search, shortlist=0)  # the lexicon is of the other direction
     return dataclasses.replace(
         run,
         config=dataclasses.replace(run.config, objectives=own, search=search),
@@ -44,6 +45,7 @@ def reverse_run(run: TrainedRun) -> TrainedRun:
         model=run.model.reverse,
         params=run.params["reverse"],
         shardings=dataclasses.replace(run.shardings, params=params),
+        resources={},
         is_reverse=True,
     )
 

@@ -41,6 +41,7 @@ def main() -> None:
     if not cli.value("prune"):
         output = cli.require("output")
         cli.output_path("output")
+    from attention_jax.data.lexicon import LEXICON_FILE
     from attention_jax.runs.checkpoints.weights import save_weights
     from attention_jax.runs.config import to_plain
     from attention_jax.runs.hashes import hash_files
@@ -53,7 +54,7 @@ def main() -> None:
         freed = prune(run.directory, Kept(run.params, run.step, run.texts))
         print(f"{run.directory.weights} holds step {run.step}; freed {freed / 1e6:,.1f} MB")
         return
-    vocabularies = hash_files(run.directory.vocabularies)
+    vocabularies = hash_files(run.directory.vocabularies, LEXICON_FILE)
     save_weights(run.params, output, to_plain(run.config), vocabularies)
     averaging = run.config.training.averaging
     what = describe_evaluated(averaging, run.step, is_one_checkpoint=step is not None)

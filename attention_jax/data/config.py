@@ -78,7 +78,7 @@ class AlignmentConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LexiconConfig:
-    """Translation lexicon, for a readout that reads one: where probabilities of words are from.
+    """Translation lexicon, of a readout that reads one or of shortlists: where it is from.
 
     Attributes:
       method: `ibm1` and `hmm` estimate it from the tokens of the training text, by the aligner of
@@ -131,7 +131,7 @@ class DataConfig:
       max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
       max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
       eval_batch_size: Examples in an evaluation batch of all processes together.
-      lexicon: Where a readout that reads a lexicon has it from.
+      lexicon: Where a readout that reads a lexicon, or `search.shortlist`, has it from.
 
     Class attributes are defaults, for data sets whose config has no field of that name:
       task: What is learnt from the data: the name of a file of `data/tasks`.

@@ -15,7 +15,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
 
-from attention_jax.array_files import Form, read_arrays
+from attention_jax.array_files import Form, read_arrays, unpacked_arrays
 from attention_jax.data.alignment.translation_probabilities import translation_pairs
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Texts
@@ -26,7 +26,7 @@ from attention_jax.spaced_words import spaced_words
 from attention_jax.types import SpecialIds
 
 LEXICON = "lexicon"
-_FILE = "lexicon.npz"
+LEXICON_FILE = "lexicon.npz"
 _FORMS = {"ids": Form("i", 2), "probs": Form("f", 2)}
 _ROUNDING = 1e-3  # by which the probabilities of a source word may add up to more than one
 
@@ -41,16 +41,18 @@ class Lexicon:
     Attributes:
       ids: Target ids, the most probable first; PAD where there are fewer than K.
       probs: p(target | source), 0 for PAD.
+      by_frequency: All target ids, special ones first, then the most frequent of the training text.
     """
 
     ids: Int[np.ndarray, "V K"]
     probs: Float[np.ndarray, "V K"]
+    by_frequency: np.ndarray
 
     def save(self, directory: str | Path) -> None:
         """Writes it into the folder of a run's vocabularies."""
         content = io.BytesIO()
-        np.savez_compressed(content, allow_pickle=False, ids=self.ids, probs=self.probs)
-        write_atomically(Path(directory) / _FILE, content.getvalue())
+        np.savez_compressed(content, allow_pickle=False, **vars(self))
+        write_atomically(Path(directory) / LEXICON_FILE, content.getvalue())
 
 
 def load_resources(
@@ -66,7 +68,7 @@ def load_resources(
     Raises:
       DataError: If the file is damaged, or of other vocabularies.
     """
-    path = Path(directory) / _FILE
+    path = Path(directory) / LEXICON_FILE
     if not path.exists():
         return {}
     expected = f"{path}: expected the lexicon of a run"
@@ -81,7 +83,11 @@ def load_resources(
         raise DataError(f"{expected}, found one of other target words")
     if probs.min() < 0 or probs.max() > 1 + _ROUNDING:
         raise DataError(f"{expected}, found probabilities below 0 or above 1")
-    return {LEXICON: Lexicon(ids, probs)}
+    # Lexicons of earlier versions have no order of their own.
+    order = unpacked_arrays(content, expected).get("by_frequency", np.arange(target.size))
+    if not np.array_equal(np.sort(order), np.arange(target.size)):
+        raise DataError(f"{expected}, found an order of other target words")
+    return {LEXICON: Lexicon(ids, probs, order)}
 
 
 def make_lexicon(
@@ -110,7 +116,16 @@ def make_lexicon(
         is_new = ~np.isin(listed[0], found[0][0] if found else [])
         found.append(tuple(column[is_new] for column in listed))
     columns = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
-    return _packed(columns, source.size, config.size)
+    return Lexicon(*_packed(columns, source.size, config.size), _by_frequency(train, target))
+
+
+def _by_frequency(train: Texts, target: Vocabulary) -> np.ndarray:
+    counts = np.zeros(target.size, int)
+    for text in train.targets:
+        np.add.at(counts, target.encode(text), 1)
+    counts[: SpecialIds.COUNT] = counts.max() + 1
+    # Stable: of equally frequent ones, the lower id is first.
+    return np.argsort(-counts, kind="stable").astype(np.int32)
 
 
 def _estimated(train: Texts, source: Vocabulary, target: Vocabulary, method: str) -> Entries:
@@ -170,8 +185,8 @@ def _number(text: str) -> float:
         return float("nan")  # which no comparison accepts
 
 
-def _packed(entries: Entries, size: int, most: int) -> Lexicon:
-    """Keeps the `most` probable targets of each source id, of which there are `size`."""
+def _packed(entries: Entries, size: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (ids, probs) of the `most` probable targets of each of `size` source ids."""
     is_other = entries[0] != SpecialIds.EOS
     sources, targets, probs = (
         np.append(column[is_other], end)
@@ -183,10 +198,10 @@ def _packed(entries: Entries, size: int, most: int) -> Lexicon:
     first = np.searchsorted(sources, sources)  # where the row of each entry begins
     rank = np.arange(len(sources)) - first
     kept = rank < most
-    lexicon = Lexicon(np.zeros((size, most), np.int32), np.zeros((size, most), np.float32))
-    lexicon.ids[sources[kept], rank[kept]] = targets[kept]
-    lexicon.probs[sources[kept], rank[kept]] = probs[kept]
-    return lexicon
+    ids, shares = np.zeros((size, most), np.int32), np.zeros((size, most), np.float32)
+    ids[sources[kept], rank[kept]] = targets[kept]
+    shares[sources[kept], rank[kept]] = probs[kept]
+    return ids, shares
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,6 +40,11 @@ def check_online(run: TrainedRun) -> None:
         )
     if search.replace_unknown:
         raise UserError("--online: expected a search without replace_unknown, found it")
+    if search.shortlist:
+        raise UserError(
+            "--online: expected --search.shortlist=0, for the source is not yet known, found "
+            f"{search.shortlist}"
+        )
     if not run.links_tokens:
         raise UserError("--online: expected a model that attends to its source, found none")
     reason = why_it_waits(model)

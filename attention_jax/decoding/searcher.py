@@ -10,7 +10,6 @@ import numpy as np
 
 from attention_jax.data.examples import Examples
 from attention_jax.data.field import PROMPT, SOURCE
-from attention_jax.data.lexicon import lexicon_of
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.decoding.shortlist import Shortlister
@@ -79,8 +78,8 @@ class Searcher:
             )
         if config.shortlist and "shortlist" not in model.provides:
             raise ConfigError(
-                "search.shortlist: expected a model whose readout is a softmax over the vocabulary "
-                "and nothing else, found another"
+                "search.shortlist: expected 0 for a model that is no encoder-decoder with the "
+                f"readout 'softmax', found {config.shortlist}"
             )
         self._model = model
         self._config = config
@@ -112,10 +111,10 @@ class Searcher:
           The hypotheses for each source, best first.
 
         Raises:
-          DataError: If a shortlist is asked for and there is no lexicon.
+          ConfigError: If a shortlist is asked for that the lexicon of the examples cannot give.
           DivergenceError: If the model gives numbers that are not finite.
         """
-        shortlister = self._shortlister(examples)
+        shortlister = Shortlister.of(self._config, examples.resources)
         params = jax.device_put(fetch(params), replicated(self._mesh))
         found: dict[int, list[Hypothesis]] = {}
         batches = make_eval_batches(examples, data_config)
@@ -142,12 +141,6 @@ class Searcher:
         outputs = [everything[index] for index in range(len(examples))]
         check_outputs(outputs)
         return outputs
-
-    def _shortlister(self, examples: Examples) -> Shortlister | None:
-        if not self._config.shortlist:
-            return None
-        size = self._model.target_vocabulary_size
-        return Shortlister(self._config, lexicon_of(examples.resources), size)
 
     def search(
         self, params: Params, batch: Batch, rng: jax.Array, shortlist: np.ndarray | None = None

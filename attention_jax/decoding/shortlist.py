@@ -1,9 +1,9 @@
 """Vocabulary shortlist: the target tokens that the sources of a batch are likely translated by.
 
-With a large vocabulary, the product of features and output matrix is most of a step of decoding.
+With a large vocabulary, the product of features and output matrix is much of a step of decoding.
 Searches may do with the rows of few tokens: the most frequent ones, and translations of the
 batch's own source tokens by a lexicon. What is left out cannot be written, and its probability
-goes to the others.
+goes to the others: an output depends on which sources are searched together.
 
 Source:
   Jean et al. (2015), "On using very large target vocabulary", candidate lists of a dictionary;
@@ -11,11 +11,14 @@ Source:
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from attention_jax.data.lexicon import Lexicon
+from attention_jax.data.lexicon import LEXICON, Lexicon
+from attention_jax.errors import ConfigError
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 
@@ -30,12 +33,36 @@ class Shortlister:
     Attributes:
       config: Its `shortlist` and `shortlist_frequent` are used.
       lexicon: What source tokens may be translated by.
-      vocabulary_size: V, target ids, ordered by frequency behind the special ones.
     """
 
     config: SearchConfig
     lexicon: Lexicon
-    vocabulary_size: int
+
+    @classmethod
+    def of(cls, config: SearchConfig, resources: Mapping[str, Any]) -> "Shortlister | None":
+        """Returns what makes the shortlists that a search wants; None if it wants none.
+
+        Args:
+          config: The search.
+          resources: Those of the examples, the lexicon of their run among them.
+
+        Raises:
+          ConfigError: If there is no lexicon, or it has fewer translations of a token.
+        """
+        if not config.shortlist:
+            return None
+        if LEXICON not in resources:
+            raise ConfigError(
+                "search.shortlist: expected 0 where there is no lexicon of the sources "
+                f"(data.lexicon, when a run is trained), found {config.shortlist}"
+            )
+        most = resources[LEXICON].ids.shape[1]
+        if config.shortlist > most:
+            raise ConfigError(
+                f"search.shortlist: expected at most the data.lexicon.size of the run, {most}, "
+                f"found {config.shortlist}"
+            )
+        return cls(config, resources[LEXICON])
 
     def __call__(
         self, source: Int[np.ndarray, "B S"], mask: Bool[np.ndarray, "B S"]
@@ -49,13 +76,14 @@ class Shortlister:
           source: Source ids.
           mask: True at real ones.
         """
-        size = self.vocabulary_size
-        frequent = np.arange(min(SpecialIds.COUNT + self.config.shortlist_frequent, size))
+        by_frequency = self.lexicon.by_frequency
+        size = len(by_frequency)
+        frequent = by_frequency[: SpecialIds.COUNT + self.config.shortlist_frequent]
         translations = self.lexicon.ids[np.unique(source[mask]), : self.config.shortlist]
         ids = np.union1d(frequent, translations)  # which may be PAD, where a token has fewer
         unit = -(-size // _SIZES)
         number = unit * -(-len(ids) // unit)
         if number >= size:
             return None
-        others = np.setdiff1d(np.arange(size), ids, assume_unique=True)
+        others = by_frequency[~np.isin(by_frequency, ids)]
         return np.union1d(ids, others[: number - len(ids)]).astype(np.int32)

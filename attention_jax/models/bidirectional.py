@@ -78,7 +78,7 @@ def build(
 
 @dataclasses.dataclass(frozen=True)
 class Bidirectional:
-    """Bidirectional model: both directions as one; see `types.Bidirectional`.
+    """Bidirectional model: both directions as one; see `types.BidirectionalModel`.
 
     Attributes:
       forward: From source to target; its parameters are `params["forward"]`.
@@ -95,11 +95,6 @@ class Bidirectional:
     def begins_from(self) -> str:
         """As the forward model does."""
         return self.forward.begins_from
-
-    @property
-    def target_vocabulary_size(self) -> int:
-        """How many target ids the forward model has."""
-        return self.forward.target_vocabulary_size
 
     @property
     def fields(self) -> Sequence[str]:

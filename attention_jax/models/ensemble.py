@@ -60,12 +60,13 @@ class Ensemble:
 
     @property
     def provides(self) -> Mapping[str, str | None]:
-        """Attention, and origins where all copy; nothing that one computes beside predictions."""
+        """Attention, and what all can do; nothing that one computes beside predictions."""
         attending = [self.members[m].provides for m in self._attending]
         is_there = {
             "alignment": bool(attending),
             "last_word": bool(attending) and all("last_word" in each for each in attending),
             "origins": all("origins" in member.provides for member in self.members),
+            "shortlist": all("shortlist" in member.provides for member in self.members),
         }
         return {key: None for key, there in is_there.items() if there}
 
@@ -164,6 +165,19 @@ class Ensemble:
             mask.shape[-1],
         )
         return EnsemblePredictions([*predictions], self.combination), mean, states
+
+    def shortlisted(self, params: Params, ids: Array) -> tuple["Ensemble", Params]:
+        """Returns the ensemble whose members write the same tokens of the vocabulary."""
+        names = [name_of(m) for m in range(len(self.members))]
+        members, found = zip(
+            *(
+                member.shortlisted(params[name], ids)
+                for member, name in zip(self.members, names, strict=True)
+            ),
+            strict=True,
+        )
+        chosen = dict(zip(names, found, strict=True))
+        return dataclasses.replace(self, members=members), chosen
 
 
 def name_of(number: int) -> str:

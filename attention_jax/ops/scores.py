@@ -228,17 +228,20 @@ def _pull_by_query(
 def _pull_fused(
     query: Array, keys: Array, vector: Array, cotangent: Array
 ) -> tuple[Array, Array, Array]:
-    def gradient(place: int) -> Array:
+    arguments, found = (query, keys, vector), []
+    for place in range(len(arguments)):
         # Behind a barrier each gradient has a hidden layer of its own, which its sum absorbs: one
-        # that all three read would be written.
-        arguments = jax.lax.optimization_barrier((query, keys, vector))
+        # that all three read would be written. Barriers of equal operands would become one.
+        arguments, found = jax.lax.optimization_barrier((arguments, found))
+        found = [*found, _pull_one(arguments, place, cotangent)]
+    return tuple(found)
 
-        def scores(argument: Array) -> Array:
-            return _fused(*arguments[:place], argument, *arguments[place + 1 :])
 
-        return jax.vjp(scores, arguments[place])[1](cotangent)[0]
+def _pull_one(arguments: tuple[Array, ...], place: int, cotangent: Array) -> Array:
+    def scores(argument: Array) -> Array:
+        return _fused(*arguments[:place], argument, *arguments[place + 1 :])
 
-    return gradient(0), gradient(1), gradient(2)
+    return jax.vjp(scores, arguments[place])[1](cotangent)[0]
 
 
 _additive = with_backward(_additive_forward, _additive_save, _additive_backward)

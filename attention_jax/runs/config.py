@@ -16,6 +16,7 @@ from attention_jax.config_choices import Choices
 from attention_jax.config_walk import Group, NamedConfigs, resolve
 from attention_jax.configuration import plain, setting, typed
 from attention_jax.data.config import data_config_class
+from attention_jax.data.field import SOURCE
 from attention_jax.data.task import Task, find_task, further_fields
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError, SettingError
@@ -235,21 +236,30 @@ def _check_links(config: ExperimentConfig, objective: Objective) -> None:
 
 
 def _check_lexicon(config: ExperimentConfig) -> None:
-    """Checks that there is a lexicon if, and only if, the readout reads one (ConfigError)."""
+    """Raises ConfigError where a lexicon is read and there is none, or none can be read."""
     readout, lexicon = getattr(config.model, "readout", None), config.data.lexicon
+    shortlist, task = config.search.shortlist, config.task
     is_read = getattr(readout, "reads_lexicon", False)
-    if is_read and not lexicon.is_given:
+    # A shortlist may be asked for whenever something is searched.
+    is_translated = SOURCE in task.fields and not task.continues
+    is_listed = is_translated and getattr(readout, "takes_shortlist", False)
+    if shortlist and not is_listed:
         raise ConfigError(
-            f"config.data.lexicon.method: expected a method, or a file beside it, for the readout "
-            f"{readout.name!r}, found neither"
+            "config.search.shortlist: expected 0 but for models that write translations of their "
+            f"source's tokens with the readout 'softmax', found {shortlist}"
         )
-    if config.search.shortlist and not lexicon.is_given:
+    if (is_read or shortlist) and not lexicon.is_given:
+        reader = f"the readout {readout.name!r}" if is_read else f"search.shortlist={shortlist}"
         raise ConfigError(
             "config.data.lexicon.method: expected a method, or a file beside it, for "
-            f"search.shortlist={config.search.shortlist}, found neither"
+            f"{reader}, found neither"
         )
-    # A shortlist may be asked for whenever something is searched.
-    if lexicon.is_given and not (is_read or getattr(readout, "takes_shortlist", False)):
+    if shortlist > lexicon.size:
+        raise ConfigError(
+            f"config.search.shortlist: expected at most data.lexicon.size, {lexicon.size}, found "
+            f"{shortlist}"
+        )
+    if lexicon.is_given and not (is_read or is_listed):
         field = "method" if lexicon.method != "none" else "file"
         raise ConfigError(
             f"config.data.lexicon.{field}: expected none, for the readout reads no lexicon, found "

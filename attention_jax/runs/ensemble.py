@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
+from attention_jax.data.lexicon import LEXICON, LEXICON_FILE
 from attention_jax.data.task import further_fields
 from attention_jax.errors import UserError
 from attention_jax.models.ensemble import Ensemble, name_of
@@ -64,7 +65,13 @@ def _check(first: TrainedRun, other: TrainedRun) -> None:
                 f"{other.directory.path}: expected the {what} of {first.directory.path}, "
                 f"{of(first)}, found {of(other)}"
             )
-    if hash_files(first.directory.vocabularies) != hash_files(other.directory.vocabularies):
+    # A lexicon counts where a member reads one: all are given that of the first.
+    reads = LEXICON in {*first.model.fields, *other.model.fields}
+    hashes = {
+        hash_files(run.directory.vocabularies, None if reads else LEXICON_FILE)
+        for run in (first, other)
+    }
+    if len(hashes) > 1:
         raise UserError(
             f"{other.directory.path}: expected the vocabularies of {first.directory.path}, found "
             "others; --config.data.vocabularies= trains with those of another run"

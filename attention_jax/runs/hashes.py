@@ -10,10 +10,11 @@ def hash_file(path: pathlib.Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hash_files(folder: pathlib.Path) -> str:
-    """Returns a hash of the names and contents of all files of a folder."""
+def hash_files(folder: pathlib.Path, without: str | None = None) -> str:
+    """Returns a hash of the names and contents of all files of a folder, but for one name."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != without)
+    for path in sorted(files):
         # NUL ends each part, so that no other split into name and content hashes alike.
         digest.update(f"{path.relative_to(folder)}\0{hash_file(path)}\0".encode())
     return digest.hexdigest()

@@ -57,11 +57,13 @@ class SearchConfig:
       forbid_unknown: Whether the unknown word may not be generated.
       no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
         Where no token is left, the output ends, even before its shortest length.
-      shortlist: A shortlist of the vocabulary for every batch: what outputs are made of are this
-        many of the most probable translations of each of its source tokens, by the run's
-        `data.lexicon`, ...
-      shortlist_frequent: ... and this many of the most frequent tokens. Probabilities are those
-        among the shortlist. With a shortlist of 0, the whole vocabulary is open.
+      shortlist: Size of a shortlist of the vocabulary for every batch: outputs are made of this
+        many of the most probable translations of each token of its sources, by the `data.lexicon`
+        of the run, ...
+      shortlist_frequent: ... and of this many of the most frequent tokens of the training text.
+        Log-probabilities are those among the shortlist, and a source may be translated otherwise
+        beside others. With a shortlist of 0, the whole vocabulary is open, as it always is in the
+        reverse direction of a model of both.
       replace_unknown: Whether an unknown word of an output is written as the source word that it
         attended to most; for vocabularies that have unknown words.
       unknown_dictionary: A file of `source<TAB>target` lines: such a source word is written as its

@@ -27,14 +27,14 @@ _HEADINGS = ("work", "processor", "fastest peer", "times as long as here", "code
 def main() -> None:
     """Writes the page of all results."""
     folder = expanded(_RESULTS.value)
-    path = folder / "ratios.md"
-    path.write_text(page(folder), encoding="utf-8")
-    print(path.read_text(encoding="utf-8"), flush=True)
+    written = page(folder)
+    report.write_text(folder / "ratios.md", written)
+    print(written, flush=True)
 
 
 def page(folder: Path) -> str:
     """Returns the page of the results in a folder."""
-    results = [report.load(folder / f"{name}.json") for name in MEASURED]
+    results = [report.load_results(folder / f"{name}.json") for name in MEASURED]
     found = [row for each in results for row in rows(each)]
     lines = [_HEADINGS, ("---", "---", "---", "---:", "---"), *found]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

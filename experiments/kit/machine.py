@@ -2,6 +2,8 @@
 
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +21,14 @@ def hardware() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
     }
+
+
+def name_of_gpu() -> str:
+    """Returns what kind of GPU the first of this machine is, or `unknown`."""
+    lister = shutil.which("nvidia-smi")
+    command = [lister, "--query-gpu=name", "--format=csv,noheader"]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout if lister else ""
+    return next(iter(listed.splitlines()), "unknown").strip()
 
 
 def named(hardware: Mapping[str, Any], device: str = _CPU) -> str:

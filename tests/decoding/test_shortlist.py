@@ -13,8 +13,9 @@ from attention_jax.data.lexicon import LEXICON, Lexicon
 from attention_jax.data.loading import build_task
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.decoding.shortlist import Shortlister
-from attention_jax.errors import ConfigError, DataError
+from attention_jax.errors import ConfigError
 from attention_jax.models import MODELS, build_model
+from attention_jax.models.ensemble import Ensemble, name_of
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
@@ -26,25 +27,29 @@ SHORT = SearchConfig(beam_size=3, num_hypotheses=3, shortlist=1, shortlist_frequ
 def lexicon(source_size, target_size, most=2, seed=0):
     rng = np.random.default_rng(seed)
     ids = rng.integers(SpecialIds.COUNT, target_size, (source_size, most)).astype(np.int32)
-    return Lexicon(ids, np.full(ids.shape, 1 / most, np.float32))
+    shares = np.full(ids.shape, 1 / most, np.float32)
+    return Lexicon(ids, shares, np.arange(target_size, dtype=np.int32))
 
 
 def test_shortlist_has_special_frequent_and_translated_tokens_and_one_of_few_sizes():
     ids = np.zeros((50, 3), np.int32)
     ids[7], ids[9] = [90, 30, 20], [40, 0, 0]  # translations, the best first; PAD for none
+    # The last ids are the most frequent ones, as with the letters of byte-pair encoding.
+    by_frequency = np.concatenate([np.arange(4), np.arange(159, 3, -1)])
+    known = Lexicon(ids, ids.astype(np.float32), by_frequency)
     config = SearchConfig(shortlist=2, shortlist_frequent=2)
-    shorten = Shortlister(config, Lexicon(ids, ids.astype(np.float32)), 160)
+    shorten = Shortlister(config, known)
     source, mask = np.array([[7, 9, 11], [9, 3, 3]]), np.array([[1, 1, 0], [1, 0, 0]], bool)
-    # Special and frequent ones up to 5, then 30, 40, 90; 160 / 16 = 10 are a size, so 6 fills up.
-    assert shorten(source, mask).tolist() == [0, 1, 2, 3, 4, 5, 6, 30, 40, 90]
+    # 160 / 16 = 10 are a size, so that 157 fills up.
+    assert shorten(source, mask).tolist() == [0, 1, 2, 3, 30, 40, 90, 157, 158, 159]
     wide = dataclasses.replace(config, shortlist_frequent=6)
     shorten = dataclasses.replace(shorten, config=wide)
-    assert shorten(source, mask).tolist() == [*range(17), 30, 40, 90]
+    assert shorten(source, mask).tolist() == [0, 1, 2, 3, 30, 40, 90, *range(147, 160)]
 
 
 def test_a_shortlist_of_everything_is_none():
     config = SearchConfig(shortlist=1, shortlist_frequent=10_000)
-    shorten = Shortlister(config, lexicon(9, 20), 20)
+    shorten = Shortlister(config, lexicon(9, 20))
     assert shorten(np.array([[5]]), np.array([[True]])) is None
 
 
@@ -81,54 +86,112 @@ def with_lexicon(task, count):
     return dataclasses.replace(split, resources={LEXICON: lexicon(*sizes)})
 
 
-@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
-@pytest.mark.parametrize("tying, depth", [("none", 8), ("target", 8), ("target", 6)])
-def test_search_with_a_shortlist_is_that_of_the_masked_vocabulary(task, tying, depth, method):
-    """With an output matrix of its own, a tied one, and a tied one behind a projection."""
-    model, params = built(task, tie_embeddings=tying, target_embedding_dim=depth)
-    assert ("output_projection" in params) == (tying == "target" and depth == 6) or depth == 8
-    data, split = SmokeConfig(eval_batch_size=1), with_lexicon(task, 4)
-    width = {"beam": SHORT, "greedy": {"num_hypotheses": 1}, "sample": {}}[method]
-    config = SHORT if method == "beam" else dataclasses.replace(SHORT, method=method, **width)
-    config = dataclasses.replace(config, temperature=1e-6 if method == "sample" else 1.0)
+def assert_searches_as_if_masked(model, params, split, config):
+    """Source by source: the shortlist of one is the mask of the whole vocabulary."""
+    data = SmokeConfig(eval_batch_size=1)
     found = Searcher(model, config)(params, split, data)
-    whole = dataclasses.replace(config, shortlist=0)
-    shorten = Shortlister(config, split.resources[LEXICON], model.target_vocabulary_size)
+    shorten = Shortlister.of(config, split.resources)
     for place, outputs in enumerate(found):
         ids = split.source_ids[place][None]
         shortlist = shorten(ids, np.ones(ids.shape, bool))
         assert shortlist is not None
         masked = Masked(model, tuple(shortlist.tolist()))
+        whole = dataclasses.replace(config, shortlist=0)
         (expected,) = Searcher(masked, whole)(params, split.select([place]), data)
-        assert len(outputs) == len(expected)
+        assert len(outputs) == len(expected) > 0
         for one, other in zip(outputs, expected, strict=True):
             assert one.tokens.tolist() == other.tokens.tolist()
             np.testing.assert_allclose(one.log_prob, other.log_prob, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
 
 
-def test_model_of_both_directions_and_mixed_precision_write_with_a_shortlist(task):
-    fields = {"readout": {"name": "softmax"}, "target_embedding_dim": 8}
-    for name, dtype in (("bidirectional", "float32"), ("encoder_decoder", "bfloat16")):
-        config = typed(MODELS.config(name), {**fields, "dtype": dtype}, "config.model")
-        model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
-        params = jax.jit(model.init)(jax.random.key(0))
-        split = with_lexicon(task, 3)
-        config = dataclasses.replace(SHORT, num_hypotheses=1)
-        (one, _, _) = Searcher(model, config)(params, split, SmokeConfig(eval_batch_size=1))
-        shorten = Shortlister(config, split.resources[LEXICON], model.target_vocabulary_size)
-        ids = split.source_ids[0][None]
-        assert set(one[0].tokens) <= {*shorten(ids, np.ones(ids.shape, bool))}
+SEARCHES = {
+    "beam": {},
+    "greedy": {"method": "greedy", "num_hypotheses": 1},
+    "sample": {"method": "sample", "temperature": 1e-6},  # whose draws depend on how many ids are
+    "no_repeats": {"no_repeat_ngram_size": 1},
+    "coverage": {"coverage_penalty": "gnmt", "coverage_stepwise": True, "forbid_unknown": True},
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_search_with_a_shortlist_is_that_of_the_masked_vocabulary(task, search):
+    model, params = built(task)
+    config = dataclasses.replace(SHORT, **SEARCHES[search])
+    assert_searches_as_if_masked(model, params, with_lexicon(task, 3), config)
+
+
+@pytest.mark.parametrize("depth", [8, 6])
+def test_shortlist_of_a_tied_table(task, depth):
+    """Also where a projection stands before it."""
+    model, params = built(task, tie_embeddings="target", target_embedding_dim=depth)
+    assert "output" not in params and ("output_projection" in params) == (depth == 6)
+    assert_searches_as_if_masked(model, params, with_lexicon(task, 3), SHORT)
+
+
+def started(task, name="encoder_decoder", **values):
+    config = typed(MODELS.config(name), values, "config.model")
+    model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
+    return model, jax.jit(model.init)(jax.random.key(0))
+
+
+def test_shortlist_of_a_model_of_both_directions(task):
+    model, params = started(task, "bidirectional")
+    assert_searches_as_if_masked(model, params, with_lexicon(task, 3), SHORT)
+
+
+def test_shortlist_in_mixed_precision(task):
+    model, params = started(task, dtype="bfloat16")
+    assert_searches_as_if_masked(model, params, with_lexicon(task, 3), SHORT)
+
+
+def test_shortlist_of_an_ensemble(task):
+    members = [started(task), built(task)]
+    ensemble = Ensemble(tuple(model for model, _ in members))
+    params = {name_of(m): params for m, (_, params) in enumerate(members)}
+    split = with_lexicon(task, 3)
+    # Both predict over the shortlist, and are combined then.
+    model, narrowed = ensemble.shortlisted(params, jnp.arange(6))
+    assert [member.readout.sizes.vocabulary_size for member in model.members] == [6, 6]
+    (one, *_) = Searcher(ensemble, SHORT)(params, split, SmokeConfig(eval_batch_size=1))
+    ids = split.source_ids[0][None]
+    shortlist = Shortlister.of(SHORT, split.resources)(ids, np.ones(ids.shape, bool))
+    scored = {tuple(best.tokens): best.log_prob for best in one}
+    small, of_small = ensemble.shortlisted(params, jnp.asarray(shortlist))
+    for tokens, log_prob in scored.items():
+        before = np.array([[SpecialIds.BOS, *tokens[:-1]]])
+        batch = {"source": jnp.asarray(ids), "source_mask": jnp.ones(ids.shape, bool)}
+        memory, state = small.start(of_small, batch, len(tokens))
+        total = 0.0
+        for fed, token in zip(before[0], tokens, strict=True):
+            predictions, _, state = small.step(of_small, memory, state, jnp.array([[fed]]))
+            total += predictions.log_probs()[0, 0, list(shortlist).index(token)]
+        np.testing.assert_allclose(log_prob, total, rtol=1e-4)
+
+
+def test_a_search_with_a_shortlist_goes_on_in_a_larger_cache(task, monkeypatch):
+    stack = {"num_layers": 1, "feed_forward_dim": 8}
+    tokens = {"name": "tokens", "embedding_dim": 8}
+    model, params = started(
+        task,
+        target_embedding_dim=8,
+        sources={"source": {"input": tokens, "encoder": {"name": "self_attention", **stack}}},
+        attention={"name": "multi_head", "num_heads": 2, "head_dim": 4},
+        decoder={"name": "transformer", **stack},
+    )
+    monkeypatch.setattr("attention_jax.decoding.searcher.usual_length", lambda length: 2)
+    assert_searches_as_if_masked(model, params, with_lexicon(task, 2), SHORT)
 
 
 def test_what_cannot_have_a_shortlist_is_refused(task):
     model, params = built(task)
-    with pytest.raises(DataError, match="expected a lexicon with the vocabularies of the run"):
+    with pytest.raises(ConfigError, match=r"search\.shortlist: expected 0 where there is no lex"):
         Searcher(model, SHORT)(params, task.split("test"), SmokeConfig())
-    values = {"readout": {"name": "pointer_generator"}, "attention": {"name": "bahdanau"}}
-    config = typed(MODELS.config("encoder_decoder"), values, "config.model")
-    copying = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
-    with pytest.raises(ConfigError, match=r"search\.shortlist: expected a model whose readout is"):
+    many = dataclasses.replace(SHORT, shortlist=3)
+    with pytest.raises(ConfigError, match=r"at most the data\.lexicon\.size of the run, 2, f"):
+        Searcher(model, many)(params, with_lexicon(task, 1), SmokeConfig())
+    copying, _ = started(task, readout={"name": "pointer_generator"})
+    with pytest.raises(ConfigError, match=r"search\.shortlist: expected 0 for a model that is no"):
         Searcher(copying, SHORT)
     with pytest.raises(ValueError, match="shortlist: expected 0 where a first_token is told"):
         SearchConfig(shortlist=1, first_token=5)

@@ -1,10 +1,11 @@
 """A lexicon in a training: it is learnt with, kept, looked up for new text, and not exchanged."""
 
+import dataclasses
 import json
 
 import pytest
 
-from attention_jax.data.lexicon import Lexicon, load_resources
+from attention_jax.data.lexicon import load_resources
 from attention_jax.data.text.storage import load_vocabularies
 
 SIZES = (
@@ -47,7 +48,7 @@ def test_another_lexicon_is_noticed(run, launch):
     workdir, command = run
     vocab = workdir / "vocab"
     lexicon = load_resources(vocab, *load_vocabularies(vocab))["lexicon"]
-    Lexicon(lexicon.ids, lexicon.probs / 2).save(vocab)
+    dataclasses.replace(lexicon, probs=lexicon.probs / 2).save(vocab)
     result = launch(*command, "--config.training.num_steps=170")
     assert "vocabularies" in result.error and str(workdir) in result.error
 
@@ -70,25 +71,33 @@ def test_a_lexicon_that_nothing_reads_is_refused(launch, tmp_path):
 def test_a_shortlist_of_the_lexicon_is_searched_in_validation_and_translation(launch, tmp_path):
     """What digits are translated by is all that is needed to read them out."""
     workdir = f"--workdir={tmp_path / 'run'}"
-    quick = "--config.evaluation.splits=('test',)", "--config.evaluation.num_heat_maps=0"
+    # One at a time: all ten digits occur in a batch of many.
+    quick = (
+        "--config.evaluation.splits=('test',)", "--config.evaluation.num_heat_maps=0",
+        "--config.data.eval_batch_size=1", "--config.evaluation.num_validation_examples=4",
+        "--config.training.evaluate_every_steps=400",
+    )  # fmt: skip
     command = "train", "--config=configs/quickstart.py:smoke", workdir, *quick
-    lists = "search.shortlist=2", "search.shortlist_frequent=1"
-    missing = launch(*command, *(f"--config.{field}" for field in lists)).error
-    assert missing == (
+    lists = "--config.search.shortlist=2", "--config.search.shortlist_frequent=1"
+    lexicon = "--config.data.lexicon.method=ibm1", "--config.data.lexicon.size=2"
+    assert launch(*command, *lists).error == (
         "config.data.lexicon.method: expected a method, or a file beside it, for "
         "search.shortlist=2, found neither"
     )
-    result = launch(
-        *command, "--config.data.lexicon.method=ibm1", *(f"--config.{field}" for field in lists)
-    )
+    most = launch(*command, *lexicon, "--config.search.shortlist=3").error
+    assert most == "config.search.shortlist: expected at most data.lexicon.size, 2, found 3"
+    result = launch(*command, *lexicon, *lists)
     assert result.code == 0, result.err
     scores = json.loads((tmp_path / "run" / "results.json").read_text())["test"]
-    assert scores["accuracy"] > 0.9
+    assert scores["bleu"] > 90
     answers = [
-        launch("translate", workdir, "--nbest=1", *flags, stdin=b"42\n42\n").out.split(" ||| ")
+        launch("translate", workdir, "--nbest=1", *flags, stdin=b"42\n").out.split(" ||| ")
         for flags in ((), ("--search.shortlist=0",))
     ]
     assert [answer[1] for answer in answers] == ["four two"] * 2
     # What is left out leaves its probability to the others.
     short, whole = (float(answer[2].split()[0]) for answer in answers)
     assert short > whole
+    online = "translate", workdir, "--online", "--search.method=greedy"
+    refused = launch(*online, stdin=b"42\n").error
+    assert refused.startswith("--online: expected --search.shortlist=0, for the source is not yet")

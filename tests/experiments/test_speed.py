@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,15 @@ import pytest
 from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.runs import provenance
 from experiments.benchmarks import ratios
-from experiments.benchmarks.speed import benchmark, gpu, report, saving, stability, workloads
+from experiments.benchmarks.speed import (
+    benchmark,
+    gpu,
+    program,
+    report,
+    saving,
+    stability,
+    workloads,
+)
 from experiments.benchmarks.speed.harness import (
     Conditions,
     Contender,
@@ -36,7 +45,6 @@ from experiments.benchmarks.speed.project_model import (
 )
 from experiments.benchmarks.speed.project_worker import exchanged, save_parameters
 from experiments.benchmarks.speed.workloads import Sentences, Sizes
-from experiments.kit import machine
 
 SIZES = Sizes(vocabulary=30, embedding=5, hidden=6)
 QUICK = Conditions(rounds=3, min_seconds=0.0, patience=0.0, set_up_limit=300.0, run_limit=5.0)
@@ -265,7 +273,7 @@ def test_is_current_notices_other_settings(tmp_path, monkeypatch):
     known = {
         "description": json.loads(json.dumps(benchmark.describe(workload(), setting))),
         "commit": "c0ffee",
-        "hardware": machine.hardware(),
+        "hardware": benchmark.machine("cpu"),
         "failures": {},
     }
     assert benchmark.is_current(known, workload(), setting)
@@ -277,7 +285,7 @@ def test_is_current_notices_other_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "commit", lambda: "c0ffee-modified")
     modified = {**known, "commit": "c0ffee-modified"}
     assert not benchmark.is_current(modified, workload(), setting)
-    assert "at c0ffee, modified, now;" in report.page("Naps", {"nap": result() | modified})
+    assert "at c0ffee, modified, now;" in report.page("Naps", {"nap": [result() | modified]})
     assert not benchmark.is_current(known, workload(), dataclasses.replace(setting, threads=2))
 
 
@@ -503,6 +511,49 @@ def test_table_of_ratios_has_the_fastest_peer_of_each_row(tmp_path):
     assert lines[2:] == ["| Napping | an abacus, 2 threads | theirs | 2.00 (2.00–2.00) | unknown |"]
 
 
+def test_a_measuring_program_goes_on_where_a_workload_fails(tmp_path, monkeypatch):
+    """And writes its page after each; with the same code it measures what is missing."""
+    broken = True
+
+    def run_workload(chosen, setting, log):
+        if chosen.name == "dozing" and broken:
+            raise UserError("dozing: attention_jax failed")
+        described = benchmark.describe(chosen, setting)
+        hardware = benchmark.machine(setting.platform)
+        return {**result(), "description": described, "hardware": hardware, "failures": {}}
+
+    def sides(setting):
+        return [dataclasses.replace(workload(), name=name) for name in ("dozing", "nap")]
+
+    def main():
+        started = []
+        monkeypatch.setattr(program.cli, "run", lambda main, usage: started.append(main))
+        program.run("speed", "", sides, lambda results: " ".join(results))
+        started[0]()
+
+    monkeypatch.setattr(program, "run_workload", run_workload)
+    monkeypatch.setattr(benchmark, "is_of_this_code", lambda commit: True)
+    monkeypatch.setattr(program, "_available_cores", lambda: [0])
+    monkeypatch.setattr(program.os, "sched_setaffinity", lambda pid, cores: None, raising=False)
+    told = {"OUT": str(tmp_path), "WORKDIR": str(tmp_path), "ONLY": [], "AGAIN": False}
+    told |= {"THREADS": 1, "TORCH": "", "JOEYNMT": "", "KEEP_MEMORY": True}
+    for name, value in told.items():
+        monkeypatch.setattr(program, f"_{name}", types.SimpleNamespace(value=value))
+    with pytest.raises(UserError, match="^dozing: expected measurements, found none"):
+        main()
+    assert (tmp_path / "speed.md").read_text() == "nap"
+    broken = False
+    main()
+    assert (tmp_path / "speed.md").read_text() == "nap dozing"
+    assert {len(found) for found in report.load_results(tmp_path / "speed.json").values()} == {1}
+
+
+def test_results_of_an_older_program_are_refused(tmp_path):
+    (tmp_path / "speed.json").write_text(json.dumps({"nap": result()}))
+    with pytest.raises(RunDirectoryError, match="expected lists of results by workload"):
+        report.load_results(tmp_path / "speed.json")
+
+
 def test_on_a_gpu_workloads_are_measured_one_at_a_time_with_the_same_conditions(
     tmp_path, monkeypatch
 ):
@@ -525,5 +576,5 @@ def test_page_of_a_gpu_names_it_and_says_how_much_of_its_peak_is_used():
     measured["contenders"] = {"attention_jax": {**ours, **device}}
     page = gpu.page({"nap": [measured]})
     # 494.7 GFLOP in half a second, of 494.7 TFLOP/s.
-    assert "- Napping: 495 GFLOP in 500.00 ms, 0.2% of the peak" in page
+    assert "- Napping, NVIDIA H200: 495 GFLOP in 500.00 ms, 0.2% of the peak" in page
     assert "NVIDIA H200 beside" in page and "device memory MiB" in page

@@ -171,6 +171,14 @@ def test_additive_scores_keep_no_hidden_layer_for_the_backward_pass():
     assert analysis.temp_size_in_bytes < 64 * 64 * 8 * 4 / 2
 
 
+def test_fused_gradients_of_additive_scores_have_a_hidden_layer_each():
+    """One that all three read would be written, as it is where the compiler may share it."""
+    shapes = (B, T, Da), (B, S, Da), (Da,), (B, T, S)
+    arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    compiled = jax.jit(_pull_fused).lower(*arrays).compile().as_text()
+    assert compiled.count(" tanh(") == 3
+
+
 def test_keys_projected_once_give_the_bilinear_form(numpy_rng):
     query, keys, kernel = (draw(numpy_rng, *s) for s in ((T, D), (S, Dk), (D, Dk)))
     expected = np.einsum("tq,qk,sk->ts", query, kernel, keys)

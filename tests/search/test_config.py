@@ -102,6 +102,8 @@ CHANGES = {
 }
 # These change how outputs are written: tests/decoding/test_output_text.py.
 WRITING = {"replace_unknown", "unknown_dictionary"}
+# And these the vocabulary before it is searched: tests/decoding/test_shortlist.py.
+WRITING |= {"shortlist", "shortlist_frequent"}
 FIELDS = {field.name for field in dataclasses.fields(SearchConfig)} - WRITING
 
 

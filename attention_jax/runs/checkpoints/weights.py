@@ -19,6 +19,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from attention_jax.data.lexicon import LEXICON_FILE
 from attention_jax.errors import UserError
 from attention_jax.runs.files import replacing
 from attention_jax.runs.hashes import hash_files
@@ -154,7 +155,8 @@ def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
     """
     loaded = load_weights(path, like)
     known = metadata_of(path).get(_VOCABULARIES)
-    if known not in (None, hash_files(vocabularies)):
+    # A lexicon beside the vocabularies changes nothing of what ids mean.
+    if known not in (None, *(hash_files(vocabularies, name) for name in (None, LEXICON_FILE))):
         raise UserError(
             f"config.training.initial_weights: expected parameters for the vocabularies in "
             f"{vocabularies}, found those of others in {path}; start in a new --workdir, with "

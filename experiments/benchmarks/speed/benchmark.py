@@ -23,7 +23,7 @@ from experiments.benchmarks.speed.harness import (
     paired_ratios,
     summary,
 )
-from experiments.kit.machine import hardware
+from experiments.kit.machine import hardware, name_of_gpu
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT, TORCH, JOEYNMT = "project", "torch", "joeynmt"
@@ -174,7 +174,7 @@ def result_of(
         "command": command_without_paths(command_line()),
         "commit": commit(),
         "time": now(),
-        "hardware": hardware(),
+        "hardware": machine(setting.platform),
         "agreement": agreement,
         "contenders": {
             name: _result(each, measured[first], workload.unit) for name, each in measured.items()
@@ -226,8 +226,13 @@ def is_current(result: Mapping[str, Any] | None, workload: Workload, setting: Se
         not result["failures"]
         and result["description"] == describe(workload, setting)
         and is_of_this_code(result["commit"])
-        and result["hardware"] == hardware()
+        and result["hardware"] == machine(setting.platform)
     )
+
+
+def machine(platform: str) -> dict[str, Any]:
+    """Describes the hardware that contenders compute on: this machine, with its GPU if on that."""
+    return {**hardware(), **({"gpu": name_of_gpu()} if platform == "cuda" else {})}
 
 
 def command_without_paths(command: str) -> str:

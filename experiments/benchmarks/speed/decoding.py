@@ -12,7 +12,7 @@ USAGE = """
 Measures how fast beam search is, with 5 beams, sources of 25 tokens and outputs of as many: this
 project beside a PyTorch beam that keeps the decoder's state, eager and with its step under
 torch.compile, and JoeyNMT's. They take turns as in `experiments.benchmarks.speed.training`, and
-all but JoeyNMT must find hypotheses of the same probability. About five minutes.
+all but JoeyNMT and shortlists must find hypotheses of the same probability. About ten minutes.
 
   python -m experiments.benchmarks.speed.decoding [--OPTION=VALUE ...]
 

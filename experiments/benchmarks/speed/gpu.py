@@ -56,7 +56,7 @@ def make_workloads(setting: Setting) -> list[Workload]:
 def page(results: Mapping[str, Any]) -> str:
     """Returns the page: the tables, and the model's arithmetic against the GPU's peak."""
     rows = [
-        f"- {result['title']}: {each['model_flops'] / 1e9:.0f} GFLOP in "
+        f"- {result['title']}, {each['device']}: {each['model_flops'] / 1e9:.0f} GFLOP in "
         f"{each['milliseconds']['median']:.2f} ms, {_utilisation(each):.1%} of the peak"
         for measured in results.values()
         for result in measured

@@ -15,9 +15,9 @@ from experiments.benchmarks.speed.benchmark import (
     Workload,
     find_interpreters,
     is_current,
+    machine,
     run_workload,
 )
-from experiments.kit.machine import hardware
 
 _TORCH = flags.DEFINE_string("torch_python", "", "A Python that has PyTorch.")
 _JOEYNMT = flags.DEFINE_string("joeynmt_python", "", "A Python that has JoeyNMT.")
@@ -60,19 +60,25 @@ def run(
     def main() -> None:
         setting = _read_setting(platform)
         path = expanded(_OUT.value) / f"{name}.json"
-        results = report.load(path)
-        workloads = _choose(make_workloads(setting))
-        for workload in workloads:
+        results, failed = report.load_results(path), []
+        for workload in _choose(make_workloads(setting)):
             known = results.get(workload.name, [])
-            result = report.of_processor(known, hardware()["cpu"])
+            result = report.of_machine(known, machine(platform))
             if is_current(result, workload, setting) and not _AGAIN.value:
                 print(f"{workload.name}: measured already; --again measures again")
             else:
-                result = run_workload(workload, setting, _say)
+                try:
+                    result = run_workload(workload, setting, _say)
+                except UserError as error:  # the others' results stand
+                    _say(str(error))
+                    failed.append(workload.name)
+                    continue
                 results[workload.name] = report.appended(known, result)
                 report.write(path, results, page(results))
             print(report.table(result), flush=True)
         print(f"Written: {path} and {path.with_suffix('.md')}")
+        if failed:
+            raise UserError(f"{', '.join(failed)}: expected measurements, found none; see above")
 
     cli.run(main, f"{usage.strip()}\n{OPTIONS}")
 

@@ -105,8 +105,8 @@ def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     def work() -> list[list[float]]:
         return jax.block_until_ready(decode(params, batch)).log_probs.tolist()
 
-    ready = {"units": {"sentences": len(sentences)}}
-    return work, ready if shortlist is not None else {**ready, "check": work()}
+    ready, found = {"units": {"sentences": len(sentences)}}, work()
+    return work, ready if shortlist is not None else {**ready, "check": found}
 
 
 def prepare(task: dict[str, Any]) -> None:

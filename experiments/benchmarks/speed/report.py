@@ -29,24 +29,45 @@ def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
     Raises:
       RunDirectoryError: If the files cannot be written.
     """
+    write_text(path, json.dumps(results, indent=1) + "\n")
+    write_text(path.with_suffix(".md"), markdown)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of results; raises as `write`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".md").write_text(markdown, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RunDirectoryError(f"{path}: expected to write results, found {error}") from None
 
 
-def ofprocessor(results: Sequence[Mapping[str, Any]], cpu: str) -> Mapping[str, Any] | None:
-    """Returns the result of a kind of processor; None if there is none."""
-    return next((each for each in results if each["hardware"]["cpu"] == cpu), None)
+def load_results(path: Path) -> dict[str, Any]:
+    """Returns the results so far; raises as `load`, also for a file without lists of results."""
+    results = load(path)
+    if not all(isinstance(measured, list) for measured in results.values()):
+        raise RunDirectoryError(
+            f"{path}: expected lists of results by workload, found results of an older program"
+        )
+    return results
+
+
+def of_machine(
+    results: Sequence[Mapping[str, Any]], hardware: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Returns the result of a kind of processor, or of GPU; None if there is none."""
+
+    def kind(hardware: Mapping[str, Any]) -> tuple[Any, Any]:
+        return hardware["cpu"], hardware.get("gpu")
+
+    return next((each for each in results if kind(each["hardware"]) == kind(hardware)), None)
 
 
 def appended(
     results: Sequence[Mapping[str, Any]], new: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
     """Adds a result; it takes the place of an earlier one of the same kind of processor."""
-    old = ofprocessor(results, new["hardware"]["cpu"])
+    old = of_machine(results, new["hardware"])
     return [new if each is old else each for each in results] + ([new] if old is None else [])
 
 
