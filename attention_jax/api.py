@@ -26,7 +26,7 @@ from ml_collections import ConfigDict
 from attention_jax.analysis.attribution import Attribution, attribute, check_attributable
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.given_texts import GivenTexts
-from attention_jax.analysis.matrices import Attention, attention_matrices
+from attention_jax.analysis.matrices import AttentionMatrices, attention_matrices
 from attention_jax.analysis.result_places import placed
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.output_text import OutputWriter
@@ -191,7 +191,7 @@ class Run:
         run = placed(self.trained, [data.split(name)], name)
         return read_json(run.directory.results)[name]
 
-    def attend(self, source: str, target: str) -> Attention:
+    def attend(self, source: str, target: str) -> AttentionMatrices:
         """Forced decoding: the attention of every layer and head while a target is predicted.
 
         Raises:
@@ -224,7 +224,7 @@ class Run:
         [found] = attribute(self.trained, pair, method)
         return found
 
-    def plot(self, *shown: Output | Attention | Attribution, columns: int = 2) -> Figure:
+    def plot(self, *shown: Output | AttentionMatrices | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
         Args:
@@ -301,7 +301,7 @@ def _check_texts(name: str, texts: Sequence[str]) -> None:
         raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")
 
 
-def _heat_map(shown: Output | Attention | Attribution) -> HeatMap:
+def _heat_map(shown: Output | AttentionMatrices | Attribution) -> HeatMap:
     is_output = isinstance(shown, Output)
     weights = shown.attention if is_output else shown.weights
     title = shown.source if is_output else getattr(shown, "method", "")

@@ -17,7 +17,7 @@ from attention_jax.paths import expanded
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.files import write_json
 from attention_jax.runs.run_directory import read_json, writing
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments import coverage_vs_supervised as experiment
 from experiments.kit import attention_record, program
 
@@ -98,7 +98,7 @@ def teacher_scores(
     }
 
 
-def _measured(run: Run, method: str) -> dict[str, float]:
+def _measured(run: GridRun, method: str) -> dict[str, float]:
     config = from_config_dict(run.resolved())
     with tempfile.TemporaryDirectory() as vocabularies:
         task = build_task(config.data, Path(vocabularies))

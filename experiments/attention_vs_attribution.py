@@ -11,7 +11,7 @@ from pathlib import Path
 from attention_jax.analysis.attribution import ATTRIBUTIONS
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     alignment_variants,
     attribution_record,
@@ -60,7 +60,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     cells = by_cell(runs)
     found = {cell: [attribution_record.of_run(run) for run in of] for cell, of in cells.items()}

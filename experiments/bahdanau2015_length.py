@@ -11,7 +11,7 @@ from typing import Any
 
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import length_tables, page, page_texts, program, sentence_bleu
 from experiments.kit.joined_sentences import NUMBERS
 from experiments.kit.length_tables import sentences_of
@@ -81,7 +81,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and the two plots.
 
     Args:
@@ -102,7 +102,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     return [written, *plots]
 
 
-def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+def _set_up(grid: Grid, runs: Sequence[GridRun]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     source = config["model"]["sources"]["source"]
@@ -115,7 +115,7 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def _main_table(runs: Sequence[Run]) -> str:
+def _main_table(runs: Sequence[GridRun]) -> str:
     headings = ["system", "seeds", "BLEU, mean ± deviation", "95 % interval", "BLEU of each seed",
                 "training pairs", "parameters", "paper's", "BLEU there"]  # fmt: skip
     rows = []
@@ -130,7 +130,7 @@ def _main_table(runs: Sequence[Run]) -> str:
     return tables.table(headings, rows)
 
 
-def _claims(runs: Sequence[Run]) -> str:
+def _claims(runs: Sequence[GridRun]) -> str:
     by_cell = _by_cell(runs)
     rows = []
     for better, worse in CLAIMS:
@@ -147,7 +147,7 @@ def _claims(runs: Sequence[Run]) -> str:
     return tables.table(headings, rows)
 
 
-def _joined_table(runs: Sequence[Run]) -> str:
+def _joined_table(runs: Sequence[GridRun]) -> str:
     rows = []
     for cell, of_cell in _by_cell(runs).items():
         scores = [
@@ -159,13 +159,13 @@ def _joined_table(runs: Sequence[Run]) -> str:
     return tables.table(headings, rows)
 
 
-def _by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def _by_cell(runs: Sequence[GridRun]) -> dict[str, list[GridRun]]:
     """Groups runs by system, in the paper's order."""
     groups = {cell: [run for run in runs if run.cell == cell] for cell in SYSTEMS}
     return {cell: members for cell, members in groups.items() if members}
 
 
-def _each_bleu(runs: Sequence[Run]) -> str:
+def _each_bleu(runs: Sequence[GridRun]) -> str:
     return ", ".join(f"{sentences.bleu:.2f}" for sentences in sentences_of(runs))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
 from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of, label_of
 
@@ -56,7 +56,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     found = by_condition(runs)
     compared = differences.table_against(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, kept_counts, page, program, program_outcomes, score_means
 from experiments.kit.templates import titled
 from experiments.kit.variants import MADE_UP, Cells, Variant, by_condition, crossed, grid_of
@@ -57,7 +57,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     found = by_condition(runs)
     compared = differences.table_against(

@@ -15,7 +15,7 @@ from attention_jax.plotting.tradeoff import Point, tradeoff
 from attention_jax.runs.files import write_text
 from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.kept_files import kept_lines
 from experiments.kit import (
     disagreement,
@@ -91,7 +91,7 @@ def make_full_grid() -> Grid:
     return dataclasses.replace(make_grid(), name=FULL_NAME, cells=cells(full=True))
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page, its plots, and the page of sentences.
 
     Args:
@@ -134,7 +134,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
 
 
 def _found(
-    grid: Grid, runs: Sequence[Run], dropped: Mapping[str, sentence_measures.SentenceMeasure]
+    grid: Grid, runs: Sequence[GridRun], dropped: Mapping[str, sentence_measures.SentenceMeasure]
 ) -> measure_tables.Found:
     """Reads the measures of the runs, and adds the counts of `experiments.dropped_words`."""
     found: dict[str, list] = {}
@@ -197,7 +197,7 @@ def _other_size(grid: Grid, out: Path) -> str:
     )
 
 
-def _tables(found: measure_tables.Found, runs: Sequence[Run], least: str) -> list[str]:
+def _tables(found: measure_tables.Found, runs: Sequence[GridRun], least: str) -> list[str]:
     labels = _labels()
     lines = [
         _plain_table(found, runs), "",
@@ -226,7 +226,7 @@ def _teachers(path: Path, condition: str) -> list[str]:
     return [tables.table(headings, rows), ""] if rows else []
 
 
-def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
+def _plain_table(found: measure_tables.Found, runs: Sequence[GridRun]) -> str:
     """Returns a table of measures without counts by sentence: size, perplexity, entropy."""
     rows = []
     for name in found:
@@ -243,7 +243,7 @@ def _plain_table(found: measure_tables.Found, runs: Sequence[Run]) -> str:
 
 
 def _plots(
-    folder: Path, condition: str, found: measure_tables.Found, runs: Sequence[Run]
+    folder: Path, condition: str, found: measure_tables.Found, runs: Sequence[GridRun]
 ) -> list[tuple[Path, str, Callable[[str], Figure]]]:
     """Lists the plots of a condition for which there is data: (path, caption, title -> figure)."""
     plots: list[tuple[Path, str, Callable[[str], Figure]]] = []
@@ -256,7 +256,7 @@ def _plots(
     return plots
 
 
-def _curves(found: measure_tables.Found, runs: Sequence[Run], title: str) -> Figure:
+def _curves(found: measure_tables.Found, runs: Sequence[GridRun], title: str) -> Figure:
     """Plots validation perplexity over steps, with panels for coverage and for supervision."""
     panels: dict[str, dict[str, tuple]] = {}
     for name in found:
@@ -286,7 +286,7 @@ def _known(value: float) -> float:
     return 0.0 if np.isnan(value) else value
 
 
-def _sentences_page(runs: Sequence[Run]) -> str:
+def _sentences_page(runs: Sequence[GridRun]) -> str:
     lines = []
     for condition, described in CONDITIONS.items():
         chosen = {
@@ -307,7 +307,7 @@ def _sentences_page(runs: Sequence[Run]) -> str:
     return templates.fill("differing_sentences", sentences=section(lines))
 
 
-def _condition(run: Run) -> str:
+def _condition(run: GridRun) -> str:
     return run.cell.partition("_")[0]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.analysis.resamples import read_resamples
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, page, pictures, program, sample_document, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
@@ -42,7 +42,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page, and a document as the first seed of attention weights it."""
     cells = by_cell(runs)
     firsts = {name: cells[name][0] for name in (BASE,) if name in cells}

@@ -11,7 +11,7 @@ from attention_jax.errors import UserError
 from attention_jax.paths import expanded
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import writing
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments import coverage_vs_supervised as experiment
 from experiments.kit import disagreement, program
 from experiments.kit import dropped_word_counts as untranslated_counts
@@ -48,7 +48,7 @@ def main() -> None:
     print(f"{path}: {len(finished)} runs")
 
 
-def _training_text(run: Run) -> Texts:
+def _training_text(run: GridRun) -> Texts:
     """Loads the training text; vocabularies, which are not needed, go to a temporary folder."""
     config = from_config_dict(run.resolved())
     with tempfile.TemporaryDirectory() as vocabularies:

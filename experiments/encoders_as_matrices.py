@@ -14,7 +14,7 @@ import numpy as np
 
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     attention_record,
     length_tables,
@@ -108,7 +108,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and the two plots.
 
     Args:
@@ -132,7 +132,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     return [written, *plots]
 
 
-def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+def _set_up(grid: Grid, runs: Sequence[GridRun]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     # What the page says of data, decoder and training is the same in all cells.
     config = next((run for run in runs if run.cell == BASE), runs[0]).resolved()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     differences,
     kept_counts,
@@ -39,7 +39,7 @@ _DECODER = "model.decoder"
 
 
 @dataclasses.dataclass(frozen=True)
-class Condition(Variant):
+class WordCondition(Variant):
     """What is learnt: a language, and how much of it.
 
     Attributes:
@@ -145,7 +145,7 @@ _COPIED = "turkish_medium"
 _TRIED = {**SYSTEMS, **COPYING}
 
 
-def conditions() -> dict[str, Condition]:
+def conditions() -> dict[str, WordCondition]:
     """Returns what is learnt, by name, what tells most first."""
     found = {}
     for setting in ("medium", "low", "high"):
@@ -156,14 +156,14 @@ def conditions() -> dict[str, Condition]:
             passes = {"low": 600.0, "medium": 100.0, "high": 20.0}[setting]
             overrides["training.num_epochs"] = passes
             published = _PEERS if name == "turkish_medium" else {}
-            found[name] = Condition(
+            found[name] = WordCondition(
                 language.title(), overrides, argument="conll2017", published=published
             )
     for language in ("hun", "ice", "fre", "kor", "eng_us"):
         passes = {"ice": 100.0, "eng_us": 8.0}.get(language, 20.0)
         overrides = {"data.language": language, "training.num_epochs": passes}
         published = {"baseline of the task": _BASELINES[language]} if language in _BASELINES else {}
-        found[language] = Condition(
+        found[language] = WordCondition(
             language, overrides, argument="sigmorphon2021", published=published
         )
     order = [*list(found)[:5], "hun", "ice", *list(found)[5:10], "fre", "kor"]
@@ -183,7 +183,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page, and the attention maps of the first seeds in its first condition."""
     learnt = conditions()
     found = {name: cells for name, cells in by_condition(runs).items() if name in learnt}
@@ -227,14 +227,14 @@ def _table(found: Mapping[str, Cells], members: Sequence[str]) -> str:
     return tables.table(["system", *(learnt[name].label for name in members)], rows)
 
 
-def _cell(condition: Condition, runs: Sequence[Run] | None) -> str:
+def _cell(condition: WordCondition, runs: Sequence[GridRun] | None) -> str:
     if not runs:
         return tables.NOTHING
     name = "wer" if condition.is_spoken else "exact_match"
     return score_means.means(runs, (name,))[0]
 
 
-def _parameters(runs: Sequence[Run]) -> str:
+def _parameters(runs: Sequence[GridRun]) -> str:
     """Makes a row for each system: its parameters, least and most over the languages."""
     rows = []
     for system, described in _TRIED.items():

@@ -12,7 +12,7 @@ from typing import Any
 from attention_jax.evaluation import seeds
 from attention_jax.plotting.score_dots import score_dots
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     attention_record,
     measure_tables,
@@ -143,7 +143,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and its plot.
 
     Args:
@@ -185,7 +185,7 @@ def _layout() -> dict[str, dict[str, str]]:
     return layout
 
 
-def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+def _set_up(grid: Grid, runs: Sequence[GridRun]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     source = config["model"]["sources"]["source"]
@@ -198,7 +198,7 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
 
 
 def _main_table(
-    runs: Sequence[Run], found: measure_tables.Found, names: Sequence[str]
+    runs: Sequence[GridRun], found: measure_tables.Found, names: Sequence[str]
 ) -> str:
     known = systems()
     rows = []

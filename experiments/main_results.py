@@ -8,7 +8,7 @@ from types import ModuleType
 
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import archive, tables
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments import (
     bahdanau2015_length,
     coverage_vs_supervised,
@@ -88,7 +88,7 @@ def _reached(comparison: ResultComparison) -> str:
     return ", ".join(parts)
 
 
-def _measures(run: Run) -> Mapping[str, seeds.SentenceCounts]:
+def _measures(run: GridRun) -> Mapping[str, seeds.SentenceCounts]:
     """Reads the counts of each test sentence: of all measures, or of BLEU only."""
     # Experiments keep counts of several measures, or of BLEU alone where they test by length.
     if sentence_measures.FILE in run.grid.kept:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, kept_counts, page, program, word_likelihoods
 from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 from experiments.kit.word_likelihoods import GROUPS
@@ -43,7 +43,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     found = by_cell(runs)
     compared = differences.table_of_systems(

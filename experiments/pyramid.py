@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import page, program
 from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of
 
@@ -57,7 +57,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     return [page.write(grid, runs, out, TITLE, NAME, systems=_table(by_condition(runs)))]
 
@@ -79,11 +79,11 @@ def _table(found: Mapping[str, Cells]) -> str:
     return tables.table(headings, rows)
 
 
-def _spread(runs: Sequence[Run], split: str, metric: str) -> str:
+def _spread(runs: Sequence[GridRun], split: str, metric: str) -> str:
     return tables.spread([run.results().get(split, {}).get(metric) for run in runs])
 
 
-def steps_per_second(run: Run) -> float | None:
+def steps_per_second(run: GridRun) -> float | None:
     """Returns the median speed of a training, which compiling its shapes does not change."""
     _, values = run.record().curves.get("steps_per_second", {}).get("train", ((), ()))
     return statistics.median(values) if values else None

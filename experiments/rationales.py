@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import page, pictures, program, sample_document, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
 
@@ -66,7 +66,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page, and a document as the first seeds of attention and generators read it."""
     cells = by_cell(runs)
     firsts = {systems()[name].label: cells[name][0] for name in SHOWN if name in cells}

@@ -13,7 +13,7 @@ import numpy as np
 
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     attention_record,
     measure_tables,
@@ -80,7 +80,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     found = attention_record.by_cell(grid, runs)
     return [page.write(
@@ -96,7 +96,7 @@ def better_alone(found: measure_tables.Found) -> str | None:
     return max(mean, key=mean.get) if mean else None
 
 
-def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+def _set_up(grid: Grid, runs: Sequence[GridRun]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     return {
@@ -109,7 +109,7 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def _main_table(runs: Sequence[Run], found: measure_tables.Found) -> str:
+def _main_table(runs: Sequence[GridRun], found: measure_tables.Found) -> str:
     headings = ["sources", "seeds", "BLEU ↑", "95 % interval", "AER ↓", "parameters"]
     known, members, rows = systems(), by_cell(runs), []
     for cell, of_cell in found.items():

@@ -12,7 +12,7 @@ from attention_jax.data.builders.tatoeba import tatoeba_dataset_builder as pairs
 from attention_jax.evaluation import seeds
 from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.records import minutes
 from experiments.kit import differences, page, pictures, program, sample_map
 from experiments.kit.variants import Variant, by_cell, grid_of
@@ -86,7 +86,7 @@ def draw_texts(folder: Path = TEXTS) -> None:
         write_text(path, "".join(f"{english}\t{german}\n" for english, german in pairs[:size]))
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and the attention maps of its first seeds."""
     cells = by_cell(runs)
     overview = tables.table(
@@ -109,7 +109,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     return [written, *picture]
 
 
-def _row(cell: str, runs: Sequence[Run]) -> list[str]:
+def _row(cell: str, runs: Sequence[GridRun]) -> list[str]:
     scores = [run.scores() for run in runs]
     # Of the last validation, whose step is the length of the training.
     curves = [run.record().curves[_ENTROPY]["validation"] for run in runs]

@@ -7,7 +7,7 @@ translates better than to words alone. Pictures that have nothing to do with the
 from collections.abc import Sequence
 from pathlib import Path
 
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
 from experiments.kit.variants import Variant, by_condition, crossed, grid_of
 
@@ -45,7 +45,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     cells = crossed({**LANGUAGES, **MADE_UP}, SYSTEMS)
     compared = differences.table_against(

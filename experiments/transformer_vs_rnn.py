@@ -11,7 +11,7 @@ import numpy as np
 from attention_jax.plotting.curves import Curve
 from attention_jax.plotting.system_curves import system_curves
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     attention_record,
     measure_tables,
@@ -50,7 +50,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and its plot.
 
     Args:
@@ -82,7 +82,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     return [written, plot]
 
 
-def _curve(runs: Sequence[Run]) -> Curve:
+def _curve(runs: Sequence[GridRun]) -> Curve:
     """Returns the validation NLL of a sentence over thousands of sentence pairs read."""
     steps, values = mean_curve(runs, "nll_per_sentence", "validation")
     return steps * runs[0].resolved()["data"]["batch_size"] / 1000, values
@@ -103,7 +103,7 @@ def _costs(found: Cells) -> str:
     return tables.table(headings, rows)
 
 
-def _updates(run: Run) -> str:
+def _updates(run: GridRun) -> str:
     config = run.resolved()
     training, size = config["training"], config["data"]["batch_size"]
     if training["num_epochs"]:

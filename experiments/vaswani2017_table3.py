@@ -11,7 +11,7 @@ from typing import Any
 from attention_jax.evaluation import seeds
 from attention_jax.plotting.score_dots import score_dots
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     attention_record,
     measure_tables,
@@ -134,7 +134,7 @@ def make_grid(smoke: bool = False) -> Grid:
     )  # fmt: skip
 
 
-def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and its plot.
 
     Args:
@@ -158,7 +158,7 @@ def write_report(grid: Grid, runs: Sequence[Run], out: Path) -> list[Path]:
     return [written, plot]
 
 
-def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
+def _set_up(grid: Grid, runs: Sequence[GridRun]) -> dict[str, object]:
     """Returns what the page says of data, sizes and training, by the template's places."""
     config = runs[0].resolved()
     data, training = config["data"], config["training"]
@@ -175,7 +175,7 @@ def _set_up(grid: Grid, runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
+def _table(grid: Grid, runs: Sequence[GridRun], found: measure_tables.Found) -> str:
     known, lines = rows(), []
     for name in (name for name in grid.cells if name in found):
         row, of_cell = known[name], [run for run in runs if run.cell == name]
@@ -199,11 +199,11 @@ def _table(grid: Grid, runs: Sequence[Run], found: measure_tables.Found) -> str:
     return tables.table([*headings, *there], lines)
 
 
-def _spread(runs: Sequence[Run], metric: str) -> str:
+def _spread(runs: Sequence[GridRun], metric: str) -> str:
     return tables.spread([run.scores().get(metric) for run in runs])
 
 
-def _last_fall(runs: Sequence[Run]) -> str:
+def _last_fall(runs: Sequence[GridRun]) -> str:
     """Returns by how many percent perplexity fell between the last two validations."""
     _, perplexities = mean_curve(runs, "perplexity", "validation")
     if len(perplexities) < 2:
@@ -211,7 +211,7 @@ def _last_fall(runs: Sequence[Run]) -> str:
     return f"{100 * (1 - perplexities[-1] / perplexities[-2]):.1f}"
 
 
-def _millions(run: Run) -> str:
+def _millions(run: GridRun) -> str:
     return f"{run.facts()['num_parameters'] / 1e6:.2f}"
 
 

@@ -62,6 +62,8 @@ PURE_LIBRARIES = {"jax", "jaxtyping", "numpy"}
 OF_ANY_PYTHON = "attention_jax.host"  # its programs start others, outside of their environment
 IMPURE_MODULES = {"io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "urllib"}
 
+OF_PARTS = {"Builder", "Config", "Term"}  # what every file of a part calls them
+
 FILE_LINES = 500
 MAIN_LINES = 70
 OF_MAINS = ("attention_jax.commands", "launch")
@@ -96,6 +98,14 @@ def test_a_training_imports_nothing_of_what_is_done_with_a_trained_run(repositor
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
+        (
+            {
+                "attention_jax/ops/a.py": "class Step:\n    pass",
+                "experiments/b.py": "class Step:\n    pass\n\n\nclass Config:\n    pass",
+                "experiments/c.py": "class Config:\n    pass",
+            },
+            "attention_jax.ops.a: class Step is also in experiments.b",
+        ),
         (
             {"attention_jax/ops/a.py": "from attention_jax.layers import b"},
             "attention_jax.ops.a: imports attention_jax.layers, which is above it",
@@ -218,6 +228,7 @@ def problems(root: Path) -> list[str]:
     for name, (tree, source) in modules.items():
         found += _import_problems(name, imports[name])
         found += _size_problems(name, tree, source)
+    found += _name_problems(modules)
     for graph, what in ((imports, "a cycle"), (_between_folders(imports), "folders in a cycle")):
         try:
             graphlib.TopologicalSorter(graph).prepare()
@@ -310,6 +321,18 @@ def _size_problems(name: str, tree: ast.Module, source: str) -> Iterator[str]:
         length = function.end_lineno - function.lineno + 1
         if length > FUNCTION_LINES:
             yield f"{name}.{function.name}: {length} lines, at most {FUNCTION_LINES} allowed"
+
+
+def _name_problems(modules: dict) -> Iterator[str]:
+    """Public classes have names of their own, by which a reader finds them."""
+    places = collections.defaultdict(list)
+    for name, (tree, _) in modules.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    for of, (first, *others) in places.items():
+        if others and of not in OF_PARTS:
+            yield f"{first}: class {of} is also in {', '.join(others)}"
 
 
 def _package(name: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attention_jax.analysis.resamples import write_resamples
 from attention_jax.configuration import plain
-from attention_jax.data.decoded import Decoded, Gathered, Scores
+from attention_jax.data.decoded import DecodedSplit, Gathered, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.data.sound.recording import FRAMES
@@ -190,13 +190,13 @@ class Evaluation:
             return {}
         return gather_outputs(self._run, split, self._run.task.gathers)
 
-    def _decoded(self, outputs: Outputs, gathered: Gathered) -> Decoded:
-        return Decoded(
+    def _decoded(self, outputs: Outputs, gathered: Gathered) -> DecodedSplit:
+        return DecodedSplit(
             outputs.split, self._run.config.data, outputs.texts, self._lists(outputs),
             outputs.found, self._run.attends, gathered,
         )  # fmt: skip
 
-    def _scores(self, decoded: Decoded) -> Scores:
+    def _scores(self, decoded: DecodedSplit) -> Scores:
         """Computes all scores that the task defines: those of training, and in detail."""
         task, scores = self._run.task, {}
         if task.scores is not None:

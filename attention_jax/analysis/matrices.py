@@ -26,7 +26,7 @@ _DIGITS = 6  # after the point, in text
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Attention:
+class AttentionMatrices:
     """Attention of forced decoding: what a model attends to while it predicts a given target.
 
     Attributes:
@@ -43,7 +43,7 @@ class Attention:
     heads: Mapping[str, Float[np.ndarray, "H N M"]]
 
 
-def attention_matrices(run: TrainedRun, split: Split) -> list[Attention]:
+def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]:
     """Forced decoding: computes the attention of every layer and head to the pairs of a split.
 
     The run's model must attend to tokens. Of an ensemble, the mean cross-attention is all there is.
@@ -57,7 +57,7 @@ def attention_matrices(run: TrainedRun, split: Split) -> list[Attention]:
         source = split.source_ids[index], split.sources[index]
         target = extended(split.target_vocabulary, split.own_words[index])
         found.append(
-            Attention(
+            AttentionMatrices(
                 tokens_in_text(split.source_vocabulary, *source),
                 target.tokens(split.target_ids[index]), forced.weights, heads,
             )
@@ -101,7 +101,7 @@ def write_matrices(
         temporary.write_bytes(content)
 
 
-_Rows = Sequence[tuple[int, str, str, Attention]]
+_Rows = Sequence[tuple[int, str, str, AttentionMatrices]]
 
 
 def _as_arrays(rows: _Rows) -> bytes:

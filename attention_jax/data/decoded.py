@@ -15,7 +15,7 @@ Gathered = Mapping[str, Sequence[np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Decoded:
+class DecodedSplit:
     """Decoded split: outputs for its examples with all that came with them, to be scored.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import SOURCE, TARGET, Field
 from attention_jax.data.further_sources import text_source
@@ -107,9 +107,9 @@ class Task:
     )
     canvas: Callable[[Examples, int, DataConfig], Canvas] | None = None
     scores: Scorer | None = None
-    details: tuple[Callable[[Decoded], Scores], ...] = ()
+    details: tuple[Callable[[DecodedSplit], Scores], ...] = ()
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None
-    nbest_statistics: Callable[[Decoded], Statistics] | None = None
+    nbest_statistics: Callable[[DecodedSplit], Statistics] | None = None
     metrics: tuple[Metric, ...] = ()
     printed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()

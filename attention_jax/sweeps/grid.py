@@ -68,7 +68,7 @@ class Grid:
     curves: Sequence[str] = ()
     shared: Sequence[str] = ()
 
-    def runs(self, runs: Path, out: Path) -> list["Run"]:
+    def runs(self, runs: Path, out: Path) -> list["GridRun"]:
         """Lists the runs, seed by seed: the first ones already compare all cells.
 
         Args:
@@ -77,9 +77,9 @@ class Grid:
         """
         return [self.run(cell, seed, runs, out) for seed in self.seeds for cell in self.cells]
 
-    def run(self, cell: str, seed: int, runs: Path, out: Path) -> "Run":
+    def run(self, cell: str, seed: int, runs: Path, out: Path) -> "GridRun":
         """Returns one run; the folders are those of `runs`."""
-        return Run(
+        return GridRun(
             grid=self,
             cell=cell,
             seed=seed,
@@ -89,7 +89,7 @@ class Grid:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class GridRun:
     """One run of a grid.
 
     Attributes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attention_jax.errors import UserError, quoted
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.sweep import Sweep
 from attention_jax.training.early_stopping import BETTER
 
@@ -37,7 +37,7 @@ class Measure:
         """The metric and its split, with an arrow towards what is better."""
         return f"{self.split} {self.name} {'↓' if self.better == 'min' else '↑'}"
 
-    def of(self, run: Run) -> float | None:
+    def of(self, run: GridRun) -> float | None:
         """Returns the value of a finished run, None if it has none.
 
         It is that of the parameters that are evaluated; where the split was not, the best that was
@@ -51,12 +51,12 @@ class Measure:
             return float(best(known)) if known else None
         return float(found)
 
-    def mean(self, runs: Sequence[Run]) -> float | None:
+    def mean(self, runs: Sequence[GridRun]) -> float | None:
         """Returns the mean over the seeds of a cell; None if one of them has no value."""
         values = [self.of(run) for run in runs]
         return None if not values or None in values else float(np.mean(values))
 
-    def ordered(self, cells: dict[str, list[Run]]) -> list[str]:
+    def ordered(self, cells: dict[str, list[GridRun]]) -> list[str]:
         """Returns the cells that have values, the best first."""
         means = {cell: self.mean(runs) for cell, runs in cells.items()}
         known = {cell: mean for cell, mean in means.items() if mean is not None}

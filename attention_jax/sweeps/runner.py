@@ -21,7 +21,7 @@ from attention_jax.errors import UserError
 from attention_jax.host import children
 from attention_jax.host.parent_death import named_as_parent
 from attention_jax.runs.progress import StatusLine, format_seconds
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.slots import Slot, slots
 
 FAILED = children.FAILURE
@@ -36,7 +36,7 @@ _TRAINING_SHARE = 0.9  # of a run's time; the rest is evaluation
 class Queue(Protocol):
     """Runs to be made, of which the next may depend on what came of others."""
 
-    def take(self) -> Run | None:
+    def take(self) -> GridRun | None:
         """Returns the next run, None if there is none now."""
         ...
 
@@ -44,7 +44,7 @@ class Queue(Protocol):
         """Returns how many runs are still to be taken."""
         ...
 
-    def finished(self, run: Run) -> None:
+    def finished(self, run: GridRun) -> None:
         """Is told of a run that has a record now."""
         ...
 
@@ -52,16 +52,16 @@ class Queue(Protocol):
 class _Listed:
     """Runs in the order of a list, whatever comes of them."""
 
-    def __init__(self, runs: Sequence[Run]):
+    def __init__(self, runs: Sequence[GridRun]):
         self._runs = list(runs)
 
-    def take(self) -> Run | None:
+    def take(self) -> GridRun | None:
         return self._runs.pop(0) if self._runs else None
 
     def left(self) -> int:
         return len(self._runs)
 
-    def finished(self, run: Run) -> None:
+    def finished(self, run: GridRun) -> None:
         pass
 
 
@@ -78,7 +78,7 @@ class _Active:
       before: The share of it that was done when it was started, of one that is continued.
     """
 
-    run: Run
+    run: GridRun
     slot: Slot
     rest: list[list[str]]
     process: subprocess.Popen
@@ -86,7 +86,7 @@ class _Active:
     before: float
 
 
-def run_all(runs: Sequence[Run], jobs: int = 1, line: StatusLine | None = None) -> int:
+def run_all(runs: Sequence[GridRun], jobs: int = 1, line: StatusLine | None = None) -> int:
     """Runs all runs that are not finished yet.
 
     Args:
@@ -170,7 +170,7 @@ class _Schedule:
         for active in self._active:
             active.process.wait()
 
-    def _start(self, run: Run, slot: Slot) -> None:
+    def _start(self, run: GridRun, slot: Slot) -> None:
         (first, *rest), before = run.commands(), _fraction(run.log)
         try:
             run.log.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ class _Schedule:
         took = format_seconds(time.monotonic() - active.started)
         self._line.say(f"{run.name}: finished in {took}  {_headline(run)}  {self._outlook()}")
 
-    def _fail(self, run: Run, reason: str) -> None:
+    def _fail(self, run: GridRun, reason: str) -> None:
         self._failed.append(run.name)
         self._line.say(f"{run.name}: FAILED, {reason} (log in {run.log})")
 
@@ -243,7 +243,7 @@ class _Schedule:
         return ", ".join(said)
 
 
-def _launch(command: Sequence[str], run: Run, slot: Slot) -> subprocess.Popen:
+def _launch(command: Sequence[str], run: GridRun, slot: Slot) -> subprocess.Popen:
     """Starts a process in a session of its own: it gets Ctrl-C once, from the runner.
 
     It ends with this process, even if that is killed. Nothing is done between fork and exec: JAX,
@@ -282,7 +282,7 @@ def _fraction(log: Path) -> float:
     return _TRAINING_SHARE * int(steps[-1][0]) / int(steps[-1][1]) if steps else 0.0
 
 
-def _headline(run: Run) -> str:
+def _headline(run: GridRun) -> str:
     shown = ("per", "wer", "bleu", "accuracy")
     metrics = run.results().get("test", {})
     return "  ".join(f"{name} {metrics[name]:.2f}" for name in shown if name in metrics)

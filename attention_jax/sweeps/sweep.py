@@ -26,7 +26,7 @@ from attention_jax.runs.config_file import load_config
 from attention_jax.runs.files import write_json
 from attention_jax.runs.run_directory import RunDirectory, read_json, writing
 from attention_jax.sweeps.axes import Overrides
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 
 FILE, _LOCK = "sweep.json", ".sweep.lock"
 _SHAPE = {
@@ -144,7 +144,7 @@ class Sweep:
         return "test" if "test" in splits else "".join(splits[-1:])
 
     @functools.cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[GridRun]:
         """All runs, in the order in which they were asked for."""
         tasks = [config.task for config in self.experiments.values()]
         has_statistics = all(task.statistics and not task.continues for task in tasks)

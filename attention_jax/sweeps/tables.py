@@ -9,7 +9,7 @@ import numpy as np
 
 from attention_jax.evaluation import seeds
 from attention_jax.evaluation.seeds import Difference, SeedMean
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 
 NOTHING = "–"
 
@@ -56,7 +56,7 @@ def tested(result: Difference) -> list[str]:
     return [f"{result.difference:+.2f}", interval(result), p]
 
 
-def provenance(runs: Sequence[Run]) -> str:
+def provenance(runs: Sequence[GridRun]) -> str:
     """Lists the provenance of runs, each distinct value once, and the commands of the first."""
     facts = [run.facts() for run in runs]
     versions = [each.get("versions", {}) for each in facts]

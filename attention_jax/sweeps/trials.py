@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.errors import UserError
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.measure import Measure
 from attention_jax.sweeps.space import Names, Range, read_space
 from attention_jax.sweeps.sweep import Plan, Sweep
@@ -60,14 +60,14 @@ class Trials:
         known = [cell for cell in sweep.plan.cells if cell.startswith(_NAME)]
         self._number = len(known)
         self._left = max(search["trials"] - self._number, 0)
-        self._waiting: list[Run] = []
+        self._waiting: list[GridRun] = []
         self._trials: dict[str, Any] = {}
         self._study = _study(measure, seed=self._number)
         self._distributions = {path: _distribution(each) for path, each in self._space.items()}
         for cell in known:
             self._remember(cell)
 
-    def take(self) -> Run | None:
+    def take(self) -> GridRun | None:
         """Returns the next run, of a new trial where all of the last one are taken."""
         while not self._waiting and self._left:
             self._left -= 1
@@ -78,7 +78,7 @@ class Trials:
         """Returns how many runs are still to be taken."""
         return len(self._waiting) + self._left * len(self._seeds)
 
-    def finished(self, run: Run) -> None:
+    def finished(self, run: GridRun) -> None:
         """Tells optuna of a trial whose last run this is."""
         if all(each.is_finished() for each in self._runs(run.cell)):
             self._tell(run.cell)
@@ -129,7 +129,7 @@ class Trials:
             )
             self._study.add_trial(trial)
 
-    def _runs(self, cell: str) -> list[Run]:
+    def _runs(self, cell: str) -> list[GridRun]:
         return [run for run in self._sweep.runs if run.cell == cell]
 
 

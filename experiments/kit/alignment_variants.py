@@ -10,7 +10,7 @@ BASE = "base"
 
 
 @dataclasses.dataclass(frozen=True)
-class Variant:
+class AlignmentVariant:
     """A compared system, as overrides of the base model's config.
 
     Attributes:
@@ -61,26 +61,28 @@ def _supervised(loss: str, teacher: str) -> dict[str, Any]:
 _TU, _COHN, _SEE = "Tu et al. 2016", "Cohn et al. 2016", "See et al. 2017"
 _LIU, _MI, _GARG = "Liu et al. 2016", "Mi et al. 2016", "Garg et al. 2019"
 
-VARIANTS: Mapping[str, Variant] = {
-    BASE: Variant("additive attention", "Bahdanau et al. 2015"),
-    "linguistic": Variant(
+VARIANTS: Mapping[str, AlignmentVariant] = {
+    BASE: AlignmentVariant("additive attention", "Bahdanau et al. 2015"),
+    "linguistic": AlignmentVariant(
         "linguistic coverage", _TU, "coverage", _attention("linguistic_coverage")
     ),
-    "fertility": Variant(
+    "fertility": AlignmentVariant(
         "linguistic coverage, fertility",
         _TU,
         "coverage",
         _attention("linguistic_coverage", max_fertility=2.0),
     ),
-    "neural": Variant("neural coverage", _TU, "coverage", _attention("neural_coverage")),
-    "embedding": Variant(
+    "neural": AlignmentVariant("neural coverage", _TU, "coverage", _attention("neural_coverage")),
+    "embedding": AlignmentVariant(
         "coverage embeddings",
         _MI,
         "coverage",
         {**_attention("coverage_embedding"), "objectives.final_coverage.weight": 0.1},
     ),
-    "biases": Variant("structural biases", _COHN, "coverage", _attention("structural_bias")),
-    "global": Variant(
+    "biases": AlignmentVariant(
+        "structural biases", _COHN, "coverage", _attention("structural_bias")
+    ),
+    "global": AlignmentVariant(
         "structural biases, global fertility",
         _COHN,
         "coverage",
@@ -91,7 +93,7 @@ VARIANTS: Mapping[str, Variant] = {
             "objectives.global_fertility.schedule.start_steps": _STARTS,
         },
     ),
-    "penalty": Variant(
+    "penalty": AlignmentVariant(
         "coverage penalty",
         _COHN,
         "coverage",
@@ -100,7 +102,7 @@ VARIANTS: Mapping[str, Variant] = {
             "objectives.coverage_penalty.schedule.warmup_steps": _STARTS,
         },
     ),
-    "see_loss": Variant(
+    "see_loss": AlignmentVariant(
         "coverage vector and loss",
         _SEE,
         "coverage",
@@ -111,7 +113,7 @@ VARIANTS: Mapping[str, Variant] = {
         },
     ),
     **{
-        f"{short}_{teacher}": Variant(
+        f"{short}_{teacher}": AlignmentVariant(
             f"supervised, {short.upper()}, {teacher}",
             _LIU,
             "supervised",
@@ -124,13 +126,13 @@ VARIANTS: Mapping[str, Variant] = {
             ("mul", "multiplication"),
         )
     },
-    "ce1_hmm": Variant(
+    "ce1_hmm": AlignmentVariant(
         "supervised, CE, hmm, weight 1",
         _LIU,
         "supervised",
         {**_supervised("cross_entropy", "hmm"), "objectives.supervised_alignment.weight": 1.0},
     ),
-    "read_eflomal": Variant(
+    "read_eflomal": AlignmentVariant(
         "supervised, CE, eflomal, as it is read",
         "Chen et al. 2020",
         "supervised",
@@ -142,7 +144,7 @@ VARIANTS: Mapping[str, Variant] = {
     # One head learns to align as it reads, and the other is free for what translation needs. Each
     # projects all of the annotations: of heads that split them one would read only what was read
     # from the left, and one only from the right.
-    "head_eflomal": Variant(
+    "head_eflomal": AlignmentVariant(
         "one of two heads supervised, CE, eflomal, as it is read",
         _GARG,
         "supervised",
@@ -163,13 +165,13 @@ VARIANTS: Mapping[str, Variant] = {
     ),
     # Chosen after a first look at BLEU and AER of seed 0 of all pairs on the test set, before any
     # run of the two together. Kept since: what was trained again of that seed may rank otherwise.
-    "combined": Variant(
+    "combined": AlignmentVariant(
         "structural biases and supervised, MSE, eflomal",
         f"{_COHN}; {_LIU}",
         "both",
         {**_attention("structural_bias"), **_supervised("squared_error", "eflomal")},
     ),
-    "symmetry": Variant(
+    "symmetry": AlignmentVariant(
         "symmetry bonus",
         _COHN,
         "symmetry",
@@ -269,7 +271,7 @@ def _chosen(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
     return {path: value for path, value in both.items() if value is not None}
 
 
-def _enlarged(variant: Variant) -> dict[str, Any]:
+def _enlarged(variant: AlignmentVariant) -> dict[str, Any]:
     """Returns the overrides of a variant at the full size, with terms switched on later."""
     started = {
         path: _FULL_STARTS if ".schedule." in path else value

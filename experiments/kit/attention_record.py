@@ -41,7 +41,7 @@ from attention_jax.evaluation.pharaoh import Link
 from attention_jax.evaluation.unknown import readable, scorable
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.runs.run_directory import read_json
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.kept_files import keep_lines
 from attention_jax.training.loop import count_parameters
 from experiments.kit import disagreement, measure_tables, sentence_measures
@@ -194,7 +194,7 @@ def gold_links(split: Split, data_config: DataConfig) -> GoldLinks | None:
     return GoldFiles(str(links), "0", *words).read([split])
 
 
-def by_cell(grid: Grid, runs: Sequence[Run]) -> measure_tables.Found:
+def by_cell(grid: Grid, runs: Sequence[GridRun]) -> measure_tables.Found:
     """Reads the measures of finished runs, by cell in the grid's order."""
     found = {
         cell: [sentence_measures.of_run(run) for run in runs if run.cell == cell]

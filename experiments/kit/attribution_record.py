@@ -15,7 +15,7 @@ from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.pharaoh import MarkedLinks, marked_links
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.runs.load import TrainedRun, load_run, task_of
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.training.loop import count_parameters
 from experiments.kit import sentence_measures
 from experiments.kit.attention_record import Counts, gold_links
@@ -90,7 +90,7 @@ def agreement(one: WordWeights, other: WordWeights) -> tuple[int, int]:
     return sum(bool(mine[word] & others[word]) for word in both), len(both)
 
 
-def of_run(run: Run) -> dict[str, dict[str, SentenceMeasure]]:
+def of_run(run: GridRun) -> dict[str, dict[str, SentenceMeasure]]:
     """Reads the measures of a finished run: of attention and each method, by the measure's name.
 
     Raises:

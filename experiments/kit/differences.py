@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from attention_jax.evaluation import seeds
 from attention_jax.evaluation.seeds import SentenceCounts
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments.kit.variants import Cells, Variant, label_of
 
 HEADINGS = ("95 % interval", "p")  # behind the difference
 
 
 def rows_against(
-    base: str, cells: Cells, of_run: Callable[[Run], SentenceCounts],
+    base: str, cells: Cells, of_run: Callable[[GridRun], SentenceCounts],
     systems: Mapping[str, Variant],
 ) -> list[list[str]]:  # fmt: skip
     """Makes a row for each system but the base; none where the base has no runs.
@@ -35,7 +35,7 @@ def rows_against(
 
 
 def table_of_systems(
-    base: str, cells: Cells, of_run: Callable[[Run], SentenceCounts],
+    base: str, cells: Cells, of_run: Callable[[GridRun], SentenceCounts],
     systems: Mapping[str, Variant], heading: str,
 ) -> str:  # fmt: skip
     """Makes a table of `rows_against` with the heading of its differences; none without rows."""
@@ -44,7 +44,7 @@ def table_of_systems(
 
 
 def table_against(
-    base: str, found: Mapping[str, Cells], of_run: Callable[[Run], SentenceCounts],
+    base: str, found: Mapping[str, Cells], of_run: Callable[[GridRun], SentenceCounts],
     systems: Mapping[str, Variant], labels: Mapping[str, str], headings: Sequence[str],
 ) -> str:  # fmt: skip
     """Makes a table of `rows_against` under every condition; none where there is no row.

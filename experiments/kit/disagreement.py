@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_jax.evaluation.bleu import bleu_from_statistics
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.kept_files import kept_lines
 
 OUTPUTS = "outputs.test.txt.gz"
@@ -13,7 +13,7 @@ TEXTS = "texts.test.txt.gz"  # a source and its reference in turn
 REFERENCE = "reference"
 
 
-def texts(runs: Sequence[Run]) -> tuple[list[str], dict[str, list[str]]]:
+def texts(runs: Sequence[GridRun]) -> tuple[list[str], dict[str, list[str]]]:
     """Reads the test sources, and the outputs of several runs for them.
 
     Returns:

@@ -15,7 +15,7 @@ from attention_jax.commands import cli
 from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import writing
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.records import Kept
 
 ARRAY = "counts"
@@ -37,7 +37,7 @@ def write(run: TrainedRun, file: str, counts: np.ndarray) -> None:
         np.savez_compressed(path, **{ARRAY: counts.astype(np.float32)})
 
 
-def of_run(run: Run, file: str) -> np.ndarray:
+def of_run(run: GridRun, file: str) -> np.ndarray:
     """Returns the counts of a finished run.
 
     Raises:

@@ -6,7 +6,7 @@ from pathlib import Path
 from attention_jax.evaluation.by_length import LengthBucket
 from attention_jax.plotting.by_length import bleu_by_length_curves
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments.kit import pictures, sentence_bleu, templates
 from experiments.kit.joined_sentences import CAVEAT, NUMBERS
 from experiments.kit.sentence_bleu import SentenceBleu
@@ -21,7 +21,7 @@ LENGTHS = {
 }  # fmt: skip
 
 
-def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
+def sentences_of(runs: Sequence[GridRun], splits: Sequence[str] = ("test",)) -> list[SentenceBleu]:
     """Reads the BLEU counts of each run's sentences, with several splits put together."""
     return [
         SentenceBleu.concatenated([sentence_bleu.of_run(run, split) for split in splits])
@@ -30,7 +30,7 @@ def sentences_of(runs: Sequence[Run], splits: Sequence[str] = ("test",)) -> list
 
 
 def sections(
-    runs: Mapping[str, Sequence[Run]], folder: Path
+    runs: Mapping[str, Sequence[GridRun]], folder: Path
 ) -> tuple[dict[str, str], list[Path]]:
     """Draws and writes BLEU by the length of single and of joined test sentences.
 

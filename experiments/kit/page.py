@@ -5,13 +5,13 @@ from pathlib import Path
 
 from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import page_texts, templates
 from experiments.kit.templates import section
 
 
 def write(
-    grid: Grid, runs: Sequence[Run], out: Path, title: str, name: str, template: str = "",
+    grid: Grid, runs: Sequence[GridRun], out: Path, title: str, name: str, template: str = "",
     **values: object,
 ) -> Path:  # fmt: skip
     """Writes the page; opening, reading and provenance are made of the runs.

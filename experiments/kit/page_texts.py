@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from attention_jax.sweeps import archive
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 
 
-def opening(title: str, experiment: str, grid: Grid, runs: Sequence[Run]) -> list[str]:
+def opening(title: str, experiment: str, grid: Grid, runs: Sequence[GridRun]) -> list[str]:
     """Opens a page: title, the command that generates it, and how many runs are missing.
 
     Args:

@@ -11,7 +11,7 @@ from attention_jax.errors import UserError
 from attention_jax.paths import expanded
 from attention_jax.runs.run_directory import writing
 from attention_jax.sweeps import archive
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.runner import run_all
 
 OPTIONS = """
@@ -55,7 +55,7 @@ def define_grid_flags(argv: list[str]) -> list[str]:
 def run(
     usage: str,
     make_grid: Callable[[bool], Grid],
-    write_report: Callable[[Grid, Sequence[Run], Path], Sequence[Path]],
+    write_report: Callable[[Grid, Sequence[GridRun], Path], Sequence[Path]],
     make_full_grid: Callable[[], Grid] | None = None,
     prepare: Callable[[], None] | None = None,
 ) -> None:
@@ -124,7 +124,7 @@ def chosen_grid(
     return make_full_grid()
 
 
-def forget(runs: Sequence[Run]) -> None:
+def forget(runs: Sequence[GridRun]) -> None:
     """Removes the records of runs.
 
     Raises:
@@ -139,7 +139,7 @@ def forget(runs: Sequence[Run]) -> None:
             )
 
 
-def _chosen(runs: Sequence[Run], grid: Grid, flag: str) -> list[Run]:
+def _chosen(runs: Sequence[GridRun], grid: Grid, flag: str) -> list[GridRun]:
     """Returns the runs of the cells that a flag names; all runs if it names none."""
     names = cli.value(flag)
     for name in names:
@@ -149,7 +149,7 @@ def _chosen(runs: Sequence[Run], grid: Grid, flag: str) -> list[Run]:
     return [each for each in runs if not names or each.cell in names]
 
 
-def _note(run: Run) -> str:
+def _note(run: GridRun) -> str:
     """Returns a notice if a cell's overrides have changed since its record was made, else ''."""
     changes = run.changes()
     if not changes:
@@ -157,7 +157,7 @@ def _note(run: Run) -> str:
     return f"{run.cell}: recorded with {changes}; --forget={run.cell} would run it again"
 
 
-def _show(runs: Sequence[Run]) -> None:
+def _show(runs: Sequence[GridRun]) -> None:
     for each in runs:
         print(f"{each.name}: {each.status()}")
         for arguments in each.arguments():

@@ -15,7 +15,7 @@ from attention_jax.data.text.code import code_words
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.evaluation.code import match_counts, recall_counts
 from attention_jax.runs.load import TrainedRun, task_of
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.training.loop import count_parameters
 from experiments.kit import kept_counts
 
@@ -83,7 +83,7 @@ def record(run: TrainedRun) -> None:
     run.directory.add_to_run(num_parameters=count_parameters(run.params))
 
 
-def of_run(run: Run) -> ProgramOutcomes:
+def of_run(run: GridRun) -> ProgramOutcomes:
     """Returns what is right of the programs of a finished run, from its record."""
     return ProgramOutcomes(kept_counts.of_run(run, FILE))
 

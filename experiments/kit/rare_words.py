@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from attention_jax.data.text.words import words_of_text
 from attention_jax.runs.load import TrainedRun, task_of
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments.kit import kept_counts
 
 USAGE = """
@@ -73,7 +73,7 @@ def record(run: TrainedRun) -> None:
     kept_counts.write(run, FILE, rare_word_counts(outputs, references, known).counts)
 
 
-def of_run(run: Run) -> RareWords:
+def of_run(run: GridRun) -> RareWords:
     """Returns the rare words that a finished run has found, from its record."""
     return RareWords(kept_counts.of_run(run, FILE))
 

@@ -14,7 +14,7 @@ from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from attention_jax.plotting.document_picture import document_picture
 from attention_jax.runs.load import TrainedRun, task_of
 from attention_jax.runs.run_directory import writing
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.kept_files import array_lines, text_array
 from experiments.kit import kept_counts, pictures
 from experiments.kit.attention_record import run_outputs
@@ -72,7 +72,7 @@ def arrays(document: ShownDocument, evidence: Sequence[Span] = ()) -> dict[str, 
     }
 
 
-def of_run(run: Run, title: str) -> ShownDocument:
+def of_run(run: GridRun, title: str) -> ShownDocument:
     """Returns the document of a finished run, from its record."""
     kept = run.arrays(FILE)
     words, ends = array_lines(kept["words"]), np.cumsum(kept["lengths"])
@@ -86,7 +86,7 @@ def of_run(run: Run, title: str) -> ShownDocument:
     return ShownDocument(title, told, label, sentences)
 
 
-def write_picture(runs: Mapping[str, Run], folder: Path) -> list[Path]:
+def write_picture(runs: Mapping[str, GridRun], folder: Path) -> list[Path]:
     """Draws the document of finished runs, one below the other, under their titles.
 
     Returns:

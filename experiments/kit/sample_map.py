@@ -10,7 +10,7 @@ from attention_jax import api
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.kept_files import array_lines, text_array
 from experiments.kit import kept_counts, pictures
 
@@ -63,13 +63,13 @@ def arrays(
     }  # fmt: skip
 
 
-def of_run(run: Run) -> tuple[Float[np.ndarray, "T S"], list[str], list[str]]:
+def of_run(run: GridRun) -> tuple[Float[np.ndarray, "T S"], list[str], list[str]]:
     """Returns weights, source tokens and output tokens of a finished run, from its record."""
     kept = run.arrays(FILE)
     return kept["weights"], array_lines(kept["source"]), array_lines(kept["target"])
 
 
-def write_picture(runs: Mapping[str, Run], folder: Path) -> list[Path]:
+def write_picture(runs: Mapping[str, GridRun], folder: Path) -> list[Path]:
     """Draws the maps of finished runs side by side, under their titles.
 
     Returns:

@@ -6,7 +6,7 @@ import numpy as np
 
 from attention_jax.evaluation import seeds
 from attention_jax.plotting.score_dots import Score, Series
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments.kit.measure_tables import Found, heading
 
 # The cells of each series, by the label of their line.
@@ -14,7 +14,7 @@ Layout = Mapping[str, Mapping[str, str]]
 
 
 def score_panels(
-    layout: Layout, found: Found, runs: Sequence[Run], measures: Sequence[str]
+    layout: Layout, found: Found, runs: Sequence[GridRun], measures: Sequence[str]
 ) -> dict[str, Series]:
     """Arranges perplexity and the given measures of all cells in panels.
 
@@ -45,7 +45,7 @@ def _series(layout: Layout, scores: Mapping[str, Score]) -> Series:
     }
 
 
-def _perplexity(runs: Sequence[Run], cell: str) -> Score:
+def _perplexity(runs: Sequence[GridRun], cell: str) -> Score:
     values = [run.scores()["perplexity"] for run in runs if run.cell == cell]
     return Score(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0)
 

@@ -17,7 +17,7 @@ from attention_jax.evaluation.by_length import LengthBucket
 from attention_jax.evaluation.seeds import corpus_score, seed_mean
 from attention_jax.runs.files import replacing
 from attention_jax.spaced_words import spaced_words
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 
 FILE = "sentence_bleu.npz"
 
@@ -82,7 +82,7 @@ def arrays(splits: Mapping[str, SentenceBleu]) -> dict[str, np.ndarray]:
     return found
 
 
-def of_run(run: Run, split: str) -> SentenceBleu:
+def of_run(run: GridRun, split: str) -> SentenceBleu:
     """Reads the BLEU statistics of a finished run for a split.
 
     Raises:

@@ -12,7 +12,7 @@ from attention_jax.evaluation.aer import error_rate
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.evaluation.chrf import chrf_from_statistics
 from attention_jax.runs.files import replacing
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 
 FILE = "sentence_measures.npz"
 
@@ -27,7 +27,7 @@ def share(sums: Sums) -> Scores:
 
 
 @dataclasses.dataclass(frozen=True)
-class Measure:
+class CorpusScore:
     """A corpus-level score of sums of counts.
 
     Attributes:
@@ -41,23 +41,23 @@ class Measure:
     is_better: str
 
 
-MEASURES: Mapping[str, Measure] = {
-    "bleu": Measure("BLEU", bleu_from_statistics, "high"),
-    "chrf": Measure("chrF", chrf_from_statistics, "high"),
-    "aer": Measure("AER", error_rate, "low"),
-    "saer": Measure("SAER", error_rate, "low"),
-    "match": Measure("match", share, "high"),
-    "probability_mass": Measure("mass", share, "high"),
-    "match_before": Measure("match, row before", share, ""),
-    "match_after": Measure("match, row after", share, ""),
-    "repeated": Measure("repeated bigrams", share, "low"),
-    "excess": Measure("excess words", share, "low"),
-    "missing": Measure("missing words", share, "low"),
-    "dropped": Measure("dropped source words", share, "low"),
-    "unattended": Measure("fertility < 0.5", share, "low"),
-    "overattended": Measure("fertility > 1.5", share, "low"),
-    "deviation": Measure("coverage deviation", share, "low"),
-    "agreement": Measure("agreement with attention", share, ""),
+MEASURES: Mapping[str, CorpusScore] = {
+    "bleu": CorpusScore("BLEU", bleu_from_statistics, "high"),
+    "chrf": CorpusScore("chrF", chrf_from_statistics, "high"),
+    "aer": CorpusScore("AER", error_rate, "low"),
+    "saer": CorpusScore("SAER", error_rate, "low"),
+    "match": CorpusScore("match", share, "high"),
+    "probability_mass": CorpusScore("mass", share, "high"),
+    "match_before": CorpusScore("match, row before", share, ""),
+    "match_after": CorpusScore("match, row after", share, ""),
+    "repeated": CorpusScore("repeated bigrams", share, "low"),
+    "excess": CorpusScore("excess words", share, "low"),
+    "missing": CorpusScore("missing words", share, "low"),
+    "dropped": CorpusScore("dropped source words", share, "low"),
+    "unattended": CorpusScore("fertility < 0.5", share, "low"),
+    "overattended": CorpusScore("fertility > 1.5", share, "low"),
+    "deviation": CorpusScore("coverage deviation", share, "low"),
+    "agreement": CorpusScore("agreement with attention", share, ""),
 }
 
 
@@ -86,7 +86,7 @@ def save(path: Path, counts: Mapping[str, Float[np.ndarray, "_ _"]]) -> None:
         )
 
 
-def of_run(run: Run) -> dict[str, SentenceMeasure]:
+def of_run(run: GridRun) -> dict[str, SentenceMeasure]:
     """Reads the measures of a finished run.
 
     Raises:

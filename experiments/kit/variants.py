@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 
 SEEDS = (0, 1, 2)
 # Overrides with which a run of a `:smoke` config takes seconds.
@@ -21,7 +21,7 @@ SMOKE: Mapping[str, Any] = {
     "evaluation.num_heat_maps": 0,
 }
 # Runs of each system.
-Cells = Mapping[str, Sequence[Run]]
+Cells = Mapping[str, Sequence[GridRun]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,16 +91,16 @@ def grid_of(
     )
 
 
-def by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def by_cell(runs: Sequence[GridRun]) -> dict[str, list[GridRun]]:
     """Groups finished runs by their cells, in the order of the grid."""
     cells = runs[0].grid.cells if runs else {}
     found = {cell: [run for run in runs if run.cell == cell] for cell in cells}
     return {cell: members for cell, members in found.items() if members}
 
 
-def by_condition(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
+def by_condition(runs: Sequence[GridRun]) -> dict[str, dict[str, list[GridRun]]]:
     """Groups finished runs of a crossed grid by condition and by system."""
-    found: dict[str, dict[str, list[Run]]] = {}
+    found: dict[str, dict[str, list[GridRun]]] = {}
     for cell, members in by_cell(runs).items():
         condition, _, system = cell.partition(".")
         found.setdefault(condition, {})[system] = members

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.runs.load import TrainedRun, task_of
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from experiments.kit import kept_counts
 
 USAGE = """
@@ -47,7 +47,7 @@ def record(run: TrainedRun) -> None:
     kept_counts.write(run, FILE, likelihoods(run))
 
 
-def of_run(run: Run, group: int | None = None) -> Likelihoods:
+def of_run(run: GridRun, group: int | None = None) -> Likelihoods:
     """Returns what a finished run makes of all words, or of those of a group, from its record."""
     counts = kept_counts.of_run(run, FILE)  # N G 2
     return Likelihoods(counts.sum(axis=1) if group is None else counts[:, group])

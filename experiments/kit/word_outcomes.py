@@ -13,7 +13,7 @@ from jaxtyping import Float
 from attention_jax.evaluation.error_rates import error_counts
 from attention_jax.runs.load import TrainedRun
 from attention_jax.spaced_words import spaced_words
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 from attention_jax.training.loop import count_parameters
 from experiments.kit import kept_counts
 
@@ -68,7 +68,7 @@ def record(run: TrainedRun) -> None:
     directory.add_to_run(num_parameters=count_parameters(run.params))
 
 
-def of_run(run: Run) -> WordOutcomes:
+def of_run(run: GridRun) -> WordOutcomes:
     """Returns what is right of the words of a finished run, from its record."""
     return WordOutcomes(kept_counts.of_run(run, FILE))
 

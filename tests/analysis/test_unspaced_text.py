@@ -9,7 +9,7 @@ from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
 from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
 from attention_jax.analysis.views import ForcedView
 from attention_jax.data.config import AlignmentConfig
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.tasks import translate
 from attention_jax.data.text.spans import overlaps
 from attention_jax.decoding import word_units
@@ -174,7 +174,7 @@ def test_the_viewer_shows_characters(world):
 
 def test_attention_covers_source_words_by_the_characters_that_are_written(world):
     shown = written("any", *world[0])
-    decoded = Decoded(shown.split, shown.run.config.data, (), (), shown.found, attends=True)
+    decoded = DecodedSplit(shown.split, shown.run.config.data, (), (), shown.found, attends=True)
     scores = {**translate.attention_scores(decoded), **translate.covering_scores(decoded)}
     expected = []
     for index, text in enumerate(shown.split.sources):

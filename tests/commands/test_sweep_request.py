@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from attention_jax.commands import cli, sweep_request
-from attention_jax.sweeps.grid import Run
+from attention_jax.sweeps.grid import GridRun
 
 CONFIG = ("--config=configs/quickstart.py:smoke", "--config.evaluation.splits=()")
 RATE = "optimizer.learning_rate"
@@ -39,7 +39,7 @@ def ask(repository, monkeypatch, tmp_path, capsys):
 
         usual = {"grid": [], "setting": [], "search": [], "run": [], "seeds": 1, "jobs": 1}
         values = {**usual, "workdir": str(tmp_path / "sweep"), **values}
-        monkeypatch.setattr(Run, "commands", commands)
+        monkeypatch.setattr(GridRun, "commands", commands)
         monkeypatch.setattr(cli, "value", values.get)
         monkeypatch.setattr(cli, "require", values.__getitem__)
         monkeypatch.setattr(sys, "argv", ["sweep", *CONFIG])

@@ -11,7 +11,7 @@ import pytest
 
 from attention_jax.configuration import typed
 from attention_jax.data.builders.smoke_code import Config
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.tasks import code
@@ -73,7 +73,7 @@ def test_names_that_no_vocabulary_has_are_copied(readout, tmp_path):
     writer = OutputWriter(SearchConfig(), task.source_vocabulary, task.target_vocabulary)
     outputs = writer.best(found, split.sources)
     assert code.scores(split, outputs, DATA)["exact_match"] > 90
-    details = code.unknown_words(Decoded(split, DATA, outputs))
+    details = code.unknown_words(DecodedSplit(split, DATA, outputs))
     assert details["unknown_words"] > 100 and details["unknown_word_recall"] > 90
     copied = [ids >= task.target_vocabulary.size for (best,) in found for ids in (best.tokens,)]
     assert np.concatenate(copied).mean() > 0.2

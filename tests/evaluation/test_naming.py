@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.examples import Split
 from attention_jax.data.tasks.method_naming import (
     TASK,
@@ -50,7 +50,7 @@ def test_the_task_scores_outputs_and_lists_of_them():
     )  # fmt: skip
     best = scores(split, ["get name", "get"], CONFIG)
     assert best == {"f1": 50.0, "exact_match": 50.0}
-    decoded = Decoded(split, CONFIG, (), [["get"], ["get", "set"]])
+    decoded = DecodedSplit(split, CONFIG, (), [["get"], ["get", "set"]])
     several = nbest_scores(decoded)
     assert several == {"f1_rank_5": pytest.approx(250 / 3), "exact_match_rank_5": 50.0}
     for name, (rows, mean) in statistics(split, ["get name", "get"], CONFIG).items():

@@ -13,7 +13,7 @@ import pytest
 from attention_jax.errors import ConfigError, RunDirectoryError
 from attention_jax.runs.progress import StatusLine
 from attention_jax.sweeps import runner
-from attention_jax.sweeps.grid import Grid, Run
+from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.kept_files import keep_lines, kept_lines
 from attention_jax.sweeps.records import FILES
 
@@ -36,11 +36,11 @@ def in_repository(repository, monkeypatch):
     monkeypatch.chdir(repository)
 
 
-def make_runs(folder: Path, **changes) -> list[Run]:
+def make_runs(folder: Path, **changes) -> list[GridRun]:
     return make_grid(**changes).runs(folder / "runs", folder / "out")
 
 
-def fill(run: Run, config=None, **facts) -> None:
+def fill(run: GridRun, config=None, **facts) -> None:
     """Leaves in the directory of a run what training would."""
     run.workdir.mkdir(parents=True, exist_ok=True)
     config = run.resolved() if config is None else config
@@ -218,7 +218,7 @@ def test_results_without_the_test_split_are_one_line(tmp_path):
 # The programs are scripts that leave what training would, after doing what the test asks for.
 
 
-class ScriptedRun(Run):
+class ScriptedRun(GridRun):
     """A run whose one program is a script."""
 
     script = ""
@@ -240,7 +240,7 @@ class ScriptedRun(Run):
 
 @pytest.fixture
 def scripted(tmp_path):
-    def make(script: str) -> list[Run]:
+    def make(script: str) -> list[GridRun]:
         class Scripted(ScriptedRun):
             pass
 

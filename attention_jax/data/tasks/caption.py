@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_jax.data.captions import GOLD_BOXES, PICTURE, CaptionConfig, gold_cells
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import TARGET
 from attention_jax.data.pictures import Canvas, Cells
@@ -45,12 +45,12 @@ def scores(split: Split, outputs: Sequence[str], data_config: Any) -> Scores:
     )
 
 
-def scores_of_data(decoded: Decoded) -> Scores:
+def scores_of_data(decoded: DecodedSplit) -> Scores:
     """Computes what the data set has beside these."""
     return dict(decoded.data_config.further_scores(decoded.split, decoded.texts))
 
 
-def attention_scores(decoded: Decoded) -> Scores:
+def attention_scores(decoded: DecodedSplit) -> Scores:
     """Attention entropy, and the share of attention in the gold rectangles of right outputs.
 
     Where the data tells in which rectangle of its picture each symbol of a caption is, outputs that

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.documents import (
     DOCUMENT,
     LABEL,
@@ -41,7 +41,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(classification_scores(outputs, split.targets))
 
 
-def label_scores(decoded: Decoded) -> Scores:
+def label_scores(decoded: DecodedSplit) -> Scores:
     """Computes the F1 of each label, with precision, recall and the number of its documents.
 
     Returns:
@@ -83,7 +83,7 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"label_accuracy": (rows, lambda sums: 100 * sums[..., 0] / sums[..., 1])}
 
 
-def weighted_words(decoded: Decoded) -> Scores:
+def weighted_words(decoded: DecodedSplit) -> Scores:
     """Compares the words of the largest weights with the evidence, where people have marked it.
 
     The weight of a word is its share of its sentence times that of the sentence.

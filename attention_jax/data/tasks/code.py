@@ -7,7 +7,7 @@ a tokenization does to spaces is no mistake.
 from collections.abc import Sequence
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.data.tasks.translate import attention_scores
@@ -26,7 +26,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return {name: float(score(rows.sum(axis=0))) for name, (rows, score) in found.items()}
 
 
-def unknown_words(decoded: Decoded) -> Scores:
+def unknown_words(decoded: DecodedSplit) -> Scores:
     """Recall of unknown words: those of references that the vocabulary of outputs lacks.
 
     Returns:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.inflection import checked_source
 from attention_jax.data.task import Metric, Statistics, Task, prepare
@@ -36,7 +36,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(inflection_scores(outputs, split.references))
 
 
-def tag_scores(decoded: Decoded) -> Scores:
+def tag_scores(decoded: DecodedSplit) -> Scores:
     """Computes the exact match of the forms with each tag.
 
     Returns:

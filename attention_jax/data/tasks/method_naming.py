@@ -10,7 +10,7 @@ from attention_jax.configuration import setting
 from attention_jax.data.builders.blocks import Example
 from attention_jax.data.builders.splitting import split_of
 from attention_jax.data.config import Corpus, DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.method_names import read_modules, standard_library
 from attention_jax.data.task import Metric, Statistics, Task
@@ -61,7 +61,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return {name: found[name] for name in ("f1", "exact_match")}
 
 
-def nbest_scores(decoded: Decoded) -> Scores:
+def nbest_scores(decoded: DecodedSplit) -> Scores:
     """F1 and exact match at rank 5: computes them for the best of five outputs."""
     found = naming_scores(decoded.nbest, decoded.split.references)
     return {name: found[name] for name in ("f1_rank_5", "exact_match_rank_5")}
@@ -73,7 +73,7 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"f1": (rows, _share(0)), "exact_match": (rows, _share(1))}
 
 
-def nbest_statistics(decoded: Decoded) -> Statistics:
+def nbest_statistics(decoded: DecodedSplit) -> Statistics:
     """Sufficient statistics of n-best lists: returns those of the best of five outputs."""
     rows = naming_counts(decoded.nbest, decoded.split.references)
     return {"f1_rank_5": (rows, _share(2)), "exact_match_rank_5": (rows, _share(3))}

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.documents import in_document_order
 from attention_jax.data.tasks import classify
 from attention_jax.evaluation.rationales import rationale_scores
@@ -16,7 +16,7 @@ from attention_jax.evaluation.rationales import rationale_scores
 _LITTLE, _MUCH = 0.5, 99.5  # per cent of the words, beyond which nothing or everything is selected
 
 
-def selected_words(decoded: Decoded) -> Scores:
+def selected_words(decoded: DecodedSplit) -> Scores:
     """Computes the share of selected words and, beside evidence, what is right of them."""
     if not decoded.gathered:
         return {}

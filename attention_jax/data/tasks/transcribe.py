@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.field import TARGET
 from attention_jax.data.sound.filter_banks import seconds_before
@@ -42,7 +42,7 @@ def scores(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Sco
     return dict(transcription_scores(outputs, split.references))
 
 
-def timing_scores(decoded: Decoded) -> Scores:
+def timing_scores(decoded: DecodedSplit) -> Scores:
     """Computes what the attention of the best outputs is like, and what it tells of times.
 
     When words begin is compared with the data, where these know it, in outputs that have the right

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import Decoded, Scores
+from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.data.text.words import word_pieces
@@ -29,7 +29,7 @@ def signatures(metrics: Mapping[str, Any]) -> list[str]:
     return [f"{name:>11} {metrics[f'{name}_signature']}" for name in names]
 
 
-def length_scores(decoded: Decoded) -> Scores:
+def length_scores(decoded: DecodedSplit) -> Scores:
     """BLEU by source length: computes it for buckets of sources.
 
     Returns:
@@ -47,13 +47,13 @@ def length_scores(decoded: Decoded) -> Scores:
     return found
 
 
-def missing_words(decoded: Decoded) -> Scores:
+def missing_words(decoded: DecodedSplit) -> Scores:
     """Over- and under-translation: computes what outputs say twice and what they lack."""
     tokenize = decoded.data_config.bleu_tokenizer
     return dict(over_under_scores(decoded.texts, decoded.split.references, tokenize=tokenize))
 
 
-def attention_scores(decoded: Decoded) -> Scores:
+def attention_scores(decoded: DecodedSplit) -> Scores:
     """Attention statistics: computes entropy, monotonicity and EOS mass for the best outputs.
 
     Returns:
@@ -64,7 +64,7 @@ def attention_scores(decoded: Decoded) -> Scores:
     return dict(attention_statistics(one[0].weights for one in decoded.hypotheses if one))
 
 
-def covering_scores(decoded: Decoded) -> Scores:
+def covering_scores(decoded: DecodedSplit) -> Scores:
     """Fertility: computes it from the attention of the best output of each source.
 
     Sources without an output are left out.

@@ -86,7 +86,7 @@ class Series:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SeriesPlan:
     """The sizes of all series.
 
     Attributes:
@@ -112,7 +112,7 @@ class Plan:
     dtypes: Sequence[str] = ("float32",)
 
 
-SMOKE = Plan(
+SMOKE = SeriesPlan(
     base=Subject(batch=8, source_length=5, target_length=5, hidden=8, vocabulary=16),
     batches=(8, 16),
     lengths=(5, 10),
@@ -121,7 +121,7 @@ SMOKE = Plan(
     mechanism_base=Subject(batch=2, source_length=0, target_length=3, hidden=8, vocabulary=16),
     per_device=4,
 )
-ON_CPU = Plan(
+ON_CPU = SeriesPlan(
     base=Subject(batch=32, source_length=20, target_length=20, hidden=256, vocabulary=4000),
     batches=(8, 16, 32, 64),
     lengths=(10, 20, 40, 80),
@@ -130,7 +130,7 @@ ON_CPU = Plan(
     mechanism_base=Subject(batch=8, source_length=0, target_length=16, hidden=256, vocabulary=500),
     per_device=4,
 )
-ON_ACCELERATOR = Plan(
+ON_ACCELERATOR = SeriesPlan(
     base=Subject(batch=256, source_length=50, target_length=50, hidden=1024, vocabulary=32000),
     batches=(32, 128, 512),
     lengths=(25, 50, 100),
@@ -175,7 +175,7 @@ def all_series(platform: str, device_count: int, *, smoke: bool = False) -> list
 
 
 def _along(
-    plan: Plan, name: str, title: str, axis: str, fields: Mapping[str, Sequence[int]]
+    plan: SeriesPlan, name: str, title: str, axis: str, fields: Mapping[str, Sequence[int]]
 ) -> Series:
     points = []
     for model, dtype in itertools.product(plan.models, plan.dtypes):
@@ -186,7 +186,7 @@ def _along(
     return Series(name, title, axis, points)
 
 
-def _mechanisms(plan: Plan) -> Series:
+def _mechanisms(plan: SeriesPlan) -> Series:
     points = [
         SeriesPoint(
             mechanism,
@@ -199,7 +199,9 @@ def _mechanisms(plan: Plan) -> Series:
     return Series("attention", "Global and local attention", "tokens of the source", points)
 
 
-def _devices(plan: Plan, name: str, title: str, counts: Sequence[int], *, grows: bool) -> Series:
+def _devices(
+    plan: SeriesPlan, name: str, title: str, counts: Sequence[int], *, grows: bool
+) -> Series:
     points = []
     for count in counts:
         batch = plan.per_device * count if grows else plan.base.batch

@@ -101,7 +101,7 @@ def main() -> None:
 
 
 @dataclasses.dataclass
-class Step:
+class MeasuredStep:
     """A compiled training step, with its batch and the state that it replaces.
 
     Attributes:
@@ -172,7 +172,7 @@ def _shown(doing: str, keys: Sequence[tuple[str, int]]) -> Iterator[tuple[str, i
     line.say(f"{doing}: {format_seconds(time.monotonic() - start)}")
 
 
-def compiled(name: str, variant: Variant, length: int, folder: Path) -> Step:
+def compiled(name: str, variant: Variant, length: int, folder: Path) -> MeasuredStep:
     """Compiles the training step of a system for made-up words or sentences of one length."""
     fields = {
         **(_sentences if variant.config == _TEXTS else _words)(length, folder),
@@ -185,7 +185,7 @@ def compiled(name: str, variant: Variant, length: int, folder: Path) -> Step:
     rng = jax.random.key(0)
     state, batch = parts.start(rng), parts.strategy.place(next(parts.batches), 1)
     program = parts.train_step.lower(state, batch, rng).compile()
-    return Step(program, state, batch, program.memory_analysis().temp_size_in_bytes, rng)
+    return MeasuredStep(program, state, batch, program.memory_analysis().temp_size_in_bytes, rng)
 
 
 def _words(length: int, folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attention_jax.data.builders.smoke_documents import Config
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import classify
 from attention_jax.data.text.symbol_kinds import SENTENCE_BREAK
@@ -31,7 +31,7 @@ def test_scores_table_and_statistics_agree(split):
     half = right[:2] + wrong[2:]
     assert classify.scores(split, right, config)["label_accuracy"] == 100.0
     assert classify.scores(split, half, config)["label_accuracy"] == 50.0
-    details = classify.label_scores(Decoded(split, config, right))
+    details = classify.label_scores(DecodedSplit(split, config, right))
     lines = classify.table(details)
     assert len(lines) == 1 + len(set(right)) and "100.00" in lines[1]
     assert classify.table({"bleu": 1.0}) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from attention_jax.data.builders.smoke_code import Config
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import code
 
@@ -16,7 +16,7 @@ def split(tmp_path_factory):
 def test_spaces_are_no_mistake(split):
     joined = [text.replace(" ", "") if "del" not in text else text for text in split.targets]
     assert code.scores(split, joined, Config()) == {"exact_match": 100.0, "bleu": 100.0}
-    assert code.unknown_words(Decoded(split, Config(), joined)) == {
+    assert code.unknown_words(DecodedSplit(split, Config(), joined)) == {
         "unknown_word_recall": 100.0, "unknown_words": 128.0,
     }  # fmt: skip
 
@@ -30,7 +30,7 @@ def test_a_wrong_name_is_a_wrong_program(split):
     outputs = [" ".join(words) for words in outputs]
     scores = code.scores(split, outputs, Config())
     assert scores["exact_match"] == 0.0 and 0 < scores["bleu"] < 90
-    details = code.unknown_words(Decoded(split, Config(), outputs))
+    details = code.unknown_words(DecodedSplit(split, Config(), outputs))
     assert details["unknown_word_recall"] == pytest.approx(50, abs=2)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from attention_jax.data.builders.inflections import Config
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import inflect
 from attention_jax.errors import DataError
@@ -30,7 +30,7 @@ def test_scores_are_of_forms_and_details_of_tags(task):
     split = task.split("test")
     scores = inflect.scores(split, outputs(split), CONFIG)
     assert scores == {"exact_match": pytest.approx(800 / 9), "edit_distance": pytest.approx(1 / 9)}
-    details = inflect.tag_scores(Decoded(split, CONFIG, outputs(split)))
+    details = inflect.tag_scores(DecodedSplit(split, CONFIG, outputs(split)))
     assert details["exact_match_tag_N"] == pytest.approx(800 / 9)
     assert details["exact_match_tag_PL"] == pytest.approx(200 / 3)
     assert details["exact_match_tag_PL_words"] == 3 and details["exact_match_tag_SG"] == 100.0
@@ -42,7 +42,7 @@ def test_scores_are_of_forms_and_details_of_tags(task):
 def test_a_table_by_tag_is_shown_below_the_results(task, tmp_path):
     split, directory = task.split("test"), RunDirectory(tmp_path)
     scores = inflect.scores(split, outputs(split), CONFIG)
-    scores |= inflect.tag_scores(Decoded(split, CONFIG, outputs(split)))
+    scores |= inflect.tag_scores(DecodedSplit(split, CONFIG, outputs(split)))
     directory.add_results("test", scores)
     assert read_json(directory.results)["test"]["exact_match_tag_DAT_words"] == 3
     first, *lines, _ = format_results(

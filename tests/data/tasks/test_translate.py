@@ -4,7 +4,7 @@ import pytest
 
 from attention_jax.data.builders.multi30k import Config as Multi30kConfig
 from attention_jax.data.builders.smoke import Config as SmokeConfig
-from attention_jax.data.decoded import Decoded
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.task import find_task
 from attention_jax.data.tasks import translate
@@ -38,7 +38,7 @@ def test_scores_of_the_references_are_perfect(task):
     scores = translate.scores(split, split.targets, CONFIG)
     assert scores["bleu"] == pytest.approx(100.0) and scores["length_ratio"] == 1.0
     assert "bleu_signature" in scores
-    decoded = Decoded(split, CONFIG, split.targets)
+    decoded = DecodedSplit(split, CONFIG, split.targets)
     by_length = translate.length_scores(decoded)
     counts = [value for name, value in by_length.items() if name.endswith("_sentences")]
     assert sum(counts) == len(split) and translate.missing_words(decoded)["missing_words"] == 0
@@ -81,8 +81,8 @@ def test_scores_of_a_split_count_words_as_its_tokenizer_does(task):
     assert "tok:zh" in scores["bleu_signature"] and 50 < scores["bleu"] < 100
     rows, score = translate.statistics(split, outputs, chinese)["bleu"]
     assert score(rows.sum(axis=0)) == pytest.approx(scores["bleu"])
-    by_length = translate.length_scores(Decoded(split, chinese, outputs))
+    by_length = translate.length_scores(DecodedSplit(split, chinese, outputs))
     (bucket,) = [name for name in by_length if not name.endswith("_sentences")]
     assert by_length[bucket] == pytest.approx(scores["bleu"])
-    assert translate.missing_words(Decoded(split, chinese, outputs))["missing_words"] < 50
-    assert translate.missing_words(Decoded(split, usual, outputs))["missing_words"] == 50
+    assert translate.missing_words(DecodedSplit(split, chinese, outputs))["missing_words"] < 50
+    assert translate.missing_words(DecodedSplit(split, usual, outputs))["missing_words"] == 50

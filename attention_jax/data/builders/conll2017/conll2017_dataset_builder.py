@@ -17,7 +17,7 @@ ADDRESS = "https://raw.githubusercontent.com/sigmorphon/conll2017/{commit}/{fold
 
 
 @dataclasses.dataclass
-class Condition(tfds.core.BuilderConfig):
+class LanguageConfig(tfds.core.BuilderConfig):
     """The language of a builder and how much it trains on; its name is `language-setting`."""
 
     language: str = "turkish"
@@ -30,7 +30,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     VERSION = tfds.core.Version("1.0.0")
     RELEASE_NOTES = {"1.0.0": f"The files of commit {COMMIT[:8]}."}
     BUILDER_CONFIGS = [
-        Condition(name=f"{language}-{setting}", language=language, setting=setting)
+        LanguageConfig(name=f"{language}-{setting}", language=language, setting=setting)
         for language, setting in itertools.product(LANGUAGES, SETTINGS)
     ]
 
