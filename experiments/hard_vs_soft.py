@@ -77,10 +77,11 @@ _POINTER = {
 }  # fmt: skip
 
 _SMOOTHED = {"objectives.nll.label_smoothing": 0.1}
-# Tags stand before the letters, as slots of their own.
+# Tags are slots of their own, behind the letters: however many there are, letters keep their
+# distances from the first output.
 _ROTARY = {
     "model.attention.refinements.rope": True, "model.tie_embeddings": "none",
-    "training.num_epochs": 200.0,
+    "data.tags": "after", "training.num_epochs": 200.0,
 }  # fmt: skip
 
 
