@@ -27,6 +27,7 @@ from attention_jax.types import SpecialIds
 
 LEXICON = "lexicon"
 LEXICON_FILE = "lexicon.npz"
+_ORDER = "by_frequency"
 _FORMS = {"ids": Form("i", 2), "probs": Form("f", 2)}
 _ROUNDING = 1e-3  # by which the probabilities of a source word may add up to more than one
 
@@ -84,8 +85,11 @@ def load_resources(
     if probs.min() < 0 or probs.max() > 1 + _ROUNDING:
         raise DataError(f"{expected}, found probabilities below 0 or above 1")
     # Lexicons of earlier versions have no order of their own.
-    order = unpacked_arrays(content, expected).get("by_frequency", np.arange(target.size))
-    if not np.array_equal(np.sort(order), np.arange(target.size)):
+    in_order = np.arange(target.size)
+    order = unpacked_arrays(content, expected, [_ORDER]).get(_ORDER, in_order)
+    special = slice(SpecialIds.COUNT)
+    is_order = np.array_equal(np.sort(order), in_order)
+    if not is_order or not np.array_equal(order[special], in_order[special]):
         raise DataError(f"{expected}, found an order of other target words")
     return {LEXICON: Lexicon(ids, probs, order)}
 

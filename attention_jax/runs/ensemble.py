@@ -4,6 +4,8 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
+import numpy as np
+
 from attention_jax.data.lexicon import LEXICON, LEXICON_FILE
 from attention_jax.data.task import further_fields
 from attention_jax.errors import UserError
@@ -65,17 +67,28 @@ def _check(first: TrainedRun, other: TrainedRun) -> None:
                 f"{other.directory.path}: expected the {what} of {first.directory.path}, "
                 f"{of(first)}, found {of(other)}"
             )
-    # A lexicon counts where a member reads one: all are given that of the first.
-    reads = LEXICON in {*first.model.fields, *other.model.fields}
-    hashes = {
-        hash_files(run.directory.vocabularies, None if reads else LEXICON_FILE)
-        for run in (first, other)
-    }
-    if len(hashes) > 1:
+    of_first, of_other = (
+        hash_files(run.directory.vocabularies, LEXICON_FILE) for run in (first, other)
+    )
+    if of_first != of_other:
         raise UserError(
             f"{other.directory.path}: expected the vocabularies of {first.directory.path}, found "
             "others; --config.data.vocabularies= trains with those of another run"
         )
+    if not _same_lexicon(first, other):
+        raise UserError(
+            f"{other.directory.path}: expected the lexicon of {first.directory.path}, found another"
+        )
+
+
+def _same_lexicon(first: TrainedRun, other: TrainedRun) -> bool:
+    """Whether the lexicon of the first, which all members are given, is that of another, too."""
+    if LEXICON not in {*first.model.fields, *other.model.fields}:
+        return True
+    one, two = (run.resources.get(LEXICON) for run in (first, other))
+    return None not in (one, two) and all(
+        np.array_equal(getattr(one, name), getattr(two, name)) for name in ("ids", "probs")
+    )
 
 
 def _extends_targets(run: TrainedRun) -> bool:

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
+from attention_jax.data.lexicon import LEXICON_FILE
 from attention_jax.errors import CheckpointError, RunDirectoryError
-from attention_jax.runs.checkpoints.weights import load_weights, metadata_of, save_weights
+from attention_jax.runs.checkpoints.weights import IDS, load_weights, metadata_of, save_weights
 from attention_jax.runs.hashes import hash_files
 from attention_jax.runs.run_directory import RunDirectory, read_json, writing
 from attention_jax.types import Params
@@ -105,6 +106,7 @@ def _keep(directory: RunDirectory, kept: Kept) -> None:
     """Writes the file and reads it again; it is not there unless it is good."""
     written = directory.weights.with_name(f".unchecked.{directory.weights.name}")
     about = {_STEP: str(kept.step), _TEXTS: json.dumps(kept.texts)}
+    about[IDS] = hash_files(directory.vocabularies, LEXICON_FILE)
     vocabularies = hash_files(directory.vocabularies)
     with writing(directory.weights):
         try:

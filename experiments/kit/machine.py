@@ -27,8 +27,10 @@ def name_of_gpu() -> str:
     """Returns what kind of GPU the first of this machine is, or `unknown`."""
     lister = shutil.which("nvidia-smi")
     command = [lister, "--query-gpu=name", "--format=csv,noheader"]
-    listed = subprocess.run(command, capture_output=True, text=True).stdout if lister else ""
-    return next(iter(listed.splitlines()), "unknown").strip()
+    listed = subprocess.run(command, capture_output=True, text=True) if lister else None
+    if listed is None or listed.returncode:  # a broken driver says so on standard output
+        return "unknown"
+    return next(iter(listed.stdout.splitlines()), "unknown").strip()
 
 
 def named(hardware: Mapping[str, Any], device: str = _CPU) -> str:

@@ -204,3 +204,19 @@ def test_a_lexicon_of_a_stranger_is_looked_at(corpus, tmp_path, change, words):
     np.savez(vocab / "lexicon.npz", ids=ids, probs=probs)
     with pytest.raises(DataError, match=words):
         kept_in(vocab)
+
+
+def test_a_lexicon_knows_how_frequent_target_tokens_are(corpus, tmp_path):
+    """And one of an earlier version, which does not, has them in the order of their ids."""
+    vocab = tmp_path / "vocab"
+    task = build_task(with_lexicon(corpus, method="ibm1"), vocab)
+    lexicon = kept_in(vocab)["lexicon"]
+    words = task.target_vocabulary.tokens(lexicon.by_frequency)
+    assert lexicon.by_frequency[: SpecialIds.COUNT].tolist() == [*range(SpecialIds.COUNT)]
+    assert sorted(words[SpecialIds.COUNT :][:2]) == ["Buch", "das"]
+    np.savez(vocab / "lexicon.npz", ids=lexicon.ids, probs=lexicon.probs)
+    assert kept_in(vocab)["lexicon"].by_frequency.tolist() == sorted(lexicon.by_frequency)
+    for other in (lexicon.by_frequency[::-1], lexicon.by_frequency[1:], lexicon.by_frequency + 1):
+        np.savez(vocab / "lexicon.npz", **{**vars(lexicon), "by_frequency": other})
+        with pytest.raises(DataError, match="found an order of other target words"):
+            kept_in(vocab)

@@ -68,7 +68,7 @@ def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):
         assert configs[name].objectives["nll"].label_smoothing == 0.1
         assert configs[name].data.setting == "medium"
     assert configs["pointer_generator"].model.readout.name == "pointer_generator"
-    assert configs["rotary"].data.tags == "before" and configs["smoothed"].data.tags == "apart"
+    assert configs["rotary"].data.tags == "after" and configs["smoothed"].data.tags == "apart"
     assert "rope" in configs["rotary_copying"].model.attention.refinements
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attention_jax.analysis.evaluate import Evaluation
+from attention_jax.data.lexicon import LEXICON, Lexicon
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.scoring import Scorer
 from attention_jax.decoding.translate import Translator
@@ -77,6 +78,22 @@ def test_attention_is_averaged_over_runs_that_align_at_one_step(two):
     mine, its = forced_attention(run, split)[0], forced_attention(one, split)[0]
     np.testing.assert_allclose(mine.weights, its.weights, rtol=1e-5)
     assert ensemble_of([taught(one, "reads"), other]).model.attending == (0,)
+
+
+def test_members_that_read_a_lexicon_have_the_same(two, monkeypatch):
+    """All are given that of the first; of others, a lexicon beside the vocabularies is nothing."""
+    one, other, _ = two
+    table = np.zeros((3, 2), np.int32)
+    lexicon = Lexicon(table, table.astype(np.float32), np.arange(5))
+    changed = dataclasses.replace(lexicon, probs=lexicon.probs + 1)
+    with_its = dataclasses.replace(one, resources={LEXICON: lexicon})
+    assert ensemble_of([with_its, other]).resources == {LEXICON: lexicon}
+    monkeypatch.setattr(type(one.model), "fields", (*one.model.fields, LEXICON))
+    again = dataclasses.replace(lexicon, by_frequency=np.arange(4))
+    ensemble_of([with_its, dataclasses.replace(other, resources={LEXICON: again})])
+    for resources in ({}, {LEXICON: changed}):
+        with pytest.raises(UserError, match="expected the lexicon of .*/a, found another"):
+            ensemble_of([with_its, dataclasses.replace(other, resources=resources)])
 
 
 def test_runs_that_do_not_fit_each_other_are_one_line(two, tmp_path):

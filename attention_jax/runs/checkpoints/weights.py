@@ -27,6 +27,7 @@ from attention_jax.types import Params
 from attention_jax.updates.state import TrainState
 
 _CONFIG, _VOCABULARIES = "config", "vocabularies"
+IDS = "ids"  # a hash of the vocabularies without what lies beside them, where both are there
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -154,7 +155,8 @@ def initial_weights(path: str, like: Params, vocabularies: Path) -> Params:
         the same ids mean other tokens.
     """
     loaded = load_weights(path, like)
-    known = metadata_of(path).get(_VOCABULARIES)
+    metadata = metadata_of(path)
+    known = metadata.get(IDS, metadata.get(_VOCABULARIES))
     # A lexicon beside the vocabularies changes nothing of what ids mean.
     if known not in (None, *(hash_files(vocabularies, name) for name in (None, LEXICON_FILE))):
         raise UserError(

@@ -76,7 +76,8 @@ def run(
                 results[workload.name] = report.appended(known, result)
                 report.write(path, results, page(results))
             print(report.table(result), flush=True)
-        print(f"Written: {path} and {path.with_suffix('.md')}")
+        if results:
+            print(f"Written: {path} and {path.with_suffix('.md')}")
         if failed:
             raise UserError(f"{', '.join(failed)}: expected measurements, found none; see above")
 

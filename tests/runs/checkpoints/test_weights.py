@@ -13,11 +13,17 @@ import pytest
 from safetensors import safe_open
 
 from attention_jax.configuration import typed
+from attention_jax.data.lexicon import LEXICON_FILE
 from attention_jax.errors import UserError
 from attention_jax.experiment import run_experiment
 from attention_jax.models import MODELS, build_model
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
-from attention_jax.runs.checkpoints.weights import load_weights, save_weights
+from attention_jax.runs.checkpoints.weights import (
+    IDS,
+    initial_weights,
+    load_weights,
+    save_weights,
+)
 from attention_jax.runs.hashes import hash_files
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
@@ -180,6 +186,30 @@ def test_parameters_of_other_vocabularies_are_refused(tmp_path):
     save_weights(params, path, vocabularies="another")
     with pytest.raises(UserError, match="^config.training.initial_weights: expected .* vocab"):
         assemble(config, RunDirectory(tmp_path / "three"))
+
+
+@pytest.mark.parametrize("of_file", ["whole", "without", "ids"])
+def test_a_lexicon_beside_vocabularies_does_not_change_what_ids_mean(tmp_path, of_file):
+    params = {"table": np.ones((2, 3), np.float32)}
+    path, folders = tmp_path / "weights.safetensors", (tmp_path / "mine", tmp_path / "theirs")
+    for folder in folders:
+        folder.mkdir()
+        (folder / "target.txt").write_text("das\nHaus\n")
+    mine, theirs = folders
+    (theirs / LEXICON_FILE).write_bytes(b"of the one that reads")
+    if of_file == "whole":  # written of a run without a lexicon
+        save_weights(params, path, vocabularies=hash_files(mine))
+        mine = theirs
+    elif of_file == "without":
+        save_weights(params, path, vocabularies=hash_files(theirs, LEXICON_FILE))
+    else:  # a pruned run's
+        about = {IDS: hash_files(theirs, LEXICON_FILE)}
+        save_weights(params, path, {}, hash_files(theirs), about)
+    found = initial_weights(str(path), params, mine)
+    np.testing.assert_array_equal(found["table"], params["table"])
+    (mine / "target.txt").write_text("Haus\ndas\n")
+    with pytest.raises(UserError, match="found those of others"):
+        initial_weights(str(path), params, mine)
 
 
 # ---- In PyTorch ----------------------------------------------------------------------------------
