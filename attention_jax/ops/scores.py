@@ -5,6 +5,7 @@ the normalizer. Leading batch axes are free, so that beams are only further axes
 over, parameters and all.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -229,15 +230,20 @@ def _pull_fused(
     query: Array, keys: Array, vector: Array, cotangent: Array
 ) -> tuple[Array, Array, Array]:
     arguments, found = (query, keys, vector), []
-    for place in range(len(arguments)):
+    # Scores are symmetric in queries and keys. The sum over queries, of the keys' gradient, XLA
+    # fuses as it stands; before one over slots it would write the hidden layer, transposed.
+    swapped = jnp.swapaxes(cotangent, -1, -2)
+    for order, place, upstream in (
+        ((1, 0, 2), 1, swapped), ((0, 1, 2), 1, cotangent), ((0, 1, 2), 2, cotangent)
+    ):  # fmt: skip
         # Behind a barrier each gradient has a hidden layer of its own, which its sum absorbs: one
         # that all three read would be written. Barriers of equal operands would become one.
         arguments, found = jax.lax.optimization_barrier((arguments, found))
-        found = [*found, _pull_one(arguments, place, cotangent)]
+        found = [*found, _pull_one([arguments[i] for i in order], place, upstream)]
     return tuple(found)
 
 
-def _pull_one(arguments: tuple[Array, ...], place: int, cotangent: Array) -> Array:
+def _pull_one(arguments: Sequence[Array], place: int, cotangent: Array) -> Array:
     def scores(argument: Array) -> Array:
         return _fused(*arguments[:place], argument, *arguments[place + 1 :])
 
