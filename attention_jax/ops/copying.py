@@ -12,7 +12,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.cross_entropy import cross_entropy
 from attention_jax.ops.predictions import Predictions
@@ -60,6 +60,10 @@ class CopyingPredictions(Predictions):
         """Returns log p(target), without the sums for other words."""
         generated, copied = self._ways(targets)
         return log_sum(jnp.concatenate([generated[..., None], copied], axis=-1))
+
+    def has_own_words(self) -> Bool[Array, "*#B"]:
+        """Tells where a slot can be copied whose word the vocabulary lacks."""
+        return (self.words >= self.logits.shape[-1]).any(axis=-1)
 
     def origins(
         self, targets: Int[Array, "*B"]

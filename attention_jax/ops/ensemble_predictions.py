@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.predictions import Predictions
 
@@ -42,6 +42,10 @@ class EnsemblePredictions(Predictions):
         if self.combination == "mean":
             return jax.nn.logsumexp(log_probs, axis=0) - jnp.log(len(self.members))
         return jax.nn.log_softmax(log_probs.mean(axis=0), axis=-1)
+
+    def has_own_words(self) -> Bool[Array, "*#B"] | None:
+        """Tells where a source has words beyond the vocabulary, which is the same for all models."""
+        return self.members[0].has_own_words()
 
     def origins(
         self, targets: Int[Array, "*B"]

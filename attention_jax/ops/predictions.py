@@ -46,6 +46,14 @@ class Predictions(abc.ABC):
         # Normalised already; a subclass may leave the division to the end.
         return log_probs, jnp.zeros(log_probs.shape[:-1])
 
+    def has_own_words(self) -> Bool[Array, "*#B"] | None:
+        """Tells where a source has words that the vocabulary lacks but an output may have.
+
+        There the unknown word stands for nothing that has no id, and searches leave it out. None
+        where no readout copies.
+        """
+        return None
+
     def cross_entropy(
         self,
         targets: Int[Array, "*B"],

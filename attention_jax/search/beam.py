@@ -28,6 +28,7 @@ from attention_jax.search.vocabulary import (
     end_allowed,
     end_required,
     never_generated,
+    searched_scores,
     with_first_token,
 )
 from attention_jax.types import SpecialIds
@@ -243,7 +244,7 @@ def _continuations(
     """
     log_probs = live.log_probs
     logits, normalizer = with_first_token(
-        *predictions.scores(), config.first_token, position, longest
+        *searched_scores(predictions), config.first_token, position, longest
     )
     # B K: of each beginning, were it to end here.
     if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer

@@ -15,7 +15,7 @@ from attention_jax.search.lengths import length_limits
 from attention_jax.search.method import Method, Step
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import repeat_state
-from attention_jax.search.vocabulary import mask_logits, with_first_token
+from attention_jax.search.vocabulary import mask_logits, searched_scores, with_first_token
 from attention_jax.types import SpecialIds
 
 Choose = Callable[[Float[Array, "B K V"], Int[Array, ""]], Int[Array, "B K"]]
@@ -81,7 +81,7 @@ def rollout_method(
         position, outputs = carry
         predictions, weights, state = step(outputs.state, outputs.latest)
         logits, normalizer = with_first_token(
-            *predictions.scores(), config.first_token, position, longest
+            *searched_scores(predictions), config.first_token, position, longest
         )
         live = outputs.is_live
         allowed = mask_logits(logits, outputs.tokens, config, position, shortest, longest)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attention_jax.ops.predictions import Predictions
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.ngrams import without_repeats
 from attention_jax.types import SpecialIds
@@ -12,6 +13,22 @@ def never_generated(config: SearchConfig) -> tuple[int, ...]:
     """Lists the ids that no output contains."""
     unknown = (SpecialIds.UNK,) if config.forbid_unknown else ()
     return (SpecialIds.PAD, SpecialIds.BOS, *unknown)
+
+
+def searched_scores(
+    predictions: Predictions,
+) -> tuple[Float[Array, "B K V"], Float[Array, "B K"]]:
+    """Returns (scores, log-normalizer) of predictions, without UNK where a copy has a name for it.
+
+    Where a source has words of its own that the vocabulary lacks, each of them has an id, and an
+    unknown word is none of them.
+    """
+    scores, normalizer = predictions.scores()
+    has_own_words = predictions.has_own_words()
+    if has_own_words is None:
+        return scores, normalizer
+    is_unknown = jnp.arange(scores.shape[-1]) == SpecialIds.UNK
+    return jnp.where(has_own_words[..., None] & is_unknown, -jnp.inf, scores), normalizer
 
 
 def end_allowed(position: Int[Array, ""], shortest: Int[Array, "B"]) -> Bool[Array, "B"]:
