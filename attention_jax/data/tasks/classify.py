@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attention_jax.data.config import DataConfig
-from attention_jax.data.decoded import DecodedSplit, Scores
+from attention_jax.data.decoded import DecodedSplit, Gathered, Scores
 from attention_jax.data.documents import (
     DOCUMENT,
     LABEL,
@@ -83,27 +83,33 @@ def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) ->
     return {"label_accuracy": (rows, lambda sums: 100 * sums[..., 0] / sums[..., 1])}
 
 
+def word_weights(split: Split, gathered: Gathered) -> list[np.ndarray]:
+    """Returns the weight of each word of a document: its share of its sentence times the latter's.
+
+    Args:
+      split: The documents.
+      gathered: Of each, `word_weights` and `sentence_weights`.
+    """
+    pairs = zip(gathered["word_weights"], gathered["sentence_weights"], strict=True)
+    return in_document_order(split, [words * of[:, None] for words, of in pairs])
+
+
 def weighted_words(decoded: DecodedSplit) -> Scores:
     """Compares the words of the largest weights with the evidence, where people have marked it.
-
-    The weight of a word is its share of its sentence times that of the sentence.
 
     Returns:
       `attention_token_f1` and `attention_iou_f1` of as many words as, on average, are evidence, and
       `attention_precision_5`, `_10` and `_20` of so many per cent of the words.
     """
-    split, gathered = decoded.split, decoded.gathered
-    evidence = split.extras.get("evidence")
-    if not evidence or not gathered:
+    evidence = decoded.split.extras.get("evidence")
+    if not evidence or not decoded.gathered:
         return {}
-    pairs = zip(gathered["word_weights"], gathered["sentence_weights"], strict=True)
-    weights = in_document_order(split, [words * of[:, None] for words, of in pairs])
+    weights = word_weights(decoded.split, decoded.gathered)
     marked = [words_of(spans, len(values)) for spans, values in zip(evidence, weights, strict=True)]
     share = float(np.mean([words.mean() for words in marked]))
 
     def best(share: float) -> dict[str, float]:
-        chosen = [best_words(values, round(share * len(values))) for values in weights]
-        return rationale_scores(chosen, evidence)
+        return rationale_scores([best_words(values, share) for values in weights], evidence)
 
     found: Scores = {f"attention_{name}": best(share)[name] for name in ("token_f1", "iou_f1")}
     for percent in (5, 10, 20):

@@ -20,7 +20,9 @@ def test_real_files_make_the_published_splits(real_data):
         for text, (label,), extras in part:
             size = sum(len(spaced_words(sentence)) for sentence in sentences_of(text))
             assert label in ("NEG", "POS")
-            assert all(0 <= start < end <= size for start, end in extras["evidence"])
+            assert all(0 <= start <= end <= size for start, end in extras["evidence"])
+    spans = [span for *_, extras in corpus["test"] for span in extras["evidence"]]
+    assert len(spans) == 2_067 and sum(start == end for start, end in spans) == 20
 
 
 def test_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
