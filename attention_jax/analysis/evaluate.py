@@ -162,8 +162,8 @@ class Evaluation:
         known = dict(statistics or {})
         if run.task.statistics is not None:
             known |= run.task.statistics(split, outputs.texts, run.config.data)
-        if run.task.nbest_statistics is not None:
-            known |= run.task.nbest_statistics(decoded)
+        if run.task.detail_statistics is not None:
+            known |= run.task.detail_statistics(decoded)
         if known:
             write_resamples(run.directory, split.name, known)
         signatures = {name: text for name, text in scores.items() if isinstance(text, str)}

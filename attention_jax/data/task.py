@@ -82,7 +82,8 @@ class Task:
       details: Functions from a decoded split to further scores, such as those of n-best lists or
         of attention; computed only after training, in this order.
       statistics: Function that returns the sufficient statistics by which two runs are compared.
-      nbest_statistics: The same of n-best lists, which `resamples.SPLIT.npz` keeps beside them.
+      detail_statistics: Function that returns those of scores in `details`, by which two runs are
+        compared, too.
       metrics: The metrics of `scores` that a training may watch, in the order of drawing.
       printed: Names of the metrics that are printed at every validation.
       shown: Names of the results that are shown at the end.
@@ -109,7 +110,7 @@ class Task:
     scores: Scorer | None = None
     details: tuple[Callable[[DecodedSplit], Scores], ...] = ()
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None
-    nbest_statistics: Callable[[DecodedSplit], Statistics] | None = None
+    detail_statistics: Callable[[DecodedSplit], Statistics] | None = None
     metrics: tuple[Metric, ...] = ()
     printed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()

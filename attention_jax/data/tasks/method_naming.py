@@ -94,7 +94,7 @@ TASK = Task(
     scores=scores,
     details=(nbest_scores,),
     statistics=statistics,
-    nbest_statistics=nbest_statistics,
+    detail_statistics=nbest_statistics,
     metrics=(
         Metric("f1", "F1", _PANEL, "max"),
         Metric("exact_match", "exact match", _PANEL, "max"),
