@@ -4,12 +4,20 @@ import numpy as np
 
 from attention_jax.evaluation import chrf
 from attention_jax.evaluation.bleu import FIELDS
+from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.archive import Record
 from attention_jax.sweeps.kept_files import keep_lines
 from experiments.kit import disagreement, sentence_measures
 from experiments.kit.sentence_measures import SentenceMeasure
 
+DOCUMENT = ShownDocument(
+    "first", "pos", "neg",
+    [
+        ShownSentence(["not", "good"], np.array([0.25, 0.75]), 0.75),
+        ShownSentence(["end"], np.array([0.0]), 0.25),
+    ],
+)  # fmt: skip
 _OTHERS = ("curves", "config", "arrays", "facts")
 _TEXTS = [f"{part} {index} ." for index in range(80) for part in ("source", "target")]
 

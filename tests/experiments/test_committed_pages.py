@@ -21,6 +21,7 @@ NAMES = (
     "encoders_as_matrices",
     "hard_vs_soft",
     "luong2015_ablation",
+    "rationales",
     "transformer_vs_rnn",
     "vaswani2017_table3",
 )

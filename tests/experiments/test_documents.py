@@ -1,21 +1,12 @@
-"""The grids of documents and rationales: their configs resolve, and their pages have every cell."""
+"""Documents: the configs of the grid resolve, and the page has every cell."""
 
 import numpy as np
 import pytest
 
 from attention_jax.evaluation import seeds
-from attention_jax.plotting.document_page import ShownDocument, ShownSentence
-from experiments import documents, rationales
+from experiments import documents
 from experiments.kit import sample_document
-from tests.experiments.measured import made_record, write_records
-
-DOCUMENT = ShownDocument(
-    "first", "pos", "neg",
-    [
-        ShownSentence(["not", "good"], np.array([0.25, 0.75]), 0.75),
-        ShownSentence(["end"], np.array([0.0]), 0.25),
-    ],
-)  # fmt: skip
+from tests.experiments.measured import DOCUMENT, made_record, write_records
 
 
 @pytest.fixture(autouse=True)
@@ -30,20 +21,8 @@ def test_poolings_differ_at_both_levels(tmp_path):
         assert found == [run.cell, run.cell]
 
 
-def test_generators_and_prices_differ(tmp_path):
-    grid = rationales.make_grid()
-    assert len(grid.cells) == 16
-    runs = {run.cell: run for run in grid.runs(tmp_path, tmp_path)}
-    assert runs["attention"].resolved()["model"]["name"] == "classifier"
-    found = runs["recurrent_paper_0.001"].resolved()
-    assert found["model"]["generator"]["selector"]["name"] == "recurrent"
-    assert found["objectives"]["rationale"]["baseline"] == "none"
-    assert found["objectives"]["rationale"]["sparsity"] == 1e-3
-
-
-@pytest.mark.parametrize("experiment", [documents, rationales])
-def test_the_page_has_the_mean_of_every_cell(tmp_path, experiment):
-    grid = experiment.make_grid()
+def test_the_page_has_the_mean_of_every_cell(tmp_path):
+    grid = documents.make_grid()
     runs = grid.runs(tmp_path / "runs", tmp_path)
     draws = 80.0 + np.arange(seeds.RESAMPLES) % 5
     kept = {
@@ -55,12 +34,11 @@ def test_the_page_has_the_mean_of_every_cell(tmp_path, experiment):
         for run in runs
     ]
     write_records(runs, records)
-    page, picture = experiment.write_report(grid, runs, tmp_path)
-    if experiment is documents:
-        assert "| average | +0.00 | 0.00 to 0.00 | 1.000 |" in page.read_text()
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert f"]({grid.name}/{picture.name})" in page.read_text()
+    page, picture = documents.write_report(grid, runs, tmp_path)
     text = page.read_text()
+    assert "| average | +0.00 | 0.00 to 0.00 | 1.000 |" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"]({grid.name}/{picture.name})" in text
     rows = [line for line in text.splitlines() if "| 3 | 81.00 ± 1.00 |" in line]
     assert len(rows) == len(grid.cells) and "Only" not in text
     assert "–" in rows[0]  # a score that no run has
