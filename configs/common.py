@@ -7,6 +7,7 @@ CODE = ("django", "hearthstone")
 PRONUNCIATIONS = ("cmudict", "sigmorphon2021", "pronunciations")
 RECORDINGS = ("digits", "recordings", "tones")  # sound, for configs that read it
 PICTURES = ("emoji", "features", "formulas", "pictures")
+LOWERCASED = "multi30k_lowercased"  # in the form in which most papers give their BLEU
 DATA_SETS = ("multi30k", "tatoeba", "parallel", *INFLECTIONS, *PRONUNCIATIONS, "smoke")
 
 
@@ -51,7 +52,11 @@ def data_section(name: str) -> ConfigDict:
             return ConfigDict({"name": name, **sizes, "rows": 14, "depth": 512})
         sizes |= {"height": 48 if name == "formulas" else 32, "cell": 8}
         return ConfigDict({"name": name, **sizes, "colours": "rgb" if name == "emoji" else "grey"})
-    data = {"name": name, "batch_size": 80, "max_source_length": 51, "max_target_length": 51}
+    casing = {}
+    if name == LOWERCASED:
+        name, casing = "multi30k", {"casing": "lowercased", "bleu_tokenizer": "none"}
+    limits = {"max_source_length": 51, "max_target_length": 51}
+    data = {"name": name, **casing, "batch_size": 80, **limits}
     if name != "parallel":
         # More batch shapes than by default: less padding, and so many steps repay compiling them.
         data |= {"source_language": "en", "target_language": "de", "num_buckets": 16}

@@ -7,12 +7,14 @@ already has, and `ATTENTION_JAX_CACHE` (default `~/.cache/attention_jax`, or bel
 
 import contextlib
 import csv
+import gzip
 import hashlib
 import http.client
 import os
 import tempfile
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,19 +95,23 @@ def recorded_digests(builder_file: str) -> dict[str, str]:
         return {row[3]: row[2] for row in csv.reader(handle, delimiter="\t")}
 
 
-def check_digest(path: Path, digest: str) -> None:
+def check_digest(path: Path, digest: str, *, unpacked: bool = False) -> None:
     """Checksum: compares a file with its recorded digest.
 
     Args:
       path: The file.
       digest: Hexadecimal SHA-256 (64 digits) or MD5 (32 digits).
+      unpacked: Whether the digest is that of what the gzip file holds.
 
     Raises:
-      DataError: If they differ.
+      DataError: If they differ, or the file cannot be unpacked.
     """
     algorithm = _ALGORITHMS[len(digest)]
-    with path.open("rb") as handle:
-        found = hashlib.file_digest(handle, algorithm).hexdigest()
+    try:
+        with gzip.open(path) if unpacked else path.open("rb") as handle:
+            found = hashlib.file_digest(handle, algorithm).hexdigest()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: expected a gzip file that can be unpacked ({error})") from None
     if found != digest:
         raise DataError(f"{path}: expected {algorithm} {digest}, found {found}")
 
@@ -114,7 +120,8 @@ def obtain(relative: str, url: str, digest: str | None) -> Path:
     """Download: returns a verified data file, from the user's folder if it is there.
 
     Args:
-      relative: Path below `ATTENTION_JAX_DATA`, and below the cache's `downloads` folder.
+      relative: Path below `ATTENTION_JAX_DATA`, where `.gz` may follow it if the file is packed
+        there, and below the cache's `downloads` folder.
       url: Public address of the file.
       digest: Its SHA-256 or MD5, which is checked wherever the file comes from; None for an archive
         that is packed anew for every download, of which the caller has to check what is in it.
@@ -122,11 +129,10 @@ def obtain(relative: str, url: str, digest: str | None) -> Path:
     Raises:
       DataError: If the file cannot be downloaded or does not have the digest.
     """
-    root = data_root()
-    if root is not None and (root / relative).is_file():
+    for own in _at_hand(relative):
         if digest is not None:
-            check_digest(root / relative, digest)
-        return root / relative
+            check_digest(own, digest, unpacked=own.suffix == ".gz" != Path(relative).suffix)
+        return own
     path = cache_root() / "downloads" / relative
     # Whoever had to wait for the lock finds the file that another process has downloaded.
     with exclusive(path.with_name(path.name + ".lock")):
@@ -136,6 +142,13 @@ def obtain(relative: str, url: str, digest: str | None) -> Path:
     if digest is not None:
         check_digest(path, digest)
     return path
+
+
+def _at_hand(relative: str) -> list[Path]:
+    """Lists the forms of a file that are in the user's folder, the plain one first."""
+    root = data_root()
+    forms = [] if root is None else [root / relative, root / f"{relative}.gz"]
+    return [form for form in forms if form.is_file()]
 
 
 def _download(url: str, path: Path, digest: str | None) -> None:

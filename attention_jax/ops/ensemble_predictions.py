@@ -44,7 +44,7 @@ class EnsemblePredictions(Predictions):
         return jax.nn.log_softmax(log_probs.mean(axis=0), axis=-1)
 
     def has_own_words(self) -> Bool[Array, "*#B"] | None:
-        """Tells where a source has words beyond the vocabulary, which is the same for all models."""
+        """Tells where a source has words beyond the vocabulary, the same for all models."""
         return self.members[0].has_own_words()
 
     def origins(

@@ -1,5 +1,6 @@
 import errno
 import fcntl
+import gzip
 import hashlib
 import http.client
 import threading
@@ -129,6 +130,27 @@ def test_obtain_checks_the_users_file(published, tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_bytes(b"other")
     with pytest.raises(DataError, match=r"a\.txt: expected sha256"):
         storage.obtain("a.txt", published, SHA256)
+
+
+def test_the_users_file_may_be_packed(published, tmp_path, monkeypatch):
+    """The digest is that of the file itself: it can be packed in many ways."""
+    packed = tmp_path / "mine" / "a.txt.gz"
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress(CONTENT))
+    monkeypatch.setenv("ATTENTION_JAX_DATA", str(tmp_path / "mine"))
+    assert storage.obtain("a.txt", published, SHA256) == packed
+    packed.write_bytes(gzip.compress(b"two\none\n"))
+    with pytest.raises(DataError, match=r"a\.txt\.gz: expected sha256"):
+        storage.obtain("a.txt", published, SHA256)
+    for damaged in (gzip.compress(CONTENT)[:-9], b"no gzip", gzip.compress(CONTENT)[:12] + b"\xff"):
+        packed.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"a\.txt\.gz: expected a gzip file that can be unpack"):
+            storage.obtain("a.txt", published, SHA256)
+    assert not (tmp_path / "cache").exists()
+    # Of a file that is published packed, the packed form is what is checked.
+    digest = hashlib.sha256(b"no gzip").hexdigest()
+    packed.write_bytes(b"no gzip")
+    assert storage.obtain("a.txt.gz", published, digest) == packed
 
 
 def test_obtain_downloads_once(published, tmp_path):

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from attention_jax.data import storage
+from attention_jax.data.builders.multi30k import Config
 from attention_jax.data.builders.multi30k import multi30k_dataset_builder as builder
 from attention_jax.data.preparation import load_examples
 from attention_jax.errors import DataError
@@ -16,7 +17,10 @@ def test_every_file_of_every_language_has_a_digest():
     digests = storage.recorded_digests(builder.__file__)
     for stem in STEMS:
         assert all(len(digests[f"{stem}.{language}.gz"]) == 64 for language in ("en", "de"))
-    wanted = {f"{stem}.{language}.gz" for stem in STEMS for language in builder.LANGUAGES}
+    wanted = {
+        builder.file_name(stem, language, casing)
+        for stem in STEMS for language in builder.LANGUAGES for casing in builder._FILES_OF
+    }  # fmt: skip
     assert set(digests) | set(builder._MD5) == wanted
 
 
@@ -53,6 +57,28 @@ def test_real_files_make_the_known_splits(real_data):
     )
 
 
+def test_the_lower_cased_form_is_the_corpus_own(real_data):
+    """Its files may lie packed in one's folder; their content is what is checked."""
+    config = Config(name="multi30k", casing="lowercased", bleu_tokenizer="none")
+    assert config.builder_config().name == "en-de-lowercased"
+    examples = load_examples(builder.Builder, config.builder_config())
+    assert [len(split) for split in examples.values()] == [29_000, 1_014, 1_000]
+    assert examples["train"][0] == (
+        "two young , white males are outside near many bushes .",
+        ("zwei junge weiße männer sind im freien in der nähe vieler büsche .",),
+    )
+
+
+def test_tokenised_text_is_scored_by_its_own_tokens():
+    with pytest.raises(ValueError, match="bleu_tokenizer: expected 'none' with casing 'lower"):
+        Config(name="multi30k", casing="lowercased")
+    assert Config(name="multi30k").builder_config() == "en-de"
+    further = Config(
+        name="multi30k", casing="lowercased", bleu_tokenizer="none", further_languages=("fr",)
+    )
+    assert further.builder_config().name == "en_fr-de-lowercased"
+
+
 def test_a_changed_file_is_rejected(real_data, tmp_path, monkeypatch):
     raw = tmp_path / "mine" / "multi30k" / "raw"
     shutil.copytree(real_data / "multi30k" / "raw", raw)
@@ -74,8 +100,12 @@ def test_a_language_that_is_not_at_hand_is_downloaded_from_the_pinned_commit(tmp
         return tmp_path / "x"
 
     monkeypatch.setattr(storage, "obtain", obtain)
-    builder.obtain_file("val.cs.gz")
+    builder.obtain_file("val.lc.norm.tok.cs")
     [(relative, url, digest)] = asked
+    assert relative == "multi30k/tok/val.lc.norm.tok.cs"
+    assert url.endswith(f"{builder.COMMIT}/data/task1/tok/val.lc.norm.tok.cs") and len(digest) == 64
+    builder.obtain_file("val.cs.gz")
+    relative, url, digest = asked[-1]
     assert relative == "multi30k/raw/val.cs.gz"
     assert builder.COMMIT in url
     assert url.endswith("/data/task1/raw/val.cs.gz")

@@ -21,12 +21,16 @@ class Config(SeveralSourcesConfig):
       target_language: Code of the language to translate into.
       further_languages: Codes of languages that are translated from as well. Each is a source of
         that name for the model, `model.sources.fr`.
+      casing: The captions as they were written (`cased`), or the corpus's own form of them in lower
+        case, normalised and split into tokens (`lowercased`), in which most papers give their BLEU,
+        with `bleu_tokenizer=none`. It is another scale than that of `cased`.
     """
 
     name: str = setting("multi30k", choices=("multi30k",))
     source_language: str = setting("en", choices=_LANGUAGES)
     target_language: str = setting("de", choices=_LANGUAGES)
     further_languages: tuple[str, ...] = setting(())
+    casing: str = setting("cased", choices=("cased", "lowercased"))
 
     def __post_init__(self):
         super().__post_init__()
@@ -41,14 +45,19 @@ class Config(SeveralSourcesConfig):
                 )
             taken.append(language)
         self.check_further_sources()
+        if self.casing == "lowercased" and self.bleu_tokenizer != "none":
+            raise ValueError(
+                "bleu_tokenizer: expected 'none' with casing 'lowercased', whose text is split "
+                f"into tokens already, found {self.bleu_tokenizer!r}"
+            )
 
     @property
     def further_sources(self) -> tuple[str, ...]:
         return self.further_languages
 
     def builder_config(self) -> Any:
-        if not self.further_languages:
+        if not self.further_languages and self.casing == "cased":
             return f"{self.source_language}-{self.target_language}"
         return self.builder.languages(
-            self.source_language, self.target_language, self.further_languages
+            self.source_language, self.target_language, self.further_languages, self.casing
         )

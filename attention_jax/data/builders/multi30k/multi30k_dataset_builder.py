@@ -12,8 +12,9 @@ from attention_jax.data.lines import read_columns
 
 LANGUAGES = ("en", "de", "fr", "cs")
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
-ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/{commit}/data/task1/raw/{name}"
+ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/{commit}/data/task1/{folder}/{name}"
 _FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+_FILES_OF = {"cased": "{stem}.{language}.gz", "lowercased": "{stem}.lc.norm.tok.{language}"}
 # For these files there are only the MD5 digests that torchtext has published. Those that it has for
 # the English and German files are right for the files of this commit as well.
 _MD5 = {
@@ -28,18 +29,25 @@ _MD5 = {
 
 @dataclasses.dataclass
 class LanguagePair(tfds.core.BuilderConfig):
-    """The languages of a builder; its name is `source-target`, or `source_further-target`."""
+    """The languages of a builder, and their casing.
+
+    Its name is `source-target`, or `source_further-target`, with `-lowercased` behind it if so.
+    """
 
     source_language: str = "en"
     target_language: str = "de"
     further_languages: tuple[str, ...] = ()
+    casing: str = "cased"
 
 
-def languages(source: str, target: str, further: tuple[str, ...] = ()) -> LanguagePair:
+def languages(
+    source: str, target: str, further: tuple[str, ...] = (), casing: str = "cased"
+) -> LanguagePair:
     """Returns the builder config of some languages, those in `further` as further sources."""
+    name = f"{'_'.join((source, *further))}-{target}"
     return LanguagePair(
-        name=f"{'_'.join((source, *further))}-{target}", source_language=source,
-        target_language=target, further_languages=further,
+        name=name if casing == "cased" else f"{name}-{casing}", source_language=source,
+        target_language=target, further_languages=further, casing=casing,
     )  # fmt: skip
 
 
@@ -65,7 +73,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     def _generate_examples(self, stem):
         config = self.builder_config
         codes = config.source_language, config.target_language, *config.further_languages
-        rows = read_columns(*(obtain_file(f"{stem}.{code}.gz") for code in codes))
+        rows = read_columns(*(obtain_file(file_name(stem, code, config.casing)) for code in codes))
         if not config.further_languages:
             yield from to_blocks(Example(source, (target,)) for source, target in rows)
             return
@@ -75,8 +83,14 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         )
 
 
+def file_name(stem: str, language: str, casing: str) -> str:
+    """Returns the name of a file of the corpus, such as `train.de.gz` or `train.lc.norm.tok.de`."""
+    return _FILES_OF[casing].format(stem=stem, language=language)
+
+
 def obtain_file(name: str) -> Path:
-    """Returns a verified file of the corpus, such as `train.de.gz`."""
+    """Returns a verified file of the corpus; one of `tok` may lie packed in one's folder."""
     digests = storage.recorded_digests(__file__) | _MD5
-    url = ADDRESS.format(commit=COMMIT, name=name)
-    return storage.obtain(f"multi30k/raw/{name}", url, digests[name])
+    folder = "tok" if ".tok." in name else "raw"
+    url = ADDRESS.format(commit=COMMIT, folder=folder, name=name)
+    return storage.obtain(f"multi30k/{folder}/{name}", url, digests[name])
