@@ -6,6 +6,7 @@ The encoder reads forward and the decoder starts from nothing, so that a trained
 a word is still being read: `launch.translate --online`. As in the paper: the normalised energy with
 an offset that starts below zero, noise in training, decisions afterwards. The query has read the
 last symbol that was written; the paper's, which has not, is --config.model.decoder.name=bahdanau.
+Otherwise: every step scores all slots, so that decoding takes no linear time.
 
 Command:  python -m launch.train --config=configs/raffel2017.py --workdir=runs/raffel2017
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,

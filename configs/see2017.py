@@ -6,7 +6,8 @@ As in the paper: a bidirectional LSTM, additive attention with a coverage vector
 input has the context of the step before, a switch between the vocabulary and the attention, and a
 coverage loss that is added for the last steps only. The other data sets than the paper's have words
 that no vocabulary has, too: names in code.
-Otherwise: Adam with dropout instead of Adagrad, and the coverage vector from the first step on.
+Otherwise: Adam with dropout instead of Adagrad. Only the loss begins late; the coverage vector is
+there from the first step on, where the paper adds it with the loss to a model trained without.
 Without coverage: --config.model.attention.name=bahdanau --config.objectives.coverage_loss=false
 
 Command:  python -m launch.train --config=configs/see2017.py:django --workdir=runs/see2017

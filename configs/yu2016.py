@@ -4,8 +4,10 @@
 
 The model of `configs/wu2018.py`, which decides at each letter whether to write or to read on. As in
 the paper, a hidden layer scores that decision, and the sum over all alignments is exact. The source
-is read in both directions; a model that can write before it has
-read all has --config.model.sources.source.encoder.direction=forward.
+is read in both directions; forward alone, as by the paper's online model, it is with
+--config.model.sources.source.encoder.direction=forward.
+Otherwise: searches sum over all slots, and so have read the whole source before they write;
+`launch.translate --online` is for monotonic attention and MoChA.
 
 Command:  python -m launch.train --config=configs/yu2016.py --workdir=runs/yu2016
           after the colon: cmudict or smoke

@@ -4,6 +4,10 @@ Greedy search as in `search.rollout`, one step at a time. A step is asked of wha
 far; where its attention does not stop there, or the rest of the line could make a difference, it is
 forgotten, one more token is read, and the step is asked again. Every output is therefore that of a
 search which has the whole line.
+
+It waits for no more than it needs, and computes more than it had to: at each token that is read all
+of them are encoded anew, S (S + 1) / 2 annotations for a line of S, and each of the at most S + T
+steps scores all that has been read.
 """
 
 from collections.abc import Iterator
@@ -23,7 +27,7 @@ from attention_jax.runs.load import TrainedRun
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.lengths import length_limits
 from attention_jax.search.method import enlarged
-from attention_jax.search.vocabulary import mask_logits
+from attention_jax.search.vocabulary import mask_logits, searched_scores
 from attention_jax.types import Params, SpecialIds, arrays_of
 
 _SEPARATOR = " ||| "
@@ -194,7 +198,7 @@ class OnlineTranslator:
         last = jnp.where(place > 0, written[place - 1], SpecialIds.BOS)
         # A batch of one line, with one hypothesis: tokens are 1 1, weights 1 1 S.
         predictions, weights, state = self._run.model.step(params, memory, state, last[None, None])
-        logits, normalizer = predictions.scores()
+        logits, normalizer = searched_scores(predictions)
         search = self._run.config.search
         allowed = mask_logits(
             logits, written[:, None, None], search, place, shortest[None], longest[None]

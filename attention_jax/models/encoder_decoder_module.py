@@ -22,8 +22,9 @@ from attention_jax.layers.source import INPUT, Source
 from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.lookup import look_up
 from attention_jax.ops.masks import shift_right
-from attention_jax.ops.predictions import Predictions
+from attention_jax.ops.predictions import LimitedPredictions, Predictions
 from attention_jax.ops.scheduled_sampling import scheduled_inputs
+from attention_jax.ops.step_pointer import IDLE
 from attention_jax.types import Array, Batch, Call, ModelOutput, Slots, SpecialIds
 
 
@@ -179,7 +180,10 @@ class EncoderDecoderModule(nn.Module):
         step = Step(
             features, attended, table, memory.source, tokens, state.readout, word=embedded
         )
+        idle = attended.aux.get(IDLE)  # read before the readout says what it has attended to
         predictions, attended, reading = self.readout.step(self.tables, step)
+        if idle is not None:
+            predictions = LimitedPredictions(predictions, idle)
         return predictions, attended.weights, Written(decoding, reading)
 
     def _embed_target(self, tokens: Array, call: Call = Call()) -> Array:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from attention_jax.layers.mechanism import described
-from attention_jax.layers.readout import Readout
+from attention_jax.layers.readout import Readout, sums_over_slots
 
 
 def why_it_waits(model: Any) -> str | None:
@@ -34,10 +34,18 @@ def why_it_waits(model: Any) -> str | None:
             f"model.sources.{first.name}.encoder: expected annotations that do not change as more "
             f"is read, such as those of 'recurrent' with direction 'forward', found {found}"
         )
+    if type(model.readout).prepare is not Readout.prepare:
+        why = ", which sums over all slots" if sums_over_slots(config.readout) else ""
+        return (
+            "model.readout.name: expected a readout that reads no source, such as 'softmax', found "
+            f"{config.readout.name!r}{why}"
+        )
     mechanism = decoder.mechanism
     if mechanism is None or not mechanism.traits.is_online:
         evaluation = getattr(config.attention, "evaluation", None)
         found = f" with evaluation {evaluation!r}" if evaluation else ""
+        if mechanism is not None and mechanism.traits.reads_length:
+            found += ", which reads how many slots there are"
         return (
             "model.attention: expected attention that stops while it reads, 'monotonic' or 'mocha' "
             f"with evaluation 'hard', found {described(config.attention)}{found}"
@@ -47,6 +55,4 @@ def why_it_waits(model: Any) -> str | None:
             "model.decoder: expected one that starts from nothing, with bridge 'zero', or a "
             "transformer of one layer, found another"
         )
-    if type(model.readout).prepare is not Readout.prepare:
-        return "model.readout.name: expected a readout that reads no source, found another"
     return None

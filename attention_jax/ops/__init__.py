@@ -136,7 +136,7 @@ from attention_jax.ops.positions import (
     slot_order,
     slots_at,
 )
-from attention_jax.ops.predictions import Predictions, SoftmaxPredictions
+from attention_jax.ops.predictions import LimitedPredictions, Predictions, SoftmaxPredictions
 from attention_jax.ops.products import add_bias, average_values, multiply_rows
 from attention_jax.ops.pyramids import merge_pairs, pyramid_spans
 from attention_jax.ops.rationales import (
@@ -170,7 +170,7 @@ from attention_jax.ops.scores import (
 from attention_jax.ops.sharded_attention import attend_sharded, sharded_softmax
 from attention_jax.ops.spans import any_in_spans, to_positions
 from attention_jax.ops.step_operation import Operation
-from attention_jax.ops.step_pointer import slot_ranks, step_pointer
+from attention_jax.ops.step_pointer import idle_id, slot_ranks, step_pointer
 from attention_jax.ops.step_program import Program
 from attention_jax.ops.structural_biases import neighbourhood, query_position, slot_positions
 from attention_jax.ops.summation import accumulation_dtype, upcast
@@ -204,6 +204,7 @@ __all__ = [
     "Gates",
     "INDEPENDENT",
     "LEAST_ATTENTION",
+    "LimitedPredictions",
     "LocalWindow",
     "MONOTONIC",
     "MixturePredictions",
@@ -277,6 +278,7 @@ __all__ = [
     "hard_kuma_sample",
     "has_blocks",
     "hidden_keys",
+    "idle_id",
     "in_blocks",
     "in_order",
     "init_state",

@@ -61,9 +61,10 @@ class CopyingPredictions(Predictions):
         generated, copied = self._ways(targets)
         return log_sum(jnp.concatenate([generated[..., None], copied], axis=-1))
 
-    def has_own_words(self) -> Bool[Array, "*#B"]:
-        """Tells where a slot can be copied whose word the vocabulary lacks."""
-        return (self.words >= self.logits.shape[-1]).any(axis=-1)
+    def left_out(self) -> Bool[Array, "*#B V"]:
+        """Leaves UNK out where a source has words that the vocabulary lacks: each has an id."""
+        has_own_words = (self.words >= self.logits.shape[-1]).any(axis=-1, keepdims=True)
+        return has_own_words & (jnp.arange(self.size) == SpecialIds.UNK)
 
     def origins(
         self, targets: Int[Array, "*B"]
@@ -170,6 +171,8 @@ def gated_copying(
 
     Source:
       Allamanis, Peng and Sutton (2016), section 3.2.
+    Deviations:
+      The paper's softmax and maximum are over all places.
     """
     may = jnp.broadcast_to(may_copy(words), scores.shape)
     is_any = may.any(axis=-1)

@@ -1,6 +1,7 @@
 """Ensemble predictions: the distributions of several models for the next token, as one."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -43,9 +44,10 @@ class EnsemblePredictions(Predictions):
             return jax.nn.logsumexp(log_probs, axis=0) - jnp.log(len(self.members))
         return jax.nn.log_softmax(log_probs.mean(axis=0), axis=-1)
 
-    def has_own_words(self) -> Bool[Array, "*#B"] | None:
-        """Tells where a source has words beyond the vocabulary, the same for all models."""
-        return self.members[0].has_own_words()
+    def left_out(self) -> Bool[Array, "*#B V"] | None:
+        """Tells which ids a search leaves out: those that it would with any one of the models."""
+        found = [out for out in (each.left_out() for each in self.members) if out is not None]
+        return functools.reduce(jnp.logical_or, found) if found else None
 
     def origins(
         self, targets: Int[Array, "*B"]

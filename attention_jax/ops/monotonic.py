@@ -105,6 +105,9 @@ def hard_alignment(
 
     Source:
       Raffel et al. (2017), section 2.2 and algorithm 1.
+    Deviations:
+      None in the numbers. The paper scores slots one after the other until one fires, S + T of them
+      for an output of T; here each query has the scores of all S slots, as arrays need it.
     """
     found = fires & (jnp.cumsum(previous, axis=-1) > 0.5)
     is_first = jnp.cumsum(found, axis=-1) == 1

@@ -46,11 +46,10 @@ class Predictions(abc.ABC):
         # Normalised already; a subclass may leave the division to the end.
         return log_probs, jnp.zeros(log_probs.shape[:-1])
 
-    def has_own_words(self) -> Bool[Array, "*#B"] | None:
-        """Tells where a source has words that the vocabulary lacks but an output may have.
+    def left_out(self) -> Bool[Array, "*#B V"] | None:
+        """Tells which ids a search leaves out, however probable: those that would say nothing.
 
-        There the unknown word stands for nothing that has no id, and searches leave it out. None
-        where no readout copies.
+        None where it leaves out none.
         """
         return None
 
@@ -138,3 +137,38 @@ class SoftmaxPredictions(Predictions):
         rows = self.logits.reshape(-1, self.size)
         target = jnp.take_along_axis(rows, targets.reshape(-1, 1), axis=-1)[..., 0]
         return (target >= rows.max(axis=-1)).reshape(targets.shape)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LimitedPredictions(Predictions):
+    """Predictions of which a search leaves out one more id, such as a STEP that leads nowhere.
+
+    Probabilities stay what they are.
+
+    Attributes:
+      predictions: The distributions.
+      idle: `*B`, the id; PAD, which no search writes, where there is none.
+    """
+
+    predictions: Predictions
+    idle: Leaf
+
+    @property
+    def size(self) -> int:
+        """How many ids there are, V + X."""
+        return self.predictions.size
+
+    def log_probs(self) -> Float[Array, "*B V"]:
+        """Returns log p(v) of all ids."""
+        return self.predictions.log_probs()
+
+    def scores(self) -> tuple[Float[Array, "*B V"], Float[Array, "*B"]]:
+        """Returns those of the distributions."""
+        return self.predictions.scores()
+
+    def left_out(self) -> Bool[Array, "*B V"]:
+        """Tells which ids a search leaves out."""
+        is_idle = jnp.arange(self.size) == self.idle[..., None]
+        others = self.predictions.left_out()
+        return is_idle if others is None else is_idle | others

@@ -4,7 +4,9 @@
   weights[t, s] = [s = p_t]
 
 Nothing is learnt of where to attend: the targets say it, for STEPs stand between their symbols. A
-STEP is told as every written symbol is, so that it takes effect on the next query.
+STEP is told as every written symbol is, so that it takes effect on the next query. On the last slot
+it changes nothing: no oracle has one there, and a search leaves it out, or it could write STEPs for
+ever.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,9 @@ from attention_jax.types import AttentionOutput, Memory, Params, SpecialIds, Sta
 
 # The first symbol of a vocabulary that has one; see `data.text.symbol_kinds`.
 STEP = int(SpecialIds.COUNT)
+
+# Where attention says which id would change nothing if it were written next; `*B T`.
+IDLE = "idle_id"
 
 
 def step_pointer(step: int = STEP) -> Tracker:
@@ -44,10 +49,18 @@ def step_pointer(step: int = STEP) -> Tracker:
         params: Params, value: Array, state: State, observed: Mapping[str, Array], memory: Memory
     ) -> Array:
         moved = value + (observed["written_id"][..., 0] == step)  # *B 1 -> *B
-        last = jnp.maximum(memory.mask.sum(-1) - 1, 0)  # 0 where there is no slot
-        return jnp.minimum(moved, last).astype(value.dtype)
+        return jnp.minimum(moved, _last(memory)).astype(value.dtype)
 
     return Tracker(init, keep, observe, observes=("written_id",))
+
+
+def idle_id(pointer: Int[Array, "*B"], memory: Memory, step: int = STEP) -> Int[Array, "*B"]:
+    """Returns `step` where the pointer is on the last slot, which nothing moves it from, or PAD."""
+    return jnp.where(pointer >= _last(memory), step, SpecialIds.PAD).astype(jnp.int32)
+
+
+def _last(memory: Memory) -> Int[Array, "*B"]:
+    return jnp.maximum(memory.mask.sum(-1) - 1, 0)  # 0 where there is no slot
 
 
 def slot_ranks(mask: Bool[Array, "*B S"], positions: Int[Array, "S"]) -> Int[Array, "*B S"]:

@@ -18,17 +18,13 @@ def never_generated(config: SearchConfig) -> tuple[int, ...]:
 def searched_scores(
     predictions: Predictions,
 ) -> tuple[Float[Array, "B K V"], Float[Array, "B K"]]:
-    """Returns (scores, log-normalizer) of predictions, without UNK where a copy has a name for it.
+    """Returns (scores, log-normalizer) of predictions, minus infinity for what they leave out.
 
-    Where a source has words of its own that the vocabulary lacks, each of them has an id, and an
-    unknown word is none of them.
+    The normalizer is of all ids: what is searched for is as probable as the model says.
     """
     scores, normalizer = predictions.scores()
-    has_own_words = predictions.has_own_words()
-    if has_own_words is None:
-        return scores, normalizer
-    is_unknown = jnp.arange(scores.shape[-1]) == SpecialIds.UNK
-    return jnp.where(has_own_words[..., None] & is_unknown, -jnp.inf, scores), normalizer
+    left_out = predictions.left_out()
+    return scores if left_out is None else jnp.where(left_out, -jnp.inf, scores), normalizer
 
 
 def end_allowed(position: Int[Array, ""], shortest: Int[Array, "B"]) -> Bool[Array, "B"]:

@@ -41,7 +41,9 @@ TRANSFORMER = {
 DRAWN = {"monotonic": (2, 2.0, -0.5), "mocha": (1, 2.0, -2.0), "transformer": (9, 1.0, -4.0)}
 
 
-def run_of(folder, attention=MONOTONIC, decoder=LUONG, direction="forward", drawn_as="monotonic"):
+def run_of(
+    folder, attention=MONOTONIC, decoder=LUONG, direction="forward", drawn_as="monotonic", **fields
+):
     """An untrained run and its task."""
     encoder = {"hidden_dim": D, "direction": direction}
     values = {
@@ -50,6 +52,7 @@ def run_of(folder, attention=MONOTONIC, decoder=LUONG, direction="forward", draw
         "sources": {"source": {"input": {"embedding_dim": D}, "encoder": encoder}},
         "attention": attention,
         "decoder": decoder,
+        **fields,
     }
     model = typed(MODELS.config("encoder_decoder"), values, "config.model")
     run, task = untrained(dataclasses.replace(tiny_config(), model=model), folder)
@@ -61,6 +64,12 @@ def run_of(folder, attention=MONOTONIC, decoder=LUONG, direction="forward", draw
     return dataclasses.replace(run, params=params), task
 
 
+# Segment to segment transduction, whose sum over alignments has a term for every slot.
+SUMMED = {
+    "attention": {"name": "bahdanau", "attention_dim": D},
+    "decoder": {"name": "transducer", "hidden_dim": D, "bridge": "zero"},
+    "readout": {"name": "marginal", "hidden_dim": D, "alignment": {"name": "segments"}},
+}
 MOCHA = {"name": "mocha", "score": SCORE, "chunk_score": {"name": "luong_general"}}
 RUNS = {
     "monotonic": {},
@@ -157,6 +166,11 @@ def test_evaluation_tells_the_latency(tmp_path):
         ({"attention": {**MONOTONIC, "evaluation": "expected"}}, "with evaluation 'expected'"),
         ({"decoder": {**LUONG, "bridge": "mean"}}, "decoder: .* starts from nothing, with bridge"),
         ({"decoder": {**TRANSFORMER, "num_layers": 2}}, "decoder: .* transformer of one layer"),
+        (
+            {"attention": {"name": "step_pointer"}},
+            "attention: .* found 'step_pointer', which reads how many slots there are",
+        ),
+        (SUMMED, "readout.name: .* found 'marginal', which sums over all slots"),
     ],
 )
 def test_models_that_wait_for_the_whole_source_are_refused(tmp_path, fields, message):

@@ -39,11 +39,21 @@ def test_systems_have_as_many_parameters(tmp_path):
 
 
 def test_what_tells_most_comes_first(tmp_path):
+    """What has records; then exact against soft on all languages; then what has a baseline."""
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
-    conditions = [*dict.fromkeys(run.cell.partition(".")[0] for run in runs)]
-    assert conditions[0] == "turkish_medium" and set(conditions[-6:]) >= {"eng_us", "turkish_high"}
-    tried = 20 * len(experiment.SYSTEMS) + len(experiment.COPYING)
-    assert len(conditions) == 20 and len(runs) == 3 * tried
+    tried = 20 * len(experiment.SYSTEMS) + len(experiment.COPYING) + 19  # with label smoothing
+    assert len(runs) == len({(run.cell, run.seed) for run in runs}) == 3 * tried
+    cells = [tuple(run.cell.split(".")) for run in runs[:tried]]
+    everything = len(experiment.SYSTEMS) + len(experiment.COPYING)
+    assert {condition for condition, _ in cells[:everything]} == {"turkish_medium"}
+    assert cells[everything : everything + 16] == [
+        *((f"{language}_medium", system) for language in ("german", "finnish", "spanish", "russian")
+          for system in ("soft", "exact")),
+        *((language, system) for language in ("hun", "kor", "fre", "eng_us")
+          for system in ("soft_feeding", "oracle_steps")),
+    ]  # fmt: skip
+    conditions = [*dict.fromkeys(condition for condition, _ in cells[::-1])]
+    assert len(conditions) == 20 and {"eng_us", "turkish_high"} <= set(conditions[:6])
 
 
 @pytest.mark.parametrize("condition", ["finnish_low", "eng_us"])
@@ -99,7 +109,7 @@ def test_a_run_leaves_its_outcomes(trained, tmp_path):
 def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, monkeypatch):
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     grid = experiment.make_grid()
-    shown = ("turkish_medium", "hun")
+    shown = ("turkish_medium", "german_medium.soft", "german_medium.exact", "hun")
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell.startswith(shown)]
     records = []
     for run in runs:
@@ -121,6 +131,9 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
     (row,) = [line for line in text.splitlines()
               if line.startswith("| turkish medium | pointer, oracle STEPs | +")]  # fmt: skip
     assert "| < 0.0" in row
+    (row,) = [line for line in text.splitlines()
+              if line.startswith("| 1,000 training pairs | exact, order 0 | 2 | +")]  # fmt: skip
+    assert "| < 0.0" in row and "| Pronunciation | " not in text  # of one language alone
     assert "| soft, input feeding | 1,234 | 1,234 |" in text
     assert picture.read_bytes().startswith(b"\x89PNG") and "hard_vs_soft/maps.png" in text
 

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
+from attention_jax.data.text.extended_vocabulary import extended, own_words
+from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.ops import (
     CopyingPredictions,
     gated_copying,
@@ -10,6 +12,7 @@ from attention_jax.ops import (
     pointer_mixture,
     selective_weights,
 )
+from attention_jax.types import SpecialIds
 
 # Ids below 4 are those of special tokens, which the cases do without: -1e9 leaves them nothing.
 NOTHING = [-1e9] * 4
@@ -62,3 +65,76 @@ def test_convolutional_copy_attention():
     np.testing.assert_allclose(
         np.exp(found)[4:], [0.225, 0.75 * 0.9 + 0.25 * 0.1, 0.075], rtol=1e-6
     )
+
+
+# ---- The numbers of AllenNLP's tests of CopyNet (models/generation/copynet_test.py) -------------
+# Their vocabulary has eight ids, which stand behind the special ones here; V is the id of the first
+# word beyond it. Their numbers are float32's and hold to six digits.
+A, B, C, V = 4, 9, 10, 12
+
+
+def test_copynet_by_allennlp_likelihood_and_selective_weights():
+    """Gold words that are generated and copied, only generated, and only copied.
+
+    log(e^.6 + e^2) - log(e^.1 + ... + e^.8 + e^1 + e^2), the third slot being masked;
+    .6 - log(e^.1 + ... + e^.8 + e^1), where no slot that may be copied holds the word;
+    log(e^2 + e^3) - log(e^.1 + 7 e^.2 + 2 e^2 + e^3), where the vocabulary lacks it
+    """
+    rising, flat = np.arange(1, 9) / 10, [0.1, *[0.2] * 7]
+    logits = jnp.asarray([[*NOTHING, *row] for row in (rising, rising, flat)])
+    scores = jnp.asarray([[1.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 2.0, 3.0]])
+    words = jnp.asarray([[A, B, 0], [A, 0, 0], [V, A, V]])
+    gold = jnp.asarray([B, B, V])
+    log_generate, log_copy = joint_softmax(logits, scores, words)
+    found = CopyingPredictions(logits, log_generate, log_copy, words, jnp.zeros((3, 1), bool))
+    np.testing.assert_allclose(
+        found.log_prob(gold), [-0.91445613, -2.14705760, -0.48264628], rtol=1e-6
+    )
+    # (e^2, 0, e^3) / (e^2 + e^3) = (sigmoid(-1), 0, sigmoid(1))
+    np.testing.assert_allclose(
+        selective_weights(log_copy, words, gold),
+        [[0, 1, 0], [0, 0, 0], [0.26894142, 0, 0.73105858]], rtol=1e-6,
+    )  # fmt: skip
+
+
+def test_copynet_by_allennlp_selective_weights_of_duplicates():
+    """Slots of one word share the weight, .1 / (.1 + .1) each; a generated word has none."""
+    words = jnp.asarray([[C, V, V + 1], [C, V, C], [B, V + 1, V + 1]])
+    found = selective_weights(jnp.full((3, 3), np.log(0.1)), words, jnp.asarray([B, C, V + 1]))
+    np.testing.assert_allclose(found, [[0, 0, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]], rtol=1e-6)
+
+
+def test_copynet_by_allennlp_probabilities_are_summed_by_word():
+    """Every id is generated with .1, every slot copied with .1.
+
+    C, V, V: p(C) = .1 + .1, p(V) = .1 + .1;  V, B, B: p(B) = .1 + .1 + .1, p(V) = .1
+    """
+    logits = jnp.asarray([[*NOTHING, *[0.0] * 8]])
+    words = jnp.asarray([[C, V, V], [V, B, B]])
+    log_generate, log_copy = jnp.full(2, np.log(8 * 0.1)), jnp.full((2, 3), np.log(0.1))
+    unknown = jnp.zeros((2, 1), bool)
+    logits = jnp.broadcast_to(logits, (2, V))
+    found = CopyingPredictions(logits, log_generate, log_copy, words, unknown).log_probs()
+    expected = np.full((2, V + 1 - 4), 0.1)
+    expected[0, [C - 4, V - 4]], expected[1, B - 4] = 0.2, 0.3
+    np.testing.assert_allclose(np.exp(found)[:, 4:], expected, rtol=1e-6)
+
+
+def test_copynet_by_allennlp_gold_ids_and_predicted_words():
+    """Gold is UNK where no source has the word, else the id beyond the vocabulary: [6, V, 6, END].
+
+    An output's ids beyond the vocabulary are the words of its own source, and END ends it.
+    """
+    target = SymbolVocabulary.train("symbols", ["tokens"])
+    (known,), size = target.ids_of(["tokens"]), target.size
+
+    def gold(source, text):
+        return extended(target, own_words(target, target, source)).ids_of(text.split())
+
+    assert gold("a b c d", "x tokens") == [SpecialIds.UNK, known]
+    assert gold("copied tokens copied it", "tokens copied tokens") == [known, size, known]
+    for source, ids, words in (
+        ("hello world", [known, size, size + 1, SpecialIds.EOS], "tokens hello world"),
+        ("copynet is cool", [known, size + 1, SpecialIds.EOS, SpecialIds.EOS], "tokens is"),
+    ):
+        assert extended(target, own_words(target, target, source)).decode(ids) == words

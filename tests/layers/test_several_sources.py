@@ -170,6 +170,7 @@ def test_hierarchical_attends_to_the_contexts():
 
 
 def test_concatenated_contexts_stand_side_by_side():
+    """That of each source once, whatever their order: not the first one's twice."""
     params = jax.tree.map(np.float64, drawn(built("concatenated-bahdanau")))
     for _, query, one, other, output in rows("concatenated-bahdanau"):
         _, contexts = contexts_of(params, query, one, other)

@@ -5,10 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.decoding.searcher import Searcher
 from attention_jax.errors import ConfigError
 from attention_jax.layers.decoder import DECODERS
 from attention_jax.ops.step_pointer import STEP
 from attention_jax.runs.config import from_config_dict
+from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 from configs import aharoni2017, luong2015
 from tests.models.test_encoders_with_decoders import build
@@ -56,6 +58,22 @@ def test_a_search_moves_it_as_known_targets_do(name):
             weights[real, 0], output.attention.weights[real, position]
         )
         before = TARGET[:, position]
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam"])
+def test_runaway_decoding_ends_at_the_last_slot(method):
+    """However fond of STEPs a model is, no output has more of them than there are slots to pass."""
+    model, params = pointing("bahdanau")
+    params = {**params, "output_bias": params["output_bias"].at[STEP].add(9.0)}
+    config = SearchConfig(method=method, beam_size=3, max_length_factor=0, max_length_constant=20)
+    found = Searcher(model, config).search(params, BATCH, jax.random.key(0))
+    tokens, mask = found.tokens[:, 0], found.tokens[:, 0] > 0
+    passed = BATCH["source_mask"].sum(-1) - 1
+    np.testing.assert_array_equal((tokens == STEP).sum(-1), passed)
+    known = {**BATCH, "target": tokens, "target_mask": mask}
+    log_probs = quick_jit(model.apply)(params, known).predictions.log_prob(tokens)
+    total = np.where(mask, log_probs, 0).sum(-1)
+    np.testing.assert_allclose(found.log_probs[:, 0], total, rtol=1e-4, atol=1e-4)
 
 
 def test_a_decoder_that_asks_for_all_words_at_once_refuses_it_in_one_line():

@@ -11,6 +11,7 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.layers.decoder import DECODERS
 from attention_jax.layers.encoder import ENCODERS
+from attention_jax.layers.parameters import Parameter
 from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import build_objective
 from attention_jax.search import search
@@ -237,6 +238,21 @@ def test_gradients_with_x64_have_the_digits_of_float64():
             )
         )  # fmt: skip
         np.testing.assert_allclose(slope, (ahead - behind) / 2e-5, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in DECODERS.names() if "trans" not in name])
+def test_no_source_context_is_concatenated_twice(name):
+    """Each kernel that reads the context has a row for each of its values, and no more."""
+    model = build("recurrent", name)
+    depth = model.decoder.mechanism.context_dim
+    is_parameter = lambda leaf: isinstance(leaf, Parameter)  # noqa: E731
+    sizes = [
+        size
+        for parameter in jax.tree.leaves(model.decoder.parameters, is_leaf=is_parameter)
+        for axis, size in zip(parameter.axes, parameter.shape, strict=True)
+        if axis == "context"
+    ]
+    assert sizes and set(sizes) == {depth} == {model.encoder.output_dim}
 
 
 @pytest.mark.parametrize("length", [1, S])

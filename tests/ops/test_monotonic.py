@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from attention_jax.ops.monotonic import (
@@ -11,6 +12,7 @@ from attention_jax.ops.monotonic import (
     hard_alignment,
     linear_recurrence,
 )
+from tests.quick import quick_jit
 
 B, T, S = 3, 4, 7
 WINDOWS = (1, 2, 3, 20, None)
@@ -184,3 +186,53 @@ def test_chunks_of_nothing_are_zero_with_finite_gradients(window):
 
     gradients = jax.grad(loss, argnums=(0, 1))(jnp.zeros(S), jnp.full(S, jnp.nan))
     np.testing.assert_array_equal(gradients, np.zeros((2, S)))
+
+
+def test_without_a_negative_bias_training_is_stuck_at_the_first_position():
+    """Queries that stop halfway at each slot never read as far as the symbols that tell anything.
+
+    These stand at every eighth slot alone, among slots that tell nothing. With a bias below zero,
+    and noise, they are found.
+    """
+    number, gap, steps = 4, 8, 120
+    kinds = np.full(number * gap, number)
+    kinds[gap - 1 :: gap] = np.arange(number)
+    keys = jnp.asarray(np.eye(number + 1)[kinds], jnp.float32)  # S N+1
+    told = np.where(kinds == np.arange(number)[:, None], 1.0, 1e-3)
+    told = jnp.asarray(np.where(kinds == number, 1 / number, told), jnp.float32)  # p(y_t | s), T S
+    first, optimizer = jnp.eye(len(kinds))[0], optax.adam(0.1)
+
+    def energies(params):
+        return params["kernel"] @ keys.T + params["bias"]
+
+    def loss(params, noise):
+        def query(previous, energy):
+            alignment = expected_alignment(jax.nn.sigmoid(energy), previous)
+            return alignment, alignment
+
+        _, found = jax.lax.scan(query, first, energies(params) + noise)
+        return -jnp.log((found * told).sum(-1) + (1 - found.sum(-1)) / number).mean()
+
+    @quick_jit
+    def trained(params, deviation):
+        def update(carry, rng):
+            params, state = carry
+            noise = deviation * jax.random.normal(rng, (number, len(kinds)))
+            value, gradient = jax.value_and_grad(loss)(params, noise)
+            changes, state = optimizer.update(gradient, state)
+            return (optax.apply_updates(params, changes), state), value
+
+        keys_of_steps = jax.random.split(jax.random.key(1), steps)
+        (params, _), losses = jax.lax.scan(update, (params, optimizer.init(params)), keys_of_steps)
+        return energies(params), losses[-1]
+
+    kernel = 0.1 * jax.random.normal(jax.random.key(0), (number, number + 1))
+    found = {}
+    for bias, deviation in ((0.0, 0.0), (-2.0, 1.0)):
+        params = {"kernel": kernel, "bias": jnp.float32(bias)}
+        found[bias], value = trained(params, deviation)
+        assert (value > 0.95 * np.log(number)) == (bias == 0.0)
+    places = {
+        bias: in_turn(found[bias] > 0, hard_alignment).argmax(-1).tolist() for bias in found
+    }
+    assert places == {0.0: [0] * number, -2.0: [*range(gap - 1, number * gap, gap)]}

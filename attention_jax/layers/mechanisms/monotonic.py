@@ -6,6 +6,8 @@
 These are the expected weights of training, which add up to one or less. Afterwards a query stops
 for good at the first slot, from the last stop on, whose energy is above zero, and attends to that
 alone; where it stops nowhere its context is zero, and the next query goes on from the last stop.
+All slots are scored for every query, which takes time as soft attention does, not the linear time
+that the decisions would allow.
 """
 
 import dataclasses

@@ -5,7 +5,8 @@
 Targets are actions: to write a symbol, or to STEP. Where STEPs stand in training is told by an
 alignment of the symbols (`data.oracle_steps`); in a search the model writes them as it writes
 symbols, and texts are made without them. The pointer counts slots, from the first, and stays on the
-last one, which is that of the source's EOS in an encoder that keeps positions.
+last one, which is that of the source's EOS in an encoder that keeps positions. There a search
+writes no STEP.
 
 A decoder whose update reads the context, such as `bahdanau`, is as in the paper: its cell is given
 the last symbol and the slot that the pointer is on.
@@ -20,7 +21,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.mechanism import MechanismConfig, MechanismParts, Traits
 from attention_jax.ops.attend import AttentionSpec
-from attention_jax.ops.step_pointer import slot_ranks, step_pointer
+from attention_jax.ops.step_pointer import IDLE, idle_id, slot_ranks, step_pointer
 from attention_jax.ops.summation import accumulation_dtype
 from attention_jax.types import Array, Call, Memory, Params, State
 
@@ -74,4 +75,5 @@ def _as_it_is(
     call: Call,
 ) -> tuple[Array, Mapping[str, Array]]:
     """Keeps the scores, which are a distribution, where the mask allows."""
-    return jnp.where(mask, scores, 0.0), {}
+    idle = idle_id(state["pointer"], memory)[..., None]  # *B -> *B 1, one query at a time
+    return jnp.where(mask, scores, 0.0), {IDLE: idle}

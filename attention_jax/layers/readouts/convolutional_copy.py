@@ -7,7 +7,8 @@ F are the features of the mechanism `convolutional`, which attends by a third ke
 what is to be copied need not be what is to be read.
 
 Deviations: UNK is no target where the word can be copied (see `data/text/extended_vocabulary.py`),
-so that the paper's penalty of UNK has nothing to do; punctuation may be copied, too.
+so that the paper's penalty of UNK has nothing to do; punctuation may be copied, too. Both kappa and
+the largest gate are of the slots that may be copied; the paper's are of all.
 """
 
 import dataclasses

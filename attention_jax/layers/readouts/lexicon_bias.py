@@ -3,6 +3,9 @@
   p = softmax(W s + b + log(p_lex + eps)),    p_lex(v) = sum_s a_s p(v | x_s)
 
 Whatever no attended token may be translated by loses log eps against what one surely is.
+
+Deviations: what the rows of a lexicon leave over is nobody's, and a source word that it does not
+know biases nothing; in the paper both are UNK's.
 """
 
 import dataclasses

@@ -6,7 +6,8 @@
 with c_t = sum_s a_ts h_s. Attention to what cannot be copied, such as EOS, generates.
 
 Coverage, which keeps the pointer from copying a phrase again, is the mechanism `coverage_vector`
-with the objective `coverage_loss`; the schedule of its weight switches it on late, as in the paper.
+with the objective `coverage_loss`. The schedule of its weight switches the loss on late, as in the
+paper; the coverage vector is there from the first step on, which the paper's model gets late, too.
 """
 
 import dataclasses
@@ -51,6 +52,8 @@ class PointerGenerator(CopyingReadout):
     Deviations:
       The switch reads the decoder's features f_t where the paper has its state: decoders of any
       order have them, made of the state. The logits are those of the decoder's own features, too.
+      It reads the embedded word before where the paper has the decoder's input x_t, in which that
+      word and the context before are merged.
     """
 
     @property

@@ -24,6 +24,7 @@ from tests.conformance.test_rows_alone import X, batch
 from tests.models.test_encoders_with_decoders import D, V, build, with_readout
 from tests.parameters import drawn
 from tests.quick import quick_jit
+from tests.teacher_forcing import compare_steps, rescored
 
 NAMES = ("pointer_generator", "copynet", "convolutional_copy")
 each = pytest.mark.parametrize("name", NAMES)
@@ -104,18 +105,7 @@ def test_the_gold_score_is_of_the_copied_word(name):
 
 @each
 def test_steps_equal_the_whole(name):
-    model, params, given = case(name)
-    memory, state = quick_jit(model.start, static_argnums=2)(params, given, 4)
-    step = quick_jit(functools.partial(model.step, params, memory))
-    tokens = jnp.full((3, 1), SpecialIds.BOS)
-    for t in range(given["target"].shape[1]):
-        predictions, _, state = step(state, tokens)
-        whole = applied(name).predictions.log_probs()[:, t]
-        real = np.asarray(given["target_mask"])[:, t]
-        np.testing.assert_allclose(
-            predictions.log_probs()[real, 0], whole[real], rtol=1e-4, atol=1e-5
-        )
-        tokens = given["target"][:, t : t + 1]
+    compare_steps(*case(name), applied(name).predictions)
 
 
 @each
@@ -185,22 +175,32 @@ SEARCHES = {
     "beam": SearchConfig(method="beam", beam_size=3, num_hypotheses=3, min_length_ratio=0.6),
     "coverage": SearchConfig(beam_size=2, coverage_penalty="gnmt", coverage_stepwise=True),
     "sample": SearchConfig(method="sample", num_hypotheses=2, top_k=5, min_length_ratio=0.6),
-    "no_bigram_twice": SearchConfig(
-        beam_size=3, no_repeat_ngram_size=1, min_length_ratio=0.6, forbid_unknown=True
-    ),
+    "no_word_twice": SearchConfig(beam_size=3, no_repeat_ngram_size=1, min_length_ratio=0.6),
 }
 
 
-def alone():
-    model, params, _ = fond_of_copying("pointer_generator")
-    return model, params
-
-
-def together(combination):
-    """A pointer-generator and CopyNet."""
-    members = [fond_of_copying("pointer_generator"), fond_of_copying("copynet", 2)]
+def those(who, fond):
+    """A pointer-generator with its parameters, or both of it and CopyNet."""
+    members = [fond("pointer_generator"), fond("copynet", 2)]
+    if who == "alone":
+        return members[0][:2]
     params = {name_of(m): params for m, (_, params, _) in enumerate(members)}
-    return Ensemble(tuple(model for model, _, _ in members), combination), params
+    return Ensemble(tuple(model for model, _, _ in members), who), params
+
+
+def searched(who, fond, how):
+    """Searches; the score of an output is that of teacher forcing."""
+    (model, params), given = those(who, fond), case(NAMES[0])[-1]
+    inputs = {name: given[name] for name in ("source", "source_mask", *FIELDS)}
+    found = Searcher(model, SEARCHES[how]).search(params, inputs, jax.random.key(0))
+    apply = quick_jit(model.apply)
+    for rank in range(found.tokens.shape[1]):
+        total, _, _ = rescored(apply, params, given, found, rank)
+        exists = np.asarray(found.lengths)[:, rank] > 0
+        np.testing.assert_allclose(
+            np.asarray(found.log_probs)[exists, rank], total[exists], rtol=1e-3, atol=1e-4
+        )
+    return np.asarray(found.tokens), np.asarray(found.lengths)
 
 
 @pytest.mark.parametrize(
@@ -209,24 +209,35 @@ def together(combination):
 )
 def test_every_search_copies_and_scores_what_it_has_copied(how, who):
     """The score of an output is that of teacher forcing, extended ids and n-best lists included."""
-    (model, params), given = alone() if who == "alone" else together(who), case(NAMES[0])[-1]
-    inputs = {name: given[name] for name in ("source", "source_mask", *FIELDS)}
-    found = Searcher(model, SEARCHES[how]).search(params, inputs, jax.random.key(0))
-    tokens, lengths = np.asarray(found.tokens), np.asarray(found.lengths)
+    tokens, lengths = searched(who, fond_of_copying, how)
     assert (tokens[0] == V).any() and not (tokens[1:] >= V).any() and (tokens < V + 1).all()
-    for rank in range(tokens.shape[1]):
-        mask = np.arange(tokens.shape[2]) < lengths[:, rank, None]
-        forced = {**given, "target": jnp.asarray(tokens[:, rank]), "target_mask": mask}
-        output = quick_jit(model.apply)(params, {**forced, "target_mask": jnp.asarray(mask)})
-        total = np.where(mask, output.predictions.log_prob(forced["target"]), 0).sum(-1)
-        exists = lengths[:, rank] > 0
-        np.testing.assert_allclose(
-            np.asarray(found.log_probs)[exists, rank], total[exists], rtol=1e-3, atol=1e-4
-        )
-    if how == "no_bigram_twice":
+    if how == "no_word_twice":
         for row in range(3):
             written = tokens[row, 0, : lengths[row, 0]]
             assert len(set(written.tolist())) == len(written)
+
+
+@functools.cache
+def fond_of_unknown(name, seed=1):
+    """Parameters that write the unknown word wherever they may."""
+    model, _, given = case(name)
+    params = drawn(model, seed)
+    params = {**params, "output_bias": params["output_bias"].at[UNK].add(9.0)}
+    if name == "pointer_generator":
+        switch = {**params["switch"], "bias": params["switch"]["bias"] + 4.0}
+        return model, {**params, "switch": switch}, given
+    return model, params, given
+
+
+@pytest.mark.parametrize(
+    ("how", "who"),
+    [("greedy", "alone"), ("beam", "alone"), ("sample", "alone"), ("beam", "log_linear")],
+)
+def test_unknown_is_written_only_where_the_vocabulary_lacks_nothing(how, who):
+    """The first source has a word of its own, which an unknown word would stand for."""
+    tokens, lengths = searched(who, fond_of_unknown, how)
+    assert (lengths[0] > 1).any() and not (tokens[0] == UNK).any()
+    assert (tokens[2, 0] == UNK).any()
 
 
 @each

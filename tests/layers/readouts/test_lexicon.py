@@ -13,6 +13,11 @@ from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.readout import READOUTS, ReadoutSizes, Step
 from attention_jax.models import MODELS, build_model
 from attention_jax.types import AttentionOutput
+from tests.conformance.test_rows_alone import batch
+from tests.models.test_encoders_with_decoders import with_readout
+from tests.parameters import drawn
+from tests.quick import quick_jit
+from tests.teacher_forcing import compare_steps
 
 NAMES = ("lexicon_bias", "lexicon_linear")
 every_readout = pytest.mark.parametrize("name", NAMES)
@@ -96,6 +101,31 @@ def test_slots_of_several_tokens_share_their_rows(name):
     pooled = predict(readout, params, [[[1.0]]], np.array([[[0.8, 0.2]]]), ids, probs, spans)
     single = predict(readout, params, [[[1.0]]], np.array([[[0.4, 0.4, 0.2]]]), ids, probs)
     np.testing.assert_allclose(pooled, single, rtol=1e-6)
+
+
+@every_readout
+def test_transformers_have_lexicons_too(name):
+    """By the attention of the last layer; a search takes the same steps one by one."""
+    model, given = with_readout(name, "transformer"), batch()
+    params, apply = drawn(model, 1), quick_jit(model.apply)
+    output = apply(params, given)
+    probs = np.exp(output.predictions.log_probs())
+    np.testing.assert_allclose(probs.sum(-1), 1.0, atol=1e-6)
+    compare_steps(model, params, given, output.predictions)
+    # A lexicon that knows nothing leaves the softmax.
+    silent = {**given, "lexicon_probs": jnp.zeros_like(given["lexicon_probs"])}
+    alone = np.exp(apply(params, silent).predictions.log_probs())
+    weights, lexical = np.asarray(output.attention.weights), np.zeros(probs.shape)
+    for b, t, s, k in np.ndindex(*weights.shape, given["lexicon"].shape[-1]):
+        entry = given["lexicon_probs"][b, s, k]
+        lexical[b, t, given["lexicon"][b, s, k]] += weights[b, t, s] * entry
+    if name == "lexicon_bias":
+        expected = alone * (lexical + model.readout.epsilon)
+        expected = expected / expected.sum(-1, keepdims=True)
+    else:
+        gate = 1 / (1 + np.exp(-np.float64(params["output_gate"])))
+        expected = gate * lexical + (1 - gate * lexical.sum(-1, keepdims=True)) * alone
+    np.testing.assert_allclose(probs, expected, rtol=1e-3, atol=1e-6)
 
 
 @every_readout

@@ -8,7 +8,11 @@ import pytest
 from attention_jax.layers.readout import READOUTS, ReadoutSizes, Step
 from attention_jax.objectives import build_objective
 from attention_jax.types import ModelOutput, SpecialIds
+from tests.conformance.test_rows_alone import batch
+from tests.models.test_encoders_with_decoders import with_readout
+from tests.parameters import drawn
 from tests.quick import quick_jit
+from tests.teacher_forcing import compare_steps
 
 B, T, V, F, L = 2, 6, 8, 4, 3
 TARGETS = np.array([[5, 6, 5, 7, 6, SpecialIds.EOS], [4, 4, SpecialIds.EOS, 0, 0, 0]])
@@ -90,3 +94,12 @@ def test_a_search_carries_the_window(toy):
         state, log_probs = advance(state, jnp.asarray(features[:, t], float), written)
         real = MASK[:, t]
         np.testing.assert_allclose(np.exp(log_probs)[real], probs[real, t], rtol=1e-4, atol=1e-6)
+
+
+def test_transformers_that_read_a_source_point_too():
+    """At what they have written, by features that attention and the words before have made."""
+    model, given = with_readout("pointer_sentinel", "transformer"), batch()
+    params = drawn(model, 1)
+    predictions = quick_jit(model.apply)(params, given).predictions
+    np.testing.assert_allclose(np.exp(predictions.log_probs()).sum(-1), 1.0, atol=1e-6)
+    compare_steps(model, params, given, predictions)
