@@ -1,11 +1,21 @@
 """Python API: trains, translates, scores and shows attention, from a notebook or a script.
 
+Of a run of `configs/quickstart.py:smoke`, which reads numbers out:
+
 >>> from attention_jax import api
->>> run = api.load("runs/quickstart")           # doctest: +SKIP
->>> [output] = run.translate(["attention"])     # doctest: +SKIP
->>> output.text, output.attention.shape         # doctest: +SKIP
-('AH0 T EH1 N SH AH0 N', (8, 10))
->>> run.plot(output)                            # doctest: +SKIP
+>>> run = api.load("runs/numbers")
+>>> [output] = run.translate(["123"])
+>>> output.text, output.tokens
+('one two three', ['one', 'two', 'three', '</s>'])
+>>> output.attention.shape, output.attention.argmax(-1)
+((4, 4), array([0, 1, 2, 3]))
+>>> [right, wrong] = run.score(["123", "123"], ["one two three", "one two two"])
+>>> bool(right.log_prob > wrong.log_prob)
+True
+>>> run.attend("123", "one two two").weights.shape
+(4, 4)
+>>> figure = run.plot(output)
+>>> figure.savefig("map.png")
 
 It does what the programs of the command line do, with the same parts and the same checks; mistakes
 are raised as `attention_jax.errors.UserError`.
@@ -13,9 +23,10 @@ are raised as `attention_jax.errors.UserError`.
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +37,11 @@ from ml_collections import ConfigDict
 from attention_jax.analysis.attribution import Attribution, attribute, check_attributable
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.given_texts import GivenTexts
-from attention_jax.analysis.matrices import AttentionMatrices, attention_matrices
+from attention_jax.analysis.matrices import (
+    AttentionMatrices,
+    attention_matrices,
+    forced_outputs,
+)
 from attention_jax.analysis.result_places import placed
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.output_text import OutputWriter
@@ -43,6 +58,7 @@ from attention_jax.runs.ensemble import ensemble_of
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.size_of_text import settled
+from attention_jax.training.preemption import Interruption
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,6 +74,8 @@ class Output:
       tokens: The T tokens that were written, EOS last.
       attention: How much each written token attended to each read one; all zeros where the model
         attends to nothing.
+      heads: Weights of every layer and head while it is predicted, by the path of the layer, as of
+        `AttentionMatrices`; empty unless they were asked for.
     """
 
     source: str
@@ -67,6 +85,7 @@ class Output:
     source_tokens: Sequence[str]
     tokens: Sequence[str]
     attention: Float[np.ndarray, "T S"]
+    heads: Mapping[str, Float[np.ndarray, "H N M"]] = dataclasses.field(default_factory=dict)
 
 
 class Run:
@@ -115,30 +134,53 @@ class Run:
             run.alignment_shift, run.config.data.lowercase,
         )  # fmt: skip
 
-    def translate(self, lines: Sequence[str]) -> list[Output]:
+    def translate(self, lines: Sequence[str], *, heads: bool = False) -> list[Output]:
         """Translates lines of text; a language model continues them.
 
         Args:
           lines: Source texts. A blank one has an output without text.
+          heads: Whether outputs have their `heads`, for which each is forced once more.
 
         Returns:
           The best output of each line, in their order.
 
         Raises:
-          UserError: If a line is too long or cannot be read.
+          UserError: If a line is too long or cannot be read, or the heads are asked for of a model
+            that attends to nothing.
         """
-        return [outputs[0] for outputs in self.translate_nbest(lines, 1)]
+        return [outputs[0] for outputs in self.translate_nbest(lines, 1, heads=heads)]
 
-    def translate_nbest(self, lines: Sequence[str], nbest: int) -> list[list[Output]]:
+    def translate_nbest(
+        self, lines: Sequence[str], nbest: int, *, heads: bool = False
+    ) -> list[list[Output]]:
         """N-best lists: the best outputs of each line, best first.
 
         Raises:
           UserError: As `translate`, and if the search does not keep as many.
         """
         _check_texts("lines", lines)
-        return [self._outputs(each) for each in self._translator(nbest).translate(lines)]
+        if heads:
+            self._check_attending()
+        translations = self._translator(nbest).translate(lines)
+        by_output = self._heads(lines, translations) if heads else itertools.repeat({})
+        return [self._outputs(each, by_output) for each in translations]
 
-    def _outputs(self, translation: Translation) -> list[Output]:
+    def _heads(
+        self, lines: Sequence[str], translations: Sequence[Translation]
+    ) -> Iterator[Mapping[str, np.ndarray]]:
+        """Forces all outputs again, and yields the attention of the layers and heads to each."""
+        written = [
+            (line, output)
+            for line, each in zip(lines, translations, strict=True)
+            for output in each.hypotheses
+        ]
+        if written:
+            split = forced_outputs(self.trained, *zip(*written, strict=True))
+            yield from (found.heads for found in attention_matrices(self.trained, split))
+
+    def _outputs(
+        self, translation: Translation, by_output: Iterator[Mapping[str, np.ndarray]]
+    ) -> list[Output]:
         run, source = self.trained, translation.source
         if not translation.hypotheses:
             return [Output(source, "", 0.0, 0.0, (), (), np.zeros((0, 0)))]
@@ -148,9 +190,9 @@ class Run:
             Output(
                 source, self._writer(each, source), each.log_prob, each.score, read,
                 each.vocabulary(run.target_vocabulary).tokens(each.tokens),
-                np.asarray(each.weights),
+                np.asarray(each.weights), heads,
             )
-            for each in translation.hypotheses
+            for each, heads in zip(translation.hypotheses, by_output, strict=False)
         ]  # fmt: skip
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
@@ -197,13 +239,17 @@ class Run:
         Raises:
           UserError: If the model does not attend to its source, or a text cannot be read.
         """
-        run = self.trained
-        if not run.links_tokens:
-            raise UserError(
-                f"{run.directory.path}: expected a model that attends to its source, found none"
-            )
-        [found] = attention_matrices(run, given_pairs(run, [source], [target]))
+        self._check_attending()
+        [found] = attention_matrices(
+            self.trained, given_pairs(self.trained, [source], [target])
+        )
         return found
+
+    def _check_attending(self) -> None:
+        if not self.trained.links_tokens:
+            raise UserError(
+                f"{self.directory}: expected a model that attends to its source, found none"
+            )
 
     def attribute(
         self, source: str, target: str, method: str = "integrated_gradients"
@@ -285,10 +331,13 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
 
     Raises:
       UserError: If the config, the data or the directory is at fault.
+      KeyboardInterrupt: After Ctrl-C, once the step is saved; after a second one at once.
+      SystemExit: After SIGTERM, likewise.
     """
     keep_by_default(_note)
     known = RunDirectory(workdir).read_config()
-    run_experiment(from_config_dict(settled(config, _note, known=known)), workdir)
+    experiment = from_config_dict(settled(config, _note, known=known))
+    run_experiment(experiment, workdir, preemption=Interruption())
     return load(workdir)
 
 

@@ -31,7 +31,10 @@ _MOST_NAMED = 3  # differences that fit a line
 
 
 def run_experiment(
-    config: ExperimentConfig, workdir: str | Path, profiled: ProfileSteps | None = None
+    config: ExperimentConfig,
+    workdir: str | Path,
+    profiled: ProfileSteps | None = None,
+    preemption: Preemption | None = None,
 ) -> None:
     """Trains and evaluates an experiment in a directory, continuing what is there.
 
@@ -39,6 +42,7 @@ def run_experiment(
       config: The experiment.
       workdir: Its run directory; made if there is none.
       profiled: The steps of which the profiler writes a trace, if any.
+      preemption: How signals are answered; as a program of its own does if not given.
 
     Raises:
       UserError: If the directory, the data or the config is at fault.
@@ -47,7 +51,8 @@ def run_experiment(
     # First of all: a missing package should not be found after the directory was claimed.
     require_packages(config.training.writers)
     directory = RunDirectory(workdir, writes=processes.is_first())
-    with contextlib.ExitStack() as claim, Preemption().watching() as preemption:
+    preemption = preemption or Preemption()
+    with contextlib.ExitStack() as claim, preemption.watching():
 
         def begin() -> bool:
             claim.enter_context(directory.claimed())

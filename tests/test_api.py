@@ -1,9 +1,12 @@
 """The Python API: what a notebook asks of a trained run, beside what the programs print."""
 
+import _thread
+import doctest
 import json
 import pathlib
 import re
 import shutil
+import threading
 
 import jax
 import numpy as np
@@ -14,6 +17,9 @@ from ml_collections import ConfigDict
 from attention_jax import api
 from attention_jax.errors import UserError
 from attention_jax.paths import user_cache
+from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.training import preemption
+from attention_jax.training.reporting.meter import Meter
 from configs.vaswani2017 import get_config
 
 
@@ -45,6 +51,7 @@ def test_translate_nbest_is_best_first(run):
     [outputs] = api.load(run.directory, search={"beam_size": 4}).translate_nbest(["12"], 4)
     scores = [output.score for output in outputs]
     assert len(outputs) == 4 and scores == sorted(scores, reverse=True)
+    assert not any(output.heads for output in outputs)
 
 
 def test_score_is_the_probability_that_the_search_found(run):
@@ -82,10 +89,16 @@ def test_attend_is_the_attention_of_the_search_when_its_output_is_forced(run):
     np.testing.assert_allclose(forced.weights, output.attention, atol=1e-5)
 
 
-def test_train_and_attend_name_every_layer_and_head(tmp_path):
+@pytest.fixture(scope="module")
+def transformer(tmp_path_factory):
+    """A Transformer that was trained for a step."""
     config = get_config("smoke")
     config.training.num_steps, config.evaluation.splits = 1, ()
-    run = api.train(config, tmp_path / "run")
+    return api.train(config, tmp_path_factory.mktemp("transformer"))
+
+
+def test_train_and_attend_name_every_layer_and_head(transformer):
+    run, config = transformer, transformer.config
     forced = run.attend("123", "one two three")
     layers, heads = config.model.decoder.num_layers, config.model.attention.num_heads
     shape = layers * heads, len(forced.tokens), len(forced.source_tokens)
@@ -94,6 +107,35 @@ def test_train_and_attend_name_every_layer_and_head(tmp_path):
     assert len(own) == layers + config.model.sources.source.encoder.num_layers
     for name in own:
         np.testing.assert_allclose(forced.heads[name].sum(-1), 1, rtol=1e-5)
+
+
+def test_translate_gives_the_heads_of_what_it_has_written(transformer, launch, tmp_path):
+    """Those of every output, as `launch.translate --weights` writes them."""
+    lines, path = ["123", "", "45"], tmp_path / "matrices.npz"
+    run = api.load(transformer.directory, search={"method": "beam", "beam_size": 2})
+    found = run.translate_nbest(lines, 2, heads=True)
+    launch(
+        "translate", f"--workdir={run.directory}", "--search.method=beam", "--search.beam_size=2",
+        "--nbest=2", f"--weights={path}", stdin="\n".join(lines).encode(),
+    )  # fmt: skip
+    with np.load(path) as file:
+        written = dict(file)
+    assert [len(outputs) for outputs in found] == [2, 1, 2] and not found[1][0].heads
+    for n, output in enumerate([*found[0], *found[2]]):
+        assert [*written[f"{n}/tokens"]] == [*output.tokens]
+        names = [name for name in written if name.startswith(f"{n}/heads/")]
+        assert names == [f"{n}/heads/{layer}" for layer in output.heads] and len(names) > 1
+        for name, weights in zip(names, output.heads.values(), strict=True):
+            np.testing.assert_allclose(weights, written[name], atol=1e-5)
+        np.testing.assert_allclose(output.attention, written[f"{n}/weights"], atol=1e-5)
+    assert run.translate([""], heads=True)[0].heads == {}
+
+
+def test_a_model_that_attends_to_nothing_has_no_heads(run, monkeypatch):
+    monkeypatch.setattr(type(run.trained), "links_tokens", False)
+    with pytest.raises(UserError, match="expected a model that attends to its source, found none"):
+        run.translate(["123"], heads=True)
+    assert run.translate(["123"])[0].text == "one two three"
 
 
 def test_a_digit_counts_most_for_its_own_name(run):
@@ -120,6 +162,41 @@ def test_train_goes_on_with_what_is_there(run, capsys):
     again = api.train(config.to_dict(), run.directory)
     assert "This run is complete" in capsys.readouterr().out
     assert again.trained.step == run.trained.step
+
+
+def short_config(**training):
+    config = get_config("smoke")
+    config.training = {**config.training, "num_steps": 3, **training}
+    config.evaluation.splits = ()
+    return config
+
+
+def test_an_interrupt_of_train_is_a_keyboard_interrupt_after_the_step_is_saved(
+    tmp_path, monkeypatch
+):
+    """As Ctrl-C in a notebook, whose process goes on."""
+    add = Meter.add
+
+    def interrupted(self, step, metrics):
+        if step == 2:
+            _thread.interrupt_main()
+        return add(self, step, metrics)
+
+    monkeypatch.setattr(Meter, "add", interrupted)
+    monkeypatch.setattr(preemption.os, "_exit", lambda code: pytest.fail("ends the process"))
+    with pytest.raises(KeyboardInterrupt):
+        api.train(short_config(), tmp_path / "run")
+    assert Checkpointer(tmp_path / "run" / "checkpoints").steps() == [2]
+
+
+def test_train_leaves_signals_alone_off_the_main_thread(tmp_path):
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(api.train(short_config(num_steps=1), tmp_path / "run"))
+    )
+    thread.start()
+    thread.join()
+    assert found[0].trained.step == 1
 
 
 @pytest.mark.parametrize(
@@ -156,3 +233,12 @@ def test_the_page_of_the_api_runs(repository, trained, tmp_path, monkeypatch):
         exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
     assert len(blocks) >= 4 and names["outputs"][0].source == "attention"
     assert len(names["alternatives"]) == 3 and len(names["pairs"][1].log_probs) == 5
+
+
+def test_the_examples_of_the_module_run(run, tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(run.directory, tmp_path / "runs" / "numbers")
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(api)
+    assert found.attempted >= 10 and not found.failed
+    assert (tmp_path / "map.png").exists()

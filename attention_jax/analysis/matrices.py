@@ -65,6 +65,26 @@ def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]
     return found
 
 
+def forced_outputs(
+    run: TrainedRun,
+    sources: Sequence[str],
+    outputs: Sequence[Hypothesis],
+    further: Mapping[str, Sequence[str]] = {},
+) -> Split:
+    """Forced decoding: returns outputs of a search as the targets of a split, by their ids.
+
+    To encode their texts again might give others.
+
+    Args:
+      run: The run that has written the outputs.
+      sources: The text of which each is an output.
+      outputs: The outputs.
+      further: Texts of each further source, by its name.
+    """
+    split = given_pairs(run, sources, [""] * len(outputs), further)
+    return split.with_target_ids([output.tokens for output in outputs])
+
+
 def write_matrices(
     path: Path,
     run: TrainedRun,
@@ -91,9 +111,7 @@ def write_matrices(
     numbers = [number for number, _ in outputs]
     sources = [lines[number] for number in numbers]
     others = {name: [texts[number] for number in numbers] for name, texts in further.items()}
-    # Their ids are kept: to encode their texts again may give others.
-    split = given_pairs(run, sources, [""] * len(outputs), others)
-    split = split.with_target_ids([output.tokens for _, output in outputs])
+    split = forced_outputs(run, sources, [output for _, output in outputs], others)
     found = attention_matrices(run, split) if outputs else []
     rows = list(zip(numbers, split.sources, split.targets, found, strict=True))
     content = _as_arrays(rows) if path.suffix == ".npz" else _as_lines(rows)

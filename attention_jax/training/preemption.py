@@ -46,13 +46,8 @@ class Preemption:
     @contextlib.contextmanager
     def watching(self) -> Iterator["Preemption"]:
         """Installs the signal handlers while the block runs, and restores the old ones."""
-        with self._listening():
-            old = {number: signal.signal(number, self._handle) for number in _EXIT_CODES}
-            try:
-                yield self
-            finally:
-                for number, handler in old.items():
-                    signal.signal(number, handler)
+        with self._listening(), self._handling():
+            yield self
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
@@ -106,6 +101,15 @@ class Preemption:
             self.leave()
 
     @contextlib.contextmanager
+    def _handling(self) -> Iterator[None]:
+        old = {number: signal.signal(number, self._handle) for number in _EXIT_CODES}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
         """Tells a thread of signals while the block runs, even where Python runs no handler.
 
@@ -146,4 +150,32 @@ class Preemption:
             os._exit(_EXIT_CODES[signal.Signals(number)])
         self._signal = signal.Signals(number)
         if self._at_once:
+            self.leave()
+
+
+class Interruption(Preemption):
+    """Signal handling within another program, such as a notebook, which goes on afterwards.
+
+    Ctrl-C raises KeyboardInterrupt, once the step is finished and saved; a second signal does not
+    wait for that, but for compiled code. Nothing ends the process behind its back. Off the main
+    thread, where Python takes no handlers, signals are left to the program.
+    """
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator["Interruption"]:
+        """Installs the signal handlers while the block runs, in the main thread only."""
+        is_main = threading.current_thread() is threading.main_thread()
+        with self._handling() if is_main else contextlib.nullcontext():
+            yield self
+
+    def leave(self) -> None:
+        """Raises KeyboardInterrupt after Ctrl-C, and Preempted after SIGTERM."""
+        if (self._agreed or self._signal) == signal.SIGINT:
+            raise KeyboardInterrupt
+        super().leave()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        is_second = self._signal is not None
+        self._signal = signal.Signals(number)
+        if is_second or self._at_once:
             self.leave()

@@ -1,14 +1,20 @@
-"""The mechanisms that the battery runs over: all that exist, in small."""
+"""The mechanisms that the battery runs over: all that exist, in small.
+
+Each is built where a rule is tried on it, so that one that cannot be is said to break that rule.
+"""
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attention_jax.config_values import check_limits
+from attention_jax.errors import ConfigError
 from attention_jax.layers import hard_attention
 from attention_jax.layers.attention import OneSource, build_mechanism
 from attention_jax.layers.encoder import sequence
@@ -40,80 +46,126 @@ GROUPS = {
     "at_test": [hard_attention.Argmax(), hard_attention.Sample()],
 }
 MONOTONIC = ("monotonic", "mocha")
+
+
+def needs_of(name):
+    """Returns what a mechanism needs of its model, also if its config cannot be made."""
+    config = MECHANISMS.config(name)
+    try:
+        return config().needs
+    except Exception:  # whatever it is, `test_it_is_built` tells it
+        return config.needs if isinstance(config.needs, tuple) else ()
+
+
 # Those that ask one source; the others have tests/layers/test_several_sources.py.
-ONE_SOURCE = [
-    name for name in MECHANISMS.names() if "sources" not in MECHANISMS.config(name)().needs
-]
+ONE_SOURCE = [name for name in MECHANISMS.names() if "sources" not in needs_of(name)]
 # Which of their fields make mechanisms carry nothing from query to query, as scores must.
 _CARRYING_NOTHING = {"structural_bias": {"markov": False, "fertility": False}}
 
 
+def fields_of(name):
+    """Returns the fields of a mechanism's config by their names."""
+    return {field.name: field for field in dataclasses.fields(MECHANISMS.config(name))}
+
+
 def small_config(name, **fields):
     """Returns a mechanism's config with all sizes small and the window narrow."""
-    config = MECHANISMS.config(name)
     if name == "multi_head":
         fields = {"num_heads": 2, "head_dim": 4, "score": small_config("scaled_dot"), **fields}
-    for field in dataclasses.fields(config):
-        if field.name == "half_width":
-            fields.setdefault(field.name, _HALF_WIDTH)
-        elif field.name in ("score", "chunk_score"):
+    for field in fields_of(name).values():
+        if field.name in ("score", "chunk_score") and "named" in field.metadata:
             fields.setdefault(field.name, small_score("luong_general"))
-        elif isinstance(field.default, int) and field.default > _SMALL:
-            fields.setdefault(field.name, _SMALL)
-    return config(**fields)
+        elif isinstance(field.default, int):
+            size = _HALF_WIDTH if field.name == "half_width" else _SMALL
+            fields.setdefault(field.name, small(field, size))
+    return MECHANISMS.config(name)(**fields)
+
+
+def small(field, size):
+    """Returns the default of a field or, if that is less, the first from `size` on it allows."""
+    if field.default <= size or "choices" in field.metadata:
+        return field.default
+    least = math.ceil(field.metadata.get("at_least", size))
+    above = math.floor(field.metadata.get("above", size - 1))
+    return min(field.default, max(size, least, above + 1))
+
+
+def allows(field, value):
+    """Returns whether a field takes a number or text."""
+    try:
+        check_limits(value, field.metadata, field.name)
+    except ConfigError:
+        return False
+    return True
 
 
 def another(field, value):
-    """Returns another float that a field allows: two more, or halfway to where it ends."""
-    ends = [field.metadata[name] for name in ("below", "at_most") if name in field.metadata]
-    return value + 2 if all(value + 2 < end for end in ends) else (value + min(ends)) / 2
+    """Returns another number that a field allows, if there is one.
+
+    Of a float two more, or halfway to where it ends; of an int the one before or after.
+    """
+    if isinstance(value, int):
+        found = [value - 1, value + 1]
+    else:
+        ends = [field.metadata[name] for name in ("below", "at_most", "above", "at_least")
+                if name in field.metadata]  # fmt: skip
+        found = [value + 2, *((value + end) / 2 for end in ends), value - 2]
+    return next((other for other in found if other != value and allows(field, other)), None)
 
 
 def small_score(name, **fields):
     """Returns the config of a score for a small window, or None if it cannot score one."""
-    has = {field.name for field in dataclasses.fields(MECHANISMS.config(name))}
+    has = fields_of(name)
     fields = {**_CARRYING_NOTHING.get(name, {}), **fields}
-    if "normalizer" not in has or build_case(small_config(name, **fields)).carries:
+    if "normalizer" not in has:
+        return None
+    if "num_heads" in has:
+        fields.setdefault("num_heads", 1)
+    try:
+        if build_case(small_config(name, **fields)).carries:
+            return None
+    except Exception:  # whatever it is, `test_it_is_built` tells it
         return None
     if "max_positions" in has:
         fields["max_positions"] = 2 * _HALF_WIDTH + 1
     return small_config(name, **fields)
 
 
-def configs() -> Iterator:
-    """Yields every mechanism with heads, normalizers, inner scores and other choices."""
-    yield from multi_head_configs()
-    yield from monotonic_configs()
-    for name in ONE_SOURCE:
-        if name in ("multi_head", *MONOTONIC):
-            continue
-        fields = {field.name: field for field in dataclasses.fields(MECHANISMS.config(name))}
-        if "normalizer" in fields:
-            for heads, normalizer in _VARIANTS:
-                yield small_config(name, num_heads=heads, normalizer=normalizer)
-            if name in _CARRYING_NOTHING:
-                yield small_config(name, **_CARRYING_NOTHING[name])
-        elif "half_width" in fields:
-            for score in filter(None, map(small_score, MECHANISMS.names())):
-                yield small_config(name, score=score)
-            score = small_score("luong_general", normalizer="sparsemax")
-            yield small_config(name, score=score, num_heads=2)
-        elif "score" in fields:  # whose weights are those of any other
-            yield small_config(name)
-            yield small_config(name, score=small_score("bahdanau", normalizer="sparsemax"))
-            for way in GROUPS["at_test"] if "at_test" in fields else ():
-                yield small_config(name, at_test=way)
-        for field in fields.values():
-            default = getattr(small_config(name), field.name)
-            if isinstance(default, bool):
-                yield small_config(name, **{field.name: not default})
-            elif isinstance(default, float):
-                yield small_config(name, **{field.name: another(field, default)})
-            for choice in field.metadata.get("choices", ()):
-                if field.name != "normalizer" and choice != default:
-                    yield small_config(name, **{field.name: choice})
-        if not {"normalizer", "score"} & set(fields):
-            yield small_config(name)
+def configs_of(name) -> Iterator:
+    """Yields a mechanism with heads, normalizers, inner scores and other choices."""
+    if name in ("multi_head", *MONOTONIC):
+        yield from multi_head_configs() if name == "multi_head" else monotonic_configs(name)
+        return
+    fields, plain = fields_of(name), small_config(name)
+    if "normalizer" in fields:
+        for heads, normalizer in _VARIANTS:
+            values = {"num_heads": heads, "normalizer": normalizer}
+            values = {key: value for key, value in values.items() if key in fields}
+            if all(allows(fields[key], value) for key, value in values.items()):
+                yield small_config(name, **values)
+        if name in _CARRYING_NOTHING:
+            yield small_config(name, **_CARRYING_NOTHING[name])
+    elif {"half_width", "score"} <= set(fields):
+        for score in filter(None, map(small_score, MECHANISMS.names())):
+            yield small_config(name, score=score)
+        score = small_score("luong_general", normalizer="sparsemax")
+        yield small_config(name, score=score, num_heads=2)
+    elif "score" in fields:  # whose weights are those of any other
+        yield plain
+        yield small_config(name, score=small_score("bahdanau", normalizer="sparsemax"))
+        for way in GROUPS["at_test"] if "at_test" in fields else ():
+            yield small_config(name, at_test=way)
+    for field in fields.values():
+        default = getattr(plain, field.name)
+        if isinstance(default, bool):
+            yield small_config(name, **{field.name: not default})
+        elif isinstance(default, float) and another(field, default) is not None:
+            yield small_config(name, **{field.name: another(field, default)})
+        for choice in field.metadata.get("choices", ()):
+            if field.name != "normalizer" and choice != default:
+                yield small_config(name, **{field.name: choice})
+    if not {"normalizer", "score"} & set(fields):
+        yield plain
 
 
 def multi_head_configs() -> Iterator:
@@ -139,16 +191,15 @@ def multi_head_configs() -> Iterator:
             if name != "rope"  # which cannot stand beside relative positions
         },
     )
+    yield small(score=next(monotonic_configs("monotonic")))
 
 
-def monotonic_configs() -> Iterator:
+def monotonic_configs(name) -> Iterator:
     """Yields attention that stops while it reads, in expectation and by decisions."""
-    expected = dict(evaluation="expected", score=small_config("normed_bahdanau"))
-    for name in MONOTONIC:
-        yield small_config(name, **expected)
-        yield small_config(name)
-    yield small_config("mocha", evaluation="expected", num_heads=2, window=None)
-    yield small_config("multi_head", score=small_config("monotonic", **expected))
+    yield small_config(name, evaluation="expected", score=small_config("normed_bahdanau"))
+    yield small_config(name)
+    if name == "mocha":
+        yield small_config(name, evaluation="expected", num_heads=2, window=None)
 
 
 def sources_of(keys, values, mask, ids=None):
@@ -176,12 +227,30 @@ def written_words(query):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """One mechanism, with its parameters and what has been compiled for it."""
+    """One mechanism, with its parameters and what has been compiled for it.
+
+    Attributes:
+      name: What tells it from others.
+      config: Its config; None if that cannot be made.
+      build: Builds it, or raises why it cannot be.
+    """
 
     name: str
-    mechanism: OneSource
-
     config: object
+    build: Callable[[], OneSource]
+
+    @functools.cached_property
+    def mechanism(self):
+        return self.build()
+
+    @functools.cached_property
+    def refusal(self):
+        """What is raised where it is built; None if nothing is."""
+        try:
+            self.build()
+        except Exception as error:  # of a part that anybody may have written
+            return error
+        return None
 
     @property
     def carries(self):
@@ -189,8 +258,13 @@ class Case:
         return bool(self.mechanism.carries)
 
     @property
+    def has_heads(self):
+        return self.refusal is None and self.mechanism.num_heads > 1
+
+    @property
     def has_window(self):
-        return self.mechanism.parts.spec.pattern is not None
+        parts = None if self.refusal else getattr(self.mechanism, "parts", None)
+        return parts is not None and parts.spec.pattern is not None
 
     @property
     def is_distribution(self):
@@ -269,19 +343,38 @@ def _label(config):
             values.append(f"{value}heads")
         elif isinstance(value, bool | float) and value != field.default:
             values.append(f"{field.name}={value}")
-        elif isinstance(value, int) and value != field.default <= _SMALL:
-            values.append(f"{field.name}={value}")
+        elif isinstance(value, int) and value != field.default:
+            if field.default <= _SMALL or "choices" in field.metadata:  # not made small
+                values.append(f"{field.name}={value}")
     return "-".join(values)
 
 
 def build_case(config) -> Case:
     """Builds a case from a mechanism's config."""
-    return Case(_label(config), build_mechanism(config, D, D, Dv, **SIZES), config)
+    mechanism = built(config)
+    return Case(_label(config), config, lambda: mechanism)
+
+
+def built(config):
+    return build_mechanism(config, D, D, Dv, **SIZES)
+
+
+def cases_of(name) -> list[Case]:
+    """Lists the cases of a mechanism; one that is refused if there is no making their configs."""
+    try:
+        found = [*configs_of(name)] or [small_config(name)]
+        return [Case(_label(each), each, functools.partial(built, each)) for each in found]
+    except Exception as error:  # of a part that anybody may have written
+        return [Case(name, None, functools.partial(_refuse, error))]
+
+
+def _refuse(error):
+    raise error
 
 
 def all_cases() -> list[Case]:
     """Lists every case."""
-    return [build_case(config) for config in configs()]
+    return [case for name in ONE_SOURCE for case in cases_of(name)]
 
 
 def inputs(size=S):
@@ -294,8 +387,13 @@ def inputs(size=S):
     return query, jnp.pad(keys, widths), jnp.pad(values, widths), mask
 
 
+def each_of(names):
+    """Tries a test on some of the cases."""
+    return pytest.mark.parametrize("case", [CASES[name] for name in names], ids=names)
+
+
 CASES = {case.name: case for case in all_cases()}
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+every_case = each_of(list(CASES))
 # What the way of calling must not change is tried on one case of each mechanism, and on heads.
 FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
 HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
@@ -304,7 +402,7 @@ DECIDING = {name for name, case in CASES.items() if case.evaluation == "hard"}
 FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS), *DECIDING}
 FEW = [name for name in CASES if name in FEW]
 LONGER = [name for name in CASES if name in FEW or name.startswith("multi_head")]
-one_case_each = pytest.mark.parametrize("case", [CASES[name] for name in FEW], ids=FEW)
+one_case_each = each_of(FEW)
 
 
 @functools.cache

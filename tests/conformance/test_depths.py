@@ -30,7 +30,7 @@ def test_queries_and_keys_of_two_depths_are_compared_or_refused(case):
     except ValueError as error:
         assert "depth" in str(error) and "\n" not in str(error)
         return
-    uneven = Case(case.name, mechanism, case.config)
+    uneven = Case(case.name, case.config, lambda: mechanism)
     query, _, values, mask = inputs()
     keys = jax.ShapeDtypeStruct((B, S, key_dim), jnp.float32)
     output = jax.eval_shape(uneven.attend, uneven.params, query, keys, values, mask)

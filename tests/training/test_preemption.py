@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from attention_jax.training.preemption import Preemption
+from attention_jax.training import preemption
+from attention_jax.training.preemption import Interruption, Preempted, Preemption
 
 CHILD = """
 import signal, sys, time
@@ -173,3 +175,45 @@ def test_watching_leaves_no_thread_behind():
     with Preemption().watching():
         assert threading.active_count() == before + 1
     assert threading.active_count() == before
+
+
+@pytest.fixture
+def lives_on(monkeypatch):
+    """Fails where the process would have been ended."""
+    monkeypatch.setattr(preemption.os, "_exit", lambda code: pytest.fail("ends the process"))
+    monkeypatch.setattr(preemption, "_DEAF_SECONDS", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Preempted)]
+)
+def test_another_program_is_interrupted_and_not_ended(lives_on, number, raised):
+    handlers = [signal.getsignal(number), signal.set_wakeup_fd(-1)]
+    with Interruption().watching() as watch:
+        assert not watch.requested()
+        signal.raise_signal(number)  # noted: the step is to be saved
+        assert watch.requested()
+        with pytest.raises(raised):
+            watch.leave()
+        with pytest.raises(raised):  # a second one
+            signal.raise_signal(number)
+    with Interruption().watching() as watch, watch.at_once():
+        threads = threading.active_count()
+        with pytest.raises(raised):
+            signal.raise_signal(number)
+        time.sleep(0.1)  # in code that lets no handler run, nothing ends the process either
+    assert [signal.getsignal(number), signal.set_wakeup_fd(-1)] == handlers
+    assert threading.active_count() == threads
+
+
+def test_another_programs_threads_leave_signals_alone():
+    before, found = signal.getsignal(signal.SIGINT), []
+
+    def work():
+        with Interruption().watching() as watch, watch.at_once():
+            found.append((signal.getsignal(signal.SIGINT), watch.requested()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(before, False)]

@@ -51,10 +51,17 @@ class ByteLevel(NamedTuple):
     def vocabulary(self, folder: Folder, rows: np.ndarray) -> BytePairVocabulary:
         """Builds the vocabulary in the order of ids here; `rows` are those of `Special.rows`.
 
+        A special symbol beyond the model's table, such as the mask of a summariser, is left out: no
+        text has it, and no output can.
+
         Raises:
-          UserError: If an id is not of the model, or a merge or the opening symbol has none.
+          UserError: If the id of a piece is not of the model, or a merge or the opening symbol has
+            none.
         """
-        names = names_by_id(self.ids, len(rows) - 1, folder)
+        size = len(rows) - 1
+        is_beyond = {name for name in self.special if self.ids.get(name, 0) >= size}
+        known = {name: index for name, index in self.ids.items() if name not in is_beyond}
+        names = names_by_id(known, size, folder)
         symbols = [names[row] for row in rows[SpecialIds.COUNT :]]
         silent = [name for name in symbols if name in self.special or name not in self.ids]
         try:

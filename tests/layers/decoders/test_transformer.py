@@ -20,6 +20,8 @@ STACK = Config(num_layers=1, feed_forward_dim=2)
 def served():
     """Yields (name, decoder) for each case of the battery that serves, without a source."""
     for case in all_cases():
+        if case.refusal:
+            continue
         with contextlib.suppress(ValueError):  # is refused
             yield case.name, build(STACK, DecoderSizes(D, {}), case.config)
 

@@ -79,6 +79,33 @@ def test_outputs_begin_with_the_symbol_of_texts(folder):
     assert "first_token" not in read_foreign(folder).search
 
 
+def cut_to(folder, size):
+    """Cuts the tables of the model to as many symbols."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    for name, each in tensors.items():
+        if name.endswith(("shared.weight", "embed_tokens.weight", "lm_head.weight")):
+            tensors[name] = each[:size]
+    tensors["final_logits_bias"] = tensors["final_logits_bias"][:, :size]
+    save_file(tensors, path)
+    change_config(folder, vocab_size=size)
+
+
+@pytest.mark.parametrize("in_one", [True, False])
+def test_a_mask_beyond_the_table_is_left_out(folder, in_one):
+    """As in summarisers, whose tables end before it."""
+    if not in_one:
+        in_two_files(folder)
+    whole = read_foreign(folder)
+    cut_to(folder, 300)
+    found = read_foreign(folder)
+    assert whole.source.symbols[297] == "<mask>"
+    assert [*found.source.symbols] == [*whole.source.symbols[:297]]
+    assert found.source.silent_ids == {i for i in whole.source.silent_ids if i < 301}
+    assert [*map(found.source.encode, CUTS)] == [*map(whole.source.encode, CUTS)]
+    np.testing.assert_array_equal(found.params["output_bias"], whole.params["output_bias"][:301])
+
+
 MISTAKES = {
     r"bart: expected '<unk>' in the vocabulary, found none": lambda f: change_tokenizer(
         f, model__vocab={"a": 7}, model__merges=[], added_tokens=[]
@@ -114,7 +141,9 @@ MISTAKES = {
     r"added_tokens: expected special symbols, .* found 'cat'": lambda f: change_tokenizer(
         f, added_tokens=[{"content": "cat", "id": 7, "special": False}]
     ),
-    r"bart: expected a vocabulary of the 300 symbols": lambda f: change_config(f, vocab_size=300),
+    r"bart: expected a vocabulary of the 299 symbols .*, found 'Ġdog' with id 299": (
+        lambda f: change_config(f, vocab_size=299)
+    ),
     r"expected shape \(303, 9\), found \(303, 8\)": lambda f: change_config(
         f, d_model=9, encoder_attention_heads=3, decoder_attention_heads=3
     ),
