@@ -287,7 +287,7 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
       UserError: If the config, the data or the directory is at fault.
     """
     keep_by_default(_note)
-    known = RunDirectory(workdir).read_config()
+    known = RunDirectory(workdir).read_trained_config()
     run_experiment(from_config_dict(settled(config, _note, known=known)), workdir)
     return load(workdir)
 
