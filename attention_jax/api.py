@@ -335,7 +335,7 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
       SystemExit: After SIGTERM, likewise.
     """
     keep_by_default(_note)
-    known = RunDirectory(workdir).read_config()
+    known = RunDirectory(workdir).read_trained_config()
     experiment = from_config_dict(settled(config, _note, known=known))
     run_experiment(experiment, workdir, preemption=Interruption())
     return load(workdir)

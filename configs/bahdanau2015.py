@@ -71,6 +71,4 @@ def get_config(argument: str | None = None) -> ConfigDict:
     }
     config.search = {"method": "beam", "beam_size": 5, "min_length_ratio": 0.5}
     config.evaluation = {"splits": ("validation", "test"), "num_heat_maps": 8}
-    if argument == "parallel":
-        common.leave_to_the_text(config)
     return common.finish(config, argument)

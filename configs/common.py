@@ -164,6 +164,8 @@ def finish(config: ConfigDict, data_name: str) -> ConfigDict:
     """Adapts a translation config to the data set that is named after the colon."""
     if data_name == "smoke":
         return make_smoke(config)
+    if data_name == "parallel":
+        leave_to_the_text(config)
     if data_name in (*INFLECTIONS, *PRONUNCIATIONS, "parallel"):  # one side may have far less
         config.search.min_length_ratio = 0.0
     if data_name == "tatoeba" and "num_epochs" in config.training:
@@ -173,27 +175,31 @@ def finish(config: ConfigDict, data_name: str) -> ConfigDict:
     return config
 
 
-# What depends on the size of a text, and is not known of one's own.
-_OF_A_SIZE = {
+# What depends on the size of a text, or on its script, and is not known of one's own.
+_OF_A_TEXT = {
     "training": ("num_epochs", "evaluate_every_steps", "checkpoint_every_steps"),
     "schedule": ("warmup_steps",),
     "data.subwords": ("kind", "size"),
-    "data": ("max_source_length", "max_target_length"),
-    "model": ("embedding_dropout", "output_dropout"),
+    "data": ("max_source_length", "max_target_length", "bleu_tokenizer"),
 }
+_DROPOUT = {"model": ("embedding_dropout", "output_dropout")}
+_STACKS = {"model.sources.source.encoder": ("dropout",), "model.decoder": ("dropout",)}
 
 
 def leave_to_the_text(config: ConfigDict) -> ConfigDict:
     """Leaves to the size of one's own text what `attention_jax.runs.size_of_text` chooses by it.
 
-    Any of these fields may still be given on the command line.
+    Any of these fields may still be given on the command line, and a length in steps in place of
+    epochs.
     """
-    for path, fields in _OF_A_SIZE.items():
+    is_transformer = config.model.decoder.name == "transformer"
+    for path, fields in (_OF_A_TEXT | (_STACKS if is_transformer else _DROPOUT)).items():
         group = config
         for name in path.split("."):
             group = group[name]
         for field in fields:
             group[field] = None
+    config.training.num_steps = None
     return config
 
 

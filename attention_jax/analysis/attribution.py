@@ -112,10 +112,7 @@ def check_attributable(
     Raises:
       UserError: If a method is unknown, sources are no text, or the model does not fit.
     """
-    for name in methods:
-        if name not in ATTRIBUTIONS:
-            expected = ", ".join(ATTRIBUTIONS.names())
-            raise UserError(f"{where}: expected {expected}, found {name!r}")
+    check_methods(where, methods)
     texts = {field.name for field in run.task.input_fields if field.is_text}
     model = run.model
     if not isinstance(model, AttributableModel) or model.begins_from not in texts:
@@ -127,6 +124,14 @@ def check_attributable(
     for name in methods:
         compute = functools.partial(ATTRIBUTIONS.find(name).METHOD.compute, model)
         jax.eval_shape(compute, run.params, batch)  # which raises what the model does not have
+
+
+def check_methods(where: str, methods: Sequence[str]) -> None:
+    """Raises UserError, which names the flag or function that asks, if a method is unknown."""
+    for name in methods:
+        if name not in ATTRIBUTIONS:
+            expected = ", ".join(ATTRIBUTIONS.names())
+            raise UserError(f"{where}: expected {expected}, found {name!r}")
 
 
 def prediction(

@@ -77,8 +77,6 @@ class Evaluation:
             return self.measure(name)
         outputs = self.decode(name)
         metrics = self.write(outputs)
-        if processes.is_first():
-            self._diagnose(outputs)
         if self.is_shown and processes.is_first():
             # Imported here because Matplotlib takes a second, for which no start should wait.
             from attention_jax.analysis.viewing import DecodedRun, write_run_viewer
@@ -88,13 +86,6 @@ class Evaluation:
                 DecodedRun(name, self._run, outputs.split, outputs.found, outputs.readable)
             )
         return metrics
-
-    def _diagnose(self, outputs: Outputs) -> None:
-        """Says on the standard error what is wrong with outputs, if anything is."""
-        search = self._run.config.search
-        told = output_statistics(outputs.split, outputs.found, outputs.texts, search)
-        for _, line in diagnosed(told):
-            print(f"{outputs.split.name}: {line}", file=sys.stderr, flush=True)
 
     @property
     def is_aligning(self) -> bool:
@@ -134,7 +125,7 @@ class Evaluation:
 
         These are `predictions.SPLIT.txt` and `.tsv`, `alignments.SPLIT.txt`, `resamples.SPLIT.npz`,
         `plots/attention.SPLIT.png` and `.svg`, the task's page, and the split's metrics in
-        `results.json`.
+        `results.json`. What is wrong with the outputs is said on the standard error.
 
         Args:
           outputs: The outputs for the split.
@@ -171,6 +162,7 @@ class Evaluation:
         metrics |= more or {}
         run.directory.add_results(split.name, {"step": run.step, **metrics})
         self._record(split, signatures)
+        self._diagnose(outputs)
         if gathered and run.task.page:
             PAGES.find(run.task.page).write_page(run, split, outputs.readable, gathered)
         if self.is_shown:
@@ -183,6 +175,13 @@ class Evaluation:
 
             pictures.draw_sound_attention(run, split, outputs.found)
         return metrics
+
+    def _diagnose(self, outputs: Outputs) -> None:
+        """Says on the standard error what is wrong with outputs, if anything is."""
+        search = self._run.config.search
+        told = output_statistics(outputs.split, outputs.found, outputs.texts, search)
+        for _, line in diagnosed(told):
+            print(f"{outputs.split.name}: {line}", file=sys.stderr, flush=True)
 
     def _gathered(self, split: Split) -> Gathered:
         """Gathers the outputs of the model that the task names."""

@@ -8,7 +8,7 @@ from attention_jax.analysis.attributed_words import (
     attribute_words,
     write_attributions,
 )
-from attention_jax.analysis.attribution import check_attributable
+from attention_jax.analysis.attribution import check_attributable, check_methods
 from attention_jax.analysis.comparison import (
     compare_outputs,
     describe_comparison,
@@ -36,7 +36,7 @@ from attention_jax.analysis.reverse import reverse_run, reverse_split_name, reve
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
-from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.config import ExperimentConfig, from_config_dict
 from attention_jax.runs.load import TrainedRun, task_of
 from attention_jax.runs.named_files import Moved
 from attention_jax.runs.results import format_results
@@ -87,11 +87,40 @@ class EvaluationRequest:
         if self.texts and self.split is not None:
             raise UserError("--split: expected none beside --source and --target, found one")
         default = list(task.splits) if self.texts else default
+        names = self._splits(default, list(task.splits))
+        self._check_flags()
+        if self.dropped_words and not task.task.finds_dropped_words:
+            label = task.task.label
+            raise UserError(f"--dropped_words: expected translations, found a task of {label}")
+        if self.dropped_words and "train" not in task.splits:
+            found = ", ".join(task.splits)
+            raise UserError(f"--dropped_words: expected the training text too, found {found} alone")
+        return [task.split(name) for name in names]
+
+    def check_before(self, config: ExperimentConfig) -> None:
+        """Checks what can be checked of a run of this config before it is trained, gold links too.
+
+        Raises:
+          UserError: As `check`, if a method of attribution is unknown, or if gold links cannot be
+            read or are of more than one split.
+        """
+        known = ("train", "validation", "test", *config.data.further_splits)
+        names = self._splits(config.evaluation.splits, known)
+        self._check_flags()
+        check_methods("--attribution", self.attribution)
+        self.gold.check_files(names)
+
+    def _splits(self, default: Sequence[str], known: Sequence[str]) -> list[str]:
+        """Returns the names of the splits to evaluate; UserError if one is unknown, or for none."""
         names = list(dict.fromkeys(default if self.split is None else self.split))
-        unknown = [name for name in names if name not in task.splits]
+        unknown = [name for name in names if name not in known]
         if unknown or not names:
             found = repr(unknown[0]) if unknown else "none"
-            raise UserError(f"--split: expected one of {', '.join(task.splits)}, found {found}")
+            raise UserError(f"--split: expected one of {', '.join(known)}, found {found}")
+        return names
+
+    def _check_flags(self) -> None:
+        """Raises UserError if a flag needs another one beside it, or is out of range."""
         self.gold.check()
         for flag in ("reverse", "alignment_threshold", "alignment_shift", "attribution"):
             if getattr(self, flag) not in (None, (), []) and not self.gold.links:
@@ -100,13 +129,6 @@ class EvaluationRequest:
             raise UserError(
                 f"--alignment_threshold: expected 0 to 1, found {self.alignment_threshold}"
             )
-        if self.dropped_words and not task.task.finds_dropped_words:
-            label = task.task.label
-            raise UserError(f"--dropped_words: expected translations, found a task of {label}")
-        if self.dropped_words and "train" not in task.splits:
-            found = ", ".join(task.splits)
-            raise UserError(f"--dropped_words: expected the training text too, found {found} alone")
-        return [task.split(name) for name in names]
 
     def data_of(self, run: TrainedRun) -> TaskData:
         """Returns the data of a run on which it is evaluated."""

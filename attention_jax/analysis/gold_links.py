@@ -86,6 +86,22 @@ class GoldFiles:
             if is_given and not self.links:
                 raise UserError(f"--alignment_{name}: expected --alignment beside it, found none")
 
+    def check_files(self, splits: Sequence[str]) -> None:
+        """Checks that the files can be read, before there are pairs that they could be of.
+
+        Args:
+          splits: Names of the splits that are evaluated.
+
+        Raises:
+          UserError: As `read`, but for what it compares with the split.
+        """
+        self.check()
+        if self.links:
+            self._require_one(splits)
+            self._parsed(read_lines(self.links))
+        for path in filter(None, (self.source, self.target)):
+            read_lines(path)
+
     def read(
         self, splits: Sequence[Split], note: Callable[[str], None] = lambda line: None
     ) -> GoldLinks | None:
@@ -103,9 +119,7 @@ class GoldFiles:
         self.check()
         if not self.links:
             return None
-        if len(splits) != 1:
-            names = ", ".join(split.name for split in splits)
-            raise UserError(f"--alignment: expected one --split beside it, found {names}")
+        self._require_one([split.name for split in splits])
         (split,) = splits
         lines, base = read_lines(self.links), int(self.base)
         if not is_numbered(lines) and len(lines) != len(split):
@@ -113,9 +127,7 @@ class GoldFiles:
                 f"{self.links}: expected {len(split)} lines, one for each pair of {split.name}, "
                 f"found {len(lines)}; links of some pairs are NUMBER<TAB>LINKS"
             )
-        golds = parse_gold(lines, self.links, base=base)
-        if not any(gold.possible for gold in golds.values()):
-            raise UserError(f"{self.links}: expected links, found none in {len(lines)} lines")
+        golds = self._parsed(lines)
         if max(golds) >= len(split):
             raise UserError(
                 f"{self.links}: expected pairs of {split.name}, below {len(split)}, "
@@ -129,6 +141,18 @@ class GoldFiles:
         if base == 0 and may_count_from_one(golds.values()):
             note(f"{self.links}: no link names word 0: counted from 1? --alignment_base=1")
         return GoldLinks(golds, *sides)
+
+    def _require_one(self, splits: Sequence[str]) -> None:
+        if len(splits) != 1:
+            found = ", ".join(splits)
+            raise UserError(f"--alignment: expected one --split beside it, found {found}")
+
+    def _parsed(self, lines: Sequence[str]) -> dict[int, MarkedLinks]:
+        """Parses the links; UserError if they are malformed, or there are none at all."""
+        golds = parse_gold(lines, self.links, base=int(self.base))
+        if not any(gold.possible for gold in golds.values()):
+            raise UserError(f"{self.links}: expected links, found none in {len(lines)} lines")
+        return golds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -260,18 +260,26 @@ def _parse(argv: Sequence[str], usage: str, prepare: Callable) -> list[str]:
         if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in argv[1:]):
             print(usage, flush=True)
             sys.exit(0)
-        left = prepare(list(argv))
-        try:
-            rest = flags.FLAGS(left)
-        except flags.Error as error:
-            raise UserError(mistakes.illegal_value(error, flags.FLAGS)) from None
-        except (ValueError, TypeError) as error:
-            raise UserError(" ".join(str(error).split())) from None
-        if len(rest) > 1:
-            raise UserError(f"unexpected argument {quoted(rest[1])}; options start with --")
-        return rest
+        return parse_flags(prepare(list(argv)), flags.FLAGS)
 
     return _answered(parse)
+
+
+def parse_flags(argv: Sequence[str], found: flags.FlagValues) -> list[str]:
+    """Parses a command line; returns the program's name, which is all that flags may leave of it.
+
+    Raises:
+      UserError: If there is no such flag, it does not take its value, or something is no flag.
+    """
+    try:
+        rest = found(argv)
+    except flags.Error as error:
+        raise UserError(mistakes.illegal_value(error, found)) from None
+    except (ValueError, TypeError) as error:
+        raise UserError(" ".join(str(error).split())) from None
+    if len(rest) > 1:
+        raise UserError(f"unexpected argument {quoted(rest[1])}; options start with --")
+    return rest
 
 
 def _guarded(main: Callable[[], int | None]) -> int:

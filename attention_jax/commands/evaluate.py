@@ -29,26 +29,8 @@ comparison.SPLIT.json, heads.SPLIT.tsv, attributions.SPLIT.npz and plots/, in pl
 held for these splits: in DIRECTORY, or for another search or text in a folder of evaluations/.
 """
 
-from absl import flags
-
 from attention_jax.commands import cli, trained_runs
-
-GIVEN = ("source", "target", "name")
-GOLD = ("alignment", "alignment_base", "alignment_source", "alignment_target")
-
-
-def define_flags() -> None:
-    """Flags of the command line."""
-    names = "target", "name", "reverse", "against", GOLD[0], *GOLD[2:]
-    trained_runs.define_flags(*names, directions=False)
-    flags.DEFINE_multi_string("source", [], "See above.")
-    flags.DEFINE_list("split", None, "The splits.")
-    flags.DEFINE_list("attribution", [], "Methods.")
-    flags.DEFINE_enum("alignment_base", "0", ["0", "1"], "Number of a first word.")
-    flags.DEFINE_integer("alignment_shift", None, "Whose attention links a word.", -1, 1)
-    flags.DEFINE_float("alignment_threshold", None, "The least weight.", 0.0, 1.0)
-    flags.DEFINE_boolean("dropped_words", False, "Whether an aligner is asked.")
-    flags.DEFINE_boolean("heads", False, "Whether heads are measured.")
+from attention_jax.commands.evaluation_options import GIVEN, GOLD, define_flags
 
 
 def main() -> None:

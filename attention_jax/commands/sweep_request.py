@@ -34,6 +34,7 @@ def carried_out() -> int:
     """
     workdir, asked = cli.require("workdir"), asked_plan()
     from attention_jax.sweeps import runner
+    from attention_jax.sweeps.grid import GridRun
     from attention_jax.sweeps.measure import chosen_measure
     from attention_jax.sweeps.sweep import open_sweep
 
@@ -49,7 +50,7 @@ def carried_out() -> int:
         return 0
     if not cli.value("report_only"):
         line = _status_line()
-        code = runner.run_all(chosen, cli.value("jobs"), line)
+        code = runner.run_all(chosen, cli.value("jobs"), line, GridRun.is_evaluated)
         if sweep.plan.search and len(chosen) == len(sweep.runs) and code in (0, runner.FAILED):
             from attention_jax.sweeps.trials import Trials
 
@@ -79,15 +80,39 @@ def asked_plan() -> Any:
     cells = axes.crossed(varied) if varied else {_BASE: {}}
     overrides = [(path, "true" if text is None else text)
                  for path, text in listed(sys.argv, "config")]  # fmt: skip
-    evaluate = shlex.split(cli.value("evaluate") or "")
     plan = Plan.asked(
-        location, overrides, cells, cli.value("seeds"), _search(), evaluate=evaluate
+        location, overrides, cells, cli.value("seeds"), _search(), evaluate=_evaluate()
     )  # fmt: skip
+    if plan.evaluate:
+        _check_evaluation(plan)
     if plan.search:
         from attention_jax.sweeps.trials import check_space
 
         check_space(plan)
     return plan
+
+
+def _evaluate() -> list[str]:
+    """Returns the options that --evaluate holds; UserError if no shell would take them."""
+    text = cli.value("evaluate") or ""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"--evaluate: expected options, found {quoted(text)} ({error})") from None
+
+
+def _check_evaluation(plan: Any) -> None:
+    """Checks the options of a plan's evaluation, before any run is trained."""
+    from pathlib import Path
+
+    from attention_jax.commands.evaluation_options import check_options
+    from attention_jax.sweeps.sweep import Sweep
+
+    configs = Sweep(Path(), plan).experiments.values()
+    try:
+        check_options(plan.evaluate, configs)
+    except UserError as error:
+        raise UserError(f"--evaluate: {error}") from None
 
 
 def _search() -> dict[str, Any] | None:
@@ -125,7 +150,9 @@ def _train_arguments(run: Any) -> list[str]:
 def _show(sweep: Any, runs: Sequence) -> None:
     numbers = {run.name: number for number, run in enumerate(sweep.runs)}
     for run in runs:
-        print(f"{numbers[run.name]:>4}  {run.name}: {run.status()}")
+        again = run.is_finished() and not run.is_evaluated()
+        status = f"{run.status()}{', to be evaluated again' if again else ''}"
+        print(f"{numbers[run.name]:>4}  {run.name}: {status}")
         for arguments in run.arguments():
             print(f"      {shlex.join(['python', *arguments])}")
 

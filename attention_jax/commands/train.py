@@ -53,7 +53,7 @@ def main() -> None:
     steps = cli.value("profile_steps")
     profiled = None if steps is None else ProfileSteps.parse(steps)
     lines: list[str] = []
-    known = RunDirectory(workdir).read_config()
+    known = RunDirectory(workdir).read_trained_config()
     config = from_config_dict(settled(flags.FLAGS["config"].value, lines.append, known=known))
     with processes.joined():
         cli.use_compilation_cache()

@@ -16,18 +16,22 @@ from attention_jax.errors import UserError
 COMBINATIONS = ("log_linear", "mean")
 
 
-def define_flags(*texts: str, directions: bool = True) -> None:
+def define_flags(
+    *texts: str, directions: bool = True, found: flags.FlagValues = flags.FLAGS
+) -> None:
     """Defines `--workdir` and `--ensemble`, and what else a program is told.
 
     Args:
       *texts: Names of flags that are texts.
       directions: Whether there is `--direction`.
+      found: Where they are defined.
     """
     for name in ("workdir", *texts):
-        flags.DEFINE_string(name, None, "See above.")
-    flags.DEFINE_enum("ensemble", None, COMBINATIONS, "How several runs predict together.")
+        flags.DEFINE_string(name, None, "See above.", found)
+    flags.DEFINE_enum("ensemble", None, COMBINATIONS, "How several runs predict together.", found)
     if directions:
-        flags.DEFINE_enum("direction", "forward", ["forward", "reverse"], "From where to where.")
+        ways = ["forward", "reverse"]
+        flags.DEFINE_enum("direction", "forward", ways, "From where to where.", found)
 
 
 def loaded(**how: Any) -> Any:

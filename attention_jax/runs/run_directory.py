@@ -238,6 +238,10 @@ class RunDirectory:
         """Returns the content of `config.json`, or None if there is none yet."""
         return read_json(self.config)
 
+    def read_trained_config(self) -> dict[str, Any] | None:
+        """Returns the content of `config.json` of a run that was trained; None before that."""
+        return self.read_config() if self.is_trained else None
+
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Writes `config.json`."""
         self._write(self.config, config)

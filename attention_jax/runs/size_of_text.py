@@ -13,17 +13,29 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from attention_jax.data.lines import read_lines, read_pairs
-from attention_jax.data.text.scripts import are_given_in_words, writes_no_spaces
+from attention_jax.data.text.scripts import are_chinese, are_given_in_words, writes_no_spaces
 from attention_jax.errors import DataError
 from attention_jax.spaced_words import spaced_words
 
-# Ten epochs of the 29,000 pairs of Multi30k, and four of the 155,000 of Tatoeba, are what these
-# models were tuned at: updates in proportion to the root of the pairs.
-_TUNED_PAIRS, _TUNED_EPOCHS = 30_000, 10.0
+# Ten epochs of the 29,000 pairs of Multi30k, and four of the 155,000 of Tatoeba, are what recurrent
+# models were tuned at, the Transformer at thirty and twelve: updates in proportion to the root of
+# the pairs.
+_TUNED_PAIRS = 30_000
+_EPOCHS, _WARMUP = 10.0, 400
+_EPOCHS_OF_TRANSFORMER, _WARMUP_OF_TRANSFORMER = 30.0, 800
+_TRANSFORMERS = ("transformer", "merged_transformer")
 _WORDS_OF_A_SUBWORD = 16  # running words of the targets for each entry of the vocabulary
 _SUBWORDS = (500, 8000)
-_DROPOUTS = {"model.embedding_dropout": 0.2, "model.output_dropout": 0.3}
-_MORE_DROPOUT, _MOST_DROPOUT = 0.1, 0.2  # for a fifth of the pairs, and at most
+_LONGEST, _LONGEST_IN_CHARACTERS = 51, 200
+# For 30,000 pairs, and how much more for a fifth of them; at most twice as much more. A Transformer
+# drops in every sublayer, and 0.3 serves it for as few as a thousand inflections.
+_DROPOUTS = {
+    "model.embedding_dropout": (0.2, 0.1),
+    "model.output_dropout": (0.3, 0.1),
+    "model.sources.source.encoder.dropout": (0.3, 0.05),
+    "model.decoder.dropout": (0.3, 0.05),
+}
+_KIND, _DECODER = "data.subwords.kind", "model.decoder.name"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,54 +46,79 @@ class SizeOfText:
       pairs: Training pairs.
       words: Words of their targets.
       has_spaces: Whether both sides write spaces between words.
+      bleu_tokenizer: How BLEU finds words in the targets.
     """
 
     pairs: int
     words: int
     has_spaces: bool = True
+    bleu_tokenizer: str = "13a"
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> "SizeOfText":
         """Counts a text."""
         sources, targets = zip(*pairs, strict=True)
         words = sum(len(spaced_words(target)) for target in targets)
-        return cls(len(targets), words, _has_spaces(sources) and _has_spaces(targets))
+        tokenizer = "13a" if _has_spaces(targets) else "zh" if are_chinese(targets) else "char"
+        has_spaces = _has_spaces(sources) and tokenizer == "13a"
+        return cls(len(targets), words, has_spaces, tokenizer)
 
 
-def suited(size: SizeOfText, rows: int) -> dict[str, Any]:
+def suited(
+    size: SizeOfText, rows: int, kind: str | None = None, decoder: str | None = None
+) -> dict[str, Any]:
     """Settings by size: returns what suits a text, by the paths of the config's fields.
 
       epochs = 10 sqrt(30000 / pairs),   updates = epochs pairs / rows
       warm-up = updates / 10, at most 400;   subwords = words / 16, from 500 to 8000
       dropout = base + 0.1 log_5(30000 / pairs), from base to base + 0.2
 
+    and for the Transformer 30 in place of 10, 800 of 400, 0.05 of 0.1 and 0.1 of 0.2.
+
     Args:
       size: The training text.
       rows: Pairs in a batch.
+      kind: How text becomes tokens, if that is given.
+      decoder: Name of the decoder; None for a recurrent one.
 
     Returns:
-      Values of the fields: length and intervals of training, warm-up, dropout, and how text becomes
-      tokens: characters where a side writes no spaces between words, with room for longer lines.
+      Values of the fields: length and intervals of training, warm-up, dropout, how BLEU finds
+      words, and how text becomes tokens: characters where a side writes no spaces between words.
+      Wherever tokens are characters there is room for longer lines.
     """
+    is_transformer = decoder in _TRANSFORMERS
+    usual = _EPOCHS_OF_TRANSFORMER if is_transformer else _EPOCHS
     ratio = _TUNED_PAIRS / size.pairs
-    epochs = round(_TUNED_EPOCHS * math.sqrt(ratio), 1)
+    epochs = round(usual * math.sqrt(ratio), 1)
     updates = max(1, round(epochs * math.ceil(size.pairs / rows)))
+    warmup = _WARMUP_OF_TRANSFORMER if is_transformer else _WARMUP
     interval = min(500, max(25, round(updates / 8 / 25) * 25))
-    more = min(max(_MORE_DROPOUT * math.log(ratio, 5), 0.0), _MOST_DROPOUT)
-    fewest, most = _SUBWORDS
-    hundreds = round(size.words / _WORDS_OF_A_SUBWORD / 100)
-    subwords = min(max(100 * hundreds, fewest), most)
+    kind = kind or ("bpe" if size.has_spaces else "characters")
+    longest = _LONGEST_IN_CHARACTERS if kind == "characters" else _LONGEST
     return {
         "training.num_epochs": epochs,
         "training.evaluate_every_steps": interval,
         "training.checkpoint_every_steps": max(25, interval // 2),
-        "schedule.warmup_steps": min(400, max(1, updates // 10)),
-        "data.subwords.kind": "bpe" if size.has_spaces else "characters",
-        "data.subwords.size": subwords if size.has_spaces else most,
-        "data.max_source_length": 51 if size.has_spaces else 200,
-        "data.max_target_length": 51 if size.has_spaces else 200,
-        **{path: round(base + more, 2) for path, base in _DROPOUTS.items()},
+        "schedule.warmup_steps": min(warmup, max(1, updates // 10)),
+        _KIND: kind,
+        "data.subwords.size": _subwords(size, kind),
+        "data.max_source_length": longest,
+        "data.max_target_length": longest,
+        "data.bleu_tokenizer": size.bleu_tokenizer,
+        **{path: _dropout(ratio, *rates) for path, rates in _DROPOUTS.items()},
     }
+
+
+def _subwords(size: SizeOfText, kind: str) -> int:
+    """Returns the size of a vocabulary; the largest where there are no spaces to count words by."""
+    fewest, most = _SUBWORDS
+    if kind == "characters" or not size.has_spaces:
+        return most
+    return min(max(100 * round(size.words / _WORDS_OF_A_SUBWORD / 100), fewest), most)
+
+
+def _dropout(ratio: float, base: float, more: float) -> float:
+    return round(base + min(max(more * math.log(ratio, 5), 0.0), 2 * more), 2)
 
 
 USUAL = SizeOfText(_TUNED_PAIRS, 12 * _TUNED_PAIRS)
@@ -102,7 +139,8 @@ def settled(
       values: The config; one that leaves nothing open is returned as it is.
       say: Takes the line.
       size: Of the text, where that is not to be read; `USUAL` serves where any config will do.
-      known: The config of the run that is continued, whose values were settled when it began.
+      known: The config of the run that is continued, whose values were settled when it began; one
+        that was never trained has none to keep.
     """
     config = ConfigDict(values).copy_and_resolve_references()
     data = config.get("data")
@@ -117,11 +155,12 @@ def settled(
         for group, field in [_find(recorded, path)]
         if group is not None and group.get(field) is not None
     }
-    if groups.keys() - chosen.keys():
+    if left := groups.keys() - chosen.keys():
         pairs = _training_pairs(data) if size is None else []
         size = SizeOfText.of(pairs) if pairs else size or USUAL
-        new = {path: value for path, value in suited(size, rows).items() if path not in chosen}
-        new = {path: value for path, value in new.items() if path in groups}
+        kind = chosen.get(_KIND) or _value(config, _KIND)
+        values = suited(size, rows, kind, _value(config, _DECODER))
+        new = {path: value for path, value in values.items() if path in left}
         chosen |= new
         if pairs:
             listed = ", ".join(f"{path}={value}" for path, value in new.items())
@@ -161,6 +200,12 @@ def _find(config: ConfigDict, path: str) -> tuple[ConfigDict | None, str]:
     for name in groups:
         group = group.get(name) if isinstance(group, ConfigDict) else None
     return (group if isinstance(group, ConfigDict) else None), field
+
+
+def _value(config: ConfigDict, path: str) -> Any:
+    """Returns the value of a field; None where the config has none."""
+    group, field = _find(config, path)
+    return None if group is None else group.get(field)
 
 
 def _has_spaces(texts: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ be today.
 
 import dataclasses
 import json
+import shlex
 import shutil
 import sys
 import tempfile
@@ -137,8 +138,9 @@ class GridRun:
         return [train, *([evaluate] if self.grid.evaluate else []), *others]
 
     def commands(self) -> list[list[str]]:
-        """Returns the commands of the run, with this Python."""
-        return [[sys.executable, *arguments] for arguments in self.arguments()]
+        """Returns the commands of the run, with this Python; no training of a finished one."""
+        arguments = self.arguments()[1:] if self.is_finished() else self.arguments()
+        return [[sys.executable, *each] for each in arguments]
 
     def texts(self) -> list[tuple[str, str]]:
         """Returns all overrides as (path, text), as a command line has them."""
@@ -173,6 +175,18 @@ class GridRun:
           RunDirectoryError: If the records cannot be read.
         """
         return (self.cell, self.seed) in archive.load(self.records)
+
+    def is_evaluated(self) -> bool:
+        """Returns whether the run has a record, of an evaluation with the options of its grid.
+
+        Raises:
+          RunDirectoryError: If the records cannot be read.
+        """
+        asked = list(self.grid.evaluate)
+        if not asked or not self.is_finished():
+            return self.is_finished()
+        made = [each.get("command", "") for each in self.facts().get("evaluations", {}).values()]
+        return any(shlex.split(command)[-len(asked) :] == asked for command in made)
 
     def changes(self) -> str:
         """Compares the overrides of the run with those of its record, and says what changed."""

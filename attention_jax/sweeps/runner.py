@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -86,13 +86,19 @@ class _Active:
     before: float
 
 
-def run_all(runs: Sequence[GridRun], jobs: int = 1, line: StatusLine | None = None) -> int:
-    """Runs all runs that are not finished yet.
+def run_all(
+    runs: Sequence[GridRun],
+    jobs: int = 1,
+    line: StatusLine | None = None,
+    is_done: Callable[[GridRun], bool] = GridRun.is_finished,
+) -> int:
+    """Runs all runs of which something is left to do.
 
     Args:
       runs: All runs, in the order in which they start.
       jobs: Number of runs at a time; they share the cores evenly.
       line: Where to say what happens; the standard output if None.
+      is_done: Tells of which runs nothing is left.
 
     Returns:
       The exit code: 0; 1 if a run failed; 75 or 130 after SIGTERM or SIGINT.
@@ -101,7 +107,7 @@ def run_all(runs: Sequence[GridRun], jobs: int = 1, line: StatusLine | None = No
       RunDirectoryError: If nothing can be written where runs train or records are kept.
     """
     line = line or StatusLine(sys.stdout, _STATUS_EVERY_SECONDS)
-    waiting = [run for run in runs if not run.is_finished()]
+    waiting = [run for run in runs if not is_done(run)]
     if not waiting:
         line.say(f"All {len(runs)} runs are finished.")
         return 0

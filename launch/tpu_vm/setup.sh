@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python3 -m pip install --quiet --user uv==0.13.8
 uv=$HOME/.local/bin/uv
 "$uv" venv --quiet --clear --python 3.12 .venv
-"$uv" pip install --quiet --python .venv/bin/python --require-hashes \
+"$uv" pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes \
   -r requirements.txt -r requirements-tpu.txt
 
 if [ -n "$bucket" ]; then

@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from attention_jax.analysis import evaluate
 from attention_jax.analysis.evaluate import Evaluation
+from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.decoding.alignments import pharaoh_line
 from tests.training.untrained import taught, untrained_run, write_text
 
@@ -37,6 +39,16 @@ def test_alignments_are_of_the_step_that_was_taught(run_and_task, step, shift):
     }
     assert expected[0] != expected[1]
     assert run.directory.alignments("test").read_text().splitlines() == expected[shift]
+
+
+def test_what_is_wrong_with_outputs_is_said_whoever_asks(run_and_task, monkeypatch, capsys):
+    run, task = run_and_task
+    monkeypatch.setattr(evaluate, "output_statistics", lambda *given: {"outputs/empty": 1.0})
+    evaluate_as_asked(run, task, EvaluationRequest(split=["test"]))
+    said = "test: warning: 100% of the outputs are empty; docs/runs.md#empty-outputs\n"
+    assert capsys.readouterr().err == said
+    Evaluation(run, task).evaluate("test")
+    assert capsys.readouterr().err == said
 
 
 def test_attention_to_what_is_no_text_is_not_shown(run_and_task):

@@ -231,6 +231,24 @@ def test_gold_files_have_links(gold_file):
         gold_file(*[""] * 24)
 
 
+def test_gold_files_are_checked_before_there_is_a_run(tmp_path):
+    path = tmp_path / "gold"
+    path.write_text("0-0 1-1\n")
+    GoldFiles(str(path), source=str(path)).check_files(["test"])
+    GoldFiles().check_files(["validation", "test"])
+    for files, splits, words in (
+        (GoldFiles(str(path)), ["validation", "test"], "one --split beside it, found validation,"),
+        (GoldFiles(str(path), source="none.en"), ["test"], "none.en: expected"),
+        (GoldFiles("none"), ["test"], "none: expected"),
+        (GoldFiles(source=str(path)), ["test"], "expected --alignment beside it"),
+    ):
+        with pytest.raises(UserError, match=words):
+            files.check_files(splits)
+    path.write_text("0-0 one\n")
+    with pytest.raises(UserError, match="gold:1: expected links such as"):
+        GoldFiles(str(path)).check_files(["test"])
+
+
 def test_gold_without_numbers_has_a_line_for_every_pair(runs, gold_file):
     pairs = len(runs[0][1])
     assert gold_file(*["0-0"] * pairs).links.keys() == set(range(pairs))

@@ -12,7 +12,11 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from attention_jax.commands import cli
 from attention_jax.devices import host_memory
+from attention_jax.runs.config import from_config_dict, to_plain
+from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.runs.size_of_text import SizeOfText, settled
 from attention_jax.training.preemption import Preempted
+from configs import bahdanau2015
 
 _CACHE_OPTIONS = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 
@@ -216,6 +220,25 @@ def test_missing_text_files_are_named(launch, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_a_run_that_never_trained_leaves_its_settings_to_the_next_text(launch, tmp_path):
+    """As one that was killed while it prepared another text."""
+    (tmp_path / "text").write_text("a b c\n" * 20)
+    files = [f"--config.data.train_{side}={tmp_path / 'text'}" for side in ("source", "target")]
+    nowhere = f"--config.data.test_table={tmp_path / 'none'}"
+    config = bahdanau2015.get_config("parallel")
+    config.data.train_source = config.data.train_target = "other"
+    before = to_plain(from_config_dict(settled(config, print, SizeOfText(999, 9000))))
+    (workdir := tmp_path / "run").mkdir()
+    RunDirectory(workdir).write_config(before)
+    result = launch(
+        "train", "--config=configs/bahdanau2015.py:parallel", f"--workdir={workdir}", *files,
+        nowhere,
+    )  # fmt: skip
+    said, error = result.err.splitlines()
+    assert said.startswith("for 20 pairs of 60 target words: training.num_epochs=387.3, ")
+    assert result.code == 2 and error.startswith(f"error: {tmp_path / 'none'}: expected")
+
+
 def test_symmetric_training_refuses_files_of_unequal_length(launch, tmp_path):
     (tmp_path / "a").write_text("x\ny\n")
     (tmp_path / "b").write_text("x\n")
@@ -252,13 +275,15 @@ def test_a_file_of_links_that_does_not_fit_is_named(launch, tmp_path, links, wor
     (tmp_path / "text").write_text("a b\nb\na c\n")
     files = [f"--config.data.{split}_{side}={tmp_path / 'text'}"
              for split in ("train", "validation", "test") for side in ("source", "target")]
-    error = launch(
+    result = launch(
         "train", "--config=configs/coverage_vs_supervised.py:parallel",
         f"--workdir={tmp_path / 'run'}", *files, "--config.data.subwords.kind=words",
         "--config.data.alignment.method=file", f"--config.data.alignment.file={tmp_path / 'links'}",
         "--config.objectives.supervised_alignment.weight=0.3",
-    ).error  # fmt: skip
-    assert words in error
+    )  # fmt: skip
+    settings, error = result.err.splitlines()
+    assert result.code == 2 and settings.startswith("for 3 pairs")
+    assert error.startswith("error: ") and words in error
     assert not (tmp_path / "run").exists()
 
 

@@ -18,7 +18,9 @@ workdir, config = pathlib.Path({workdir!r}), json.loads({config!r})
 rate = config["optimizer"]["learning_rate"]
 if {fails}:
     sys.exit("error: it cannot")
-files = {{"config": config, "run": {{"seed": 0, "finished": "2026"}}, "results": {{}}}}
+how = {{"test": {{"command": "python -m launch.evaluate {evaluate}"}}}}
+run = {{"seed": 0, "finished": "2026", "evaluations": how}}
+files = {{"config": config, "run": run, "results": {{}}}}
 for name, value in files.items():
     (workdir / name).with_suffix(".json").write_text(json.dumps(value))
 line = {{"step": 1, "split": "validation", "nll": rate}}
@@ -34,7 +36,10 @@ def ask(repository, monkeypatch, tmp_path, capsys):
     def ask_(fails="False", **values):
         def commands(run):
             config = json.dumps(run.resolved())
-            script = SCRIPT.format(workdir=str(run.workdir), config=config, fails=fails)
+            script = SCRIPT.format(
+                workdir=str(run.workdir), config=config, fails=fails,
+                evaluate=" ".join(run.grid.evaluate),
+            )  # fmt: skip
             return [[sys.executable, "-c", script]]
 
         usual = {"grid": [], "setting": [], "search": [], "run": [], "seeds": 1, "jobs": 1}
@@ -62,6 +67,18 @@ def test_a_run_that_fails_does_not_stop_the_others(ask):
     assert code == 0 and lines[0] == "3 runs, 2 finished; 1 at a time"
     assert "| learning_rate=0.2 | 1 |" in out
     assert "Best by validation nll ↓: learning_rate=0.1, 0.1000, in" in out
+
+
+def test_an_evaluation_that_is_added_is_made_of_finished_runs(ask):
+    grid = [f"{RATE}=0.1,0.2"]
+    ask(grid=grid)
+    lines = ask(grid=grid, evaluate="--split=test --heads", list=True)[1].splitlines()
+    assert lines[0].endswith("learning_rate=0.1/seed0: finished, to be evaluated again")
+    code, _, lines = ask(grid=grid, evaluate="--split=test --heads")
+    assert code == 0 and lines[0] == "2 runs, 0 finished; 1 at a time"
+    assert len([line for line in lines if ": finished in" in line]) == 2
+    for evaluate in ("--split=test --heads", None):  # None is what the sweep knows
+        assert ask(grid=grid, evaluate=evaluate)[2] == ["All 2 runs are finished."]
 
 
 @pytest.mark.skipif(

@@ -112,6 +112,15 @@ def test_require_tells_a_run_from_other_directories(tmp_path):
     assert directory.read_config() == {"seed": 1}
 
 
+def test_the_config_of_a_run_that_never_trained_binds_nobody(tmp_path):
+    directory = RunDirectory(tmp_path)
+    assert directory.read_trained_config() is None
+    directory.write_config({"seed": 3})
+    assert directory.read_trained_config() is None  # as one killed while it prepared its text
+    directory.metrics.write_text("{}\n")
+    assert directory.read_trained_config() == {"seed": 3}
+
+
 def test_add_results_replaces_one_split_and_keeps_the_others(tmp_path):
     directory = RunDirectory(tmp_path)
     directory.add_results("test", {"per": 3.0, "wer": 9.0})

@@ -3,11 +3,24 @@
 import pytest
 from ml_collections import ConfigDict, config_dict
 
+from attention_jax.config_choices import Choices
 from attention_jax.runs.config import from_config_dict, template, to_plain
 from attention_jax.runs.size_of_text import USUAL, SizeOfText, settled, suited
-from configs import bahdanau2015, luong2015
+from configs import (
+    bahdanau2015,
+    coverage_vs_supervised,
+    libovicky2017,
+    luong2015,
+    raffel2017,
+    vaswani2017,
+)
 
 ROWS = 80
+DROPOUTS = {
+    False: ("model.embedding_dropout", "model.output_dropout"),
+    True: ("model.sources.source.encoder.dropout", "model.decoder.dropout"),
+}
+ALL_DROPOUTS = {*DROPOUTS[False], *DROPOUTS[True]}
 
 
 def updates(pairs, words, rows=ROWS):
@@ -54,6 +67,36 @@ def test_the_equations_by_hand():
         assert found["model.output_dropout"] == pytest.approx(0.3 + more)
 
 
+def test_the_transformer_by_hand():
+    """Of a fifth of 30,000 pairs: 30 sqrt(5) epochs of 47 updates, and 0.05 more of dropout."""
+    found = suited(SizeOfText(6000, 42_000), 128, decoder="transformer")
+    assert found["training.num_epochs"] == 67.1  # 3,154 updates
+    assert found["schedule.warmup_steps"] == 315
+    assert found["training.evaluate_every_steps"] == 400
+    assert found["data.subwords.size"] == 2600
+    for pairs, dropout in ((10**6, 0.3), (6000, 0.35), (1200, 0.4), (50, 0.4)):
+        found = suited(SizeOfText(pairs, 7 * pairs), 128, decoder="transformer")
+        assert [found[path] for path in DROPOUTS[True]] == [dropout, dropout]
+    tuned = suited(SizeOfText(29_000, 330_000), 128, decoder="transformer")
+    assert tuned["training.num_epochs"] == pytest.approx(30, abs=0.6)
+    assert tuned["schedule.warmup_steps"] == pytest.approx(800, rel=0.15)
+
+
+def test_lengths_are_of_the_tokens_that_there_are(text):
+    paths = "data.max_source_length", "data.max_target_length"
+    for has_spaces, kind, longest in (
+        (True, None, 51), (False, None, 200), (True, "characters", 200), (False, "bpe", 51),
+        (False, "words", 51),
+    ):  # fmt: skip
+        found = suited(SizeOfText(6000, 42_000, has_spaces), ROWS, kind)
+        assert [found[path] for path in paths] == [longest, longest]
+    config = settled(text(data__subwords__kind="characters"), print)
+    assert config.data.max_source_length == config.data.max_target_length == 200
+    # What a run was begun with counts as given.
+    began = {"data": {"subwords": {"kind": "characters"}}}
+    assert settled(text(), print, known=began).data.max_source_length == 200
+
+
 @pytest.mark.parametrize(("pairs", "rows"), [(1, 1), (1, 80), (9999, 80), (10**8, 4096)])
 def test_any_size_gives_a_config(pairs, rows):
     found = suited(SizeOfText(pairs, pairs), rows)
@@ -81,17 +124,57 @@ def text(tmp_path):
     return config
 
 
-@pytest.mark.parametrize("file", [bahdanau2015, luong2015])
+FILES = (bahdanau2015, coverage_vs_supervised, luong2015, raffel2017, vaswani2017)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.__name__)
 def test_what_is_open_is_filled_and_said(text, file):
-    said = []
-    config = from_config_dict(settled(text(file), said.append))
-    expected = suited(SizeOfText(20, 60), ROWS)
+    values, said, is_transformer = text(file), [], file is vaswani2017
+    config = from_config_dict(settled(values, said.append))
+    expected = suited(SizeOfText(20, 60), values.data.batch_size, None, values.model.decoder.name)
     assert config.training.num_epochs == expected["training.num_epochs"]
+    assert config.training.num_steps is None
     assert config.schedule.warmup_steps == expected["schedule.warmup_steps"]
     assert config.data.subwords.size == 500
+    found = config.model.decoder.dropout if is_transformer else config.model.embedding_dropout
+    assert found == 0.4
     (line,) = said
     assert line.startswith("for 20 pairs of 60 target words: training.num_epochs=")
-    assert all(path in line for path in expected)
+    assert {path for path in expected if path not in line} == {
+        path for path in ALL_DROPOUTS if path not in DROPOUTS[is_transformer]
+    }
+
+
+@pytest.mark.parametrize("argument", ["parallel", "parallel_alone"])
+def test_configs_of_several_sources_are_open_too(argument):
+    values = libovicky2017.get_config(argument)
+    assert settled(values, print, SizeOfText(6000, 42_000)).training.num_epochs == 22.4
+    assert values.training.num_epochs is None is values.training.num_steps
+
+
+def test_the_decoder_that_is_chosen_decides():
+    values = vaswani2017.get_config("parallel")
+    values = template(values, Choices([("model.decoder.name", "conditional_gru")]))
+    config = settled(values, print, SizeOfText(6000, 42_000))
+    assert config.training.num_epochs == 22.4
+    assert config.model.sources.source.encoder.dropout == 0.35  # of its Transformer still
+
+
+def test_bleu_counts_characters_where_no_spaces_are_written():
+    clauses = {"13a": "I like cats.", "zh": "我喜欢猫。", "char": "猫が好きです。"}
+    for target, bleu in (("13a", "13a"), ("zh", "zh"), ("char", "char")):
+        for source in clauses.values():
+            size = SizeOfText.of([(source, clauses[target])] * 9)
+            assert suited(size, ROWS)["data.bleu_tokenizer"] == bleu
+
+
+def test_how_bleu_counts_is_said_and_can_be_given(text, tmp_path):
+    (tmp_path / "de").write_text("猫が好きです。\n" * 20)
+    said = []
+    config = settled(text(), said.append)
+    assert config.data.bleu_tokenizer == "char" and "data.bleu_tokenizer=char" in said.pop()
+    config = settled(text(data__bleu_tokenizer="intl"), said.append)
+    assert config.data.bleu_tokenizer == "intl" and "bleu_tokenizer" not in said.pop()
 
 
 def test_what_is_given_stays(text):

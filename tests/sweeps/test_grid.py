@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -87,6 +88,21 @@ def test_commands_train_and_go_on(tmp_path):
     } <= set(train)
     assert after == [sys.executable, "-m", "experiments.other", train[4]]
     assert train[4].startswith("--workdir=")
+
+
+def test_a_finished_run_is_evaluated_again_where_other_options_are_asked_for(tmp_path):
+    asked = ["--split=test", "--alignment=gold links"]
+    run, evaluated, *_ = make_runs(tmp_path, evaluate=asked)
+    assert not run.is_evaluated() and len(run.commands()) == 3
+    command = shlex.join(["python", "-m", "launch.evaluate", "--workdir=x", *asked])
+    fill(run)
+    fill(evaluated, evaluations={"test": {"command": command}, "validation": {}})
+    for each in (run, evaluated):
+        each.keep()
+    assert run.is_finished() and not run.is_evaluated() and evaluated.is_evaluated()
+    assert [command[2] for command in run.commands()] == ["launch.evaluate", "experiments.other"]
+    plain, *_ = make_runs(tmp_path)
+    assert plain.is_evaluated()
 
 
 def test_resolved_applies_overrides_of_grid_cell_and_seed(tmp_path):

@@ -46,6 +46,7 @@ _MARKED = f"[{LETTERS}][{_MARKS}]*"
 CLUSTER = f"{_MARKED}(?:(?<=[{_PUTS_BELOW}]){_MARKED})*"
 
 _ANY = re.compile(f"[{LETTERS}]")
+_NOT_HAN = re.compile(f"[{_KANA}{_THAI}{_LAO}{_KHMER}{_MYANMAR}]")
 _CLUSTER = re.compile(CLUSTER)
 # Words have about 1.5 clusters in Chinese, 2 in Japanese and 3 in Thai; clauses have many more.
 _MAX_WORD_CLUSTERS = 5
@@ -54,6 +55,12 @@ _MAX_WORD_CLUSTERS = 5
 def writes_no_spaces(text: str) -> bool:
     """Says whether a text contains letters of these scripts."""
     return _ANY.search(text) is not None
+
+
+def are_chinese(texts: Iterable[str]) -> bool:
+    """Says whether most texts in these scripts have ideographs alone, as Japanese seldom has."""
+    alone = [_NOT_HAN.search(text) is None for text in texts if writes_no_spaces(text)]
+    return 2 * sum(alone) > len(alone)
 
 
 def are_given_in_words(texts: Iterable[str]) -> bool:

@@ -47,6 +47,7 @@ def main() -> None:
     numbers, out = _numbers(), cli.output_path("out")
     from attention_jax.devices.ahead_of_time import targets
     from attention_jax.runs.config import from_config_dict
+    from attention_jax.runs.size_of_text import settled
     from attention_jax.training import footprint
     from experiments.benchmarks.scaling import meshes, plan_tables
 
@@ -55,7 +56,7 @@ def main() -> None:
         for number in numbers
         for text in _MESHES.value or dict.fromkeys([f"data={number}", f"fsdp={number}"])
     ]
-    config = from_config_dict(flags.FLAGS["config"].value)
+    config = from_config_dict(settled(flags.FLAGS["config"].value, cli.note))
     devices = targets.simulated_devices(max(numbers))
     found = []
     with footprint.vocabularies(_WORKDIR.value) as directory:

@@ -9,6 +9,7 @@ import pytest
 from attention_jax.data.text.scripts import (
     CLUSTER,
     LETTERS,
+    are_chinese,
     are_given_in_words,
     writes_no_spaces,
 )
@@ -82,3 +83,18 @@ def test_other_text_has_none(text):
 )
 def test_texts_that_are_given_in_words(texts, expected):
     assert are_given_in_words(texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["我喜欢书。", "one two", "你好 Tom"], True),
+        (["我喜欢书。", "本を読みます。", "ありがとう"], False),
+        (["日本", "東京", "カメラ"], True),
+        (["ฉันชอบหนังสือ"], False),
+        (["one two"], False),
+        ([], False),
+    ],
+)
+def test_chinese_has_ideographs_alone(texts, expected):
+    assert are_chinese(texts) == expected

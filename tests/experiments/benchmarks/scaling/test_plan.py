@@ -42,6 +42,9 @@ def test_a_hundred_devices_are_planned_without_having_them(repository, tmp_path)
     [
         (["--devices=8,many"], "--devices: expected whole numbers from 1 to 4096, found 'many'"),
         (["--devices=8", "--mesh=fsdp=3"], "--mesh: expected sizes that multiply to 8"),
+        # What the config leaves to the text is no mistake; that there is none is.
+        (["--devices=1", "--config=configs/bahdanau2015.py:parallel",
+          "--config.data.train_table=/none.tsv"], "/none.tsv: expected"),
     ],
 )
 def test_mistakes_are_one_line(repository, arguments, message):
