@@ -43,6 +43,8 @@ from attention_jax.analysis.matrices import (
     forced_outputs,
 )
 from attention_jax.analysis.result_places import placed
+from attention_jax.data.examples import Split
+from attention_jax.data.pictures import Canvas
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
@@ -51,6 +53,7 @@ from attention_jax.devices.compilation_cache import keep_by_default
 from attention_jax.errors import UserError
 from attention_jax.experiment import run_experiment
 from attention_jax.ops.ensemble_predictions import COMBINATIONS
+from attention_jax.plotting.attended_picture import AttendedPicture, attended_pictures
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
 from attention_jax.runs.config import from_config_dict
@@ -70,12 +73,14 @@ class Output:
       text: The text that was written.
       log_prob: log p(text | source), natural logarithm.
       score: What the search ranked it by, such as the length-normalised log-probability.
-      source_tokens: The S tokens that were read, EOS last.
+      source_tokens: The S tokens that were read, EOS last; of a picture or of sound, the numbers of
+        its places from 0.
       tokens: The T tokens that were written, EOS last.
       attention: How much each written token attended to each read one; all zeros where the model
         attends to nothing.
       heads: Weights of every layer and head while it is predicted, by the path of the layer, as of
         `AttentionMatrices`; empty unless they were asked for.
+      canvas: The picture that was read, for `Run.plot`; None where that was something else.
     """
 
     source: str
@@ -86,6 +91,7 @@ class Output:
     tokens: Sequence[str]
     attention: Float[np.ndarray, "T S"]
     heads: Mapping[str, Float[np.ndarray, "H N M"]] = dataclasses.field(default_factory=dict)
+    canvas: Canvas | None = None
 
 
 class Run:
@@ -134,49 +140,70 @@ class Run:
             run.alignment_shift, run.config.data.lowercase,
         )  # fmt: skip
 
-    def translate(self, lines: Sequence[str], *, heads: bool = False) -> list[Output]:
+    def translate(
+        self,
+        lines: Sequence[str],
+        further: Mapping[str, Sequence[str]] = {},
+        *,
+        heads: bool = False,
+    ) -> list[Output]:
         """Translates lines of text; a language model continues them.
 
         Args:
           lines: Source texts. A blank one has an output without text.
+          further: The lines of each further source, of a model that reads several: `{"fr": lines}`
+            is what `--source=fr=FILE` is on the command line.
           heads: Whether outputs have their `heads`, for which each is forced once more.
 
         Returns:
           The best output of each line, in their order.
 
         Raises:
-          UserError: If a line is too long or cannot be read, or the heads are asked for of a model
+          UserError: If a line is too long or cannot be read, further sources are not those that
+            the model reads, a line for each of the first, or the heads are asked for of a model
             that attends to nothing.
         """
-        return [outputs[0] for outputs in self.translate_nbest(lines, 1, heads=heads)]
+        return [outputs[0] for outputs in self.translate_nbest(lines, 1, further, heads=heads)]
 
     def translate_nbest(
-        self, lines: Sequence[str], nbest: int, *, heads: bool = False
+        self,
+        lines: Sequence[str],
+        nbest: int,
+        further: Mapping[str, Sequence[str]] = {},
+        *,
+        heads: bool = False,
     ) -> list[list[Output]]:
         """N-best lists: the best outputs of each line, best first.
 
         Raises:
           UserError: As `translate`, and if the search does not keep as many.
         """
-        _check_texts("lines", lines)
+        _check_texts({**further, "lines": lines})
         if heads:
             self._check_attending()
-        translations = self._translator(nbest).translate(lines)
-        by_output = self._heads(lines, translations) if heads else itertools.repeat({})
+        translations = self._translator(nbest).translate(lines, further)
+        by_output = self._heads(translations, lines, further) if heads else itertools.repeat({})
         return [self._outputs(each, by_output) for each in translations]
 
     def _heads(
-        self, lines: Sequence[str], translations: Sequence[Translation]
+        self,
+        translations: Sequence[Translation],
+        lines: Sequence[str],
+        further: Mapping[str, Sequence[str]],
     ) -> Iterator[Mapping[str, np.ndarray]]:
         """Forces all outputs again, and yields the attention of the layers and heads to each."""
         written = [
-            (line, output)
-            for line, each in zip(lines, translations, strict=True)
+            (number, output)
+            for number, each in enumerate(translations)
             for output in each.hypotheses
         ]
-        if written:
-            split = forced_outputs(self.trained, *zip(*written, strict=True))
-            yield from (found.heads for found in attention_matrices(self.trained, split))
+        if not written:
+            return
+        numbers, outputs = zip(*written, strict=True)
+        sources = [lines[number] for number in numbers]
+        others = {name: [texts[number] for number in numbers] for name, texts in further.items()}
+        split = forced_outputs(self.trained, sources, outputs, others)
+        yield from (found.heads for found in attention_matrices(self.trained, split))
 
     def _outputs(
         self, translation: Translation, by_output: Iterator[Mapping[str, np.ndarray]]
@@ -186,31 +213,43 @@ class Run:
             return [Output(source, "", 0.0, 0.0, (), (), np.zeros((0, 0)))]
         vocabulary = getattr(run, f"{run.task.input_side}_vocabulary")
         read = tokens_in_text(vocabulary, translation.source_ids, source)
+        if run.attends and not run.links_tokens:
+            read = [f"{place}" for place in range(translation.hypotheses[0].weights.shape[1])]
         return [
             Output(
                 source, self._writer(each, source), each.log_prob, each.score, read,
                 each.vocabulary(run.target_vocabulary).tokens(each.tokens),
-                np.asarray(each.weights), heads,
+                np.asarray(each.weights), heads, translation.canvas,
             )
             for each, heads in zip(translation.hypotheses, by_output, strict=False)
         ]  # fmt: skip
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        further: Mapping[str, Sequence[str]] = {},
+    ) -> list[ScoredPair]:
         """Scoring: log-probabilities of given targets, in whole and by token.
 
         Args:
           sources: Source texts; a language model reads none of them.
           targets: The outputs to score, one for each source.
+          further: Texts of each further source, as for `translate`.
 
         Raises:
           UserError: If their numbers differ, or one cannot be read.
         """
-        _check_texts("sources", sources)
-        _check_texts("targets", targets)
-        return self._scorer(given_pairs(self.trained, sources, targets))
+        _check_texts({**further, "sources": sources, "targets": targets})
+        return self._scorer(given_pairs(self.trained, sources, targets, further))
 
     def evaluate(
-        self, sources: Sequence[str], targets: Sequence[str], *, name: str = "given"
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        further: Mapping[str, Sequence[str]] = {},
+        *,
+        name: str = "given",
     ) -> dict[str, Any]:
         """Evaluation on given texts: returns their metrics, and writes all files of a split.
 
@@ -219,30 +258,35 @@ class Run:
         Args:
           sources: Source texts; a language model reads none of them.
           targets: The reference of each.
+          further: Texts of each further source, as for `translate`.
           name: What to call them.
 
         Raises:
           UserError: If their numbers differ, one cannot be read, or another text of this name was
             evaluated before.
         """
-        _check_texts("sources", sources)
-        _check_texts("targets", targets)
-        request = EvaluationRequest(texts=GivenTexts(name, sources, targets))
+        _check_texts({**further, "sources": sources, "targets": targets})
+        request = EvaluationRequest(texts=GivenTexts(name, sources, targets, further))
         data = request.data_of(self.trained)
         evaluate_as_asked(self.trained, data, request)
         run = placed(self.trained, [data.split(name)], name)
         return read_json(run.directory.results)[name]
 
-    def attend(self, source: str, target: str) -> AttentionMatrices:
+    def attend(
+        self, source: str, target: str, further: Mapping[str, str] = {}
+    ) -> AttentionMatrices:
         """Forced decoding: the attention of every layer and head while a target is predicted.
+
+        Args:
+          source: The source text.
+          target: The output to force.
+          further: The text of each further source, by its name.
 
         Raises:
           UserError: If the model does not attend to its source, or a text cannot be read.
         """
         self._check_attending()
-        [found] = attention_matrices(
-            self.trained, given_pairs(self.trained, [source], [target])
-        )
+        [found] = attention_matrices(self.trained, self._pair(source, target, further))
         return found
 
     def _check_attending(self) -> None:
@@ -252,7 +296,11 @@ class Run:
             )
 
     def attribute(
-        self, source: str, target: str, method: str = "integrated_gradients"
+        self,
+        source: str,
+        target: str,
+        method: str = "integrated_gradients",
+        further: Mapping[str, str] = {},
     ) -> Attribution:
         """Attribution: how much each source token counts for each token of a given target.
 
@@ -261,30 +309,42 @@ class Run:
           target: The output to force.
           method: `input_gradient`, `integrated_gradients`, `occlusion` or `value_norms`: a file of
             `analysis/attributions`.
+          further: The text of each further source, by its name.
 
         Raises:
           UserError: If the method is unknown, the model reads no text, or a text cannot be read.
         """
-        pair = given_pairs(self.trained, [source], [target])
+        pair = self._pair(source, target, further)
         check_attributable("attribute", self.trained, pair, [method])
         [found] = attribute(self.trained, pair, method)
         return found
 
+    def _pair(self, source: str, target: str, further: Mapping[str, str]) -> Split:
+        others = {name: [text] for name, text in further.items()}
+        return given_pairs(self.trained, [source], [target], others)
+
     def plot(self, *shown: Output | AttentionMatrices | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
+        Where the source is a picture, it is drawn as each word has seen it.
+
         Args:
           *shown: What `translate`, `attend` or `attribute` returned.
-          columns: How many stand beside each other.
+          columns: How many heat maps stand beside each other.
 
         Raises:
           UserError: If there is nothing to draw, or the model attends to nothing.
         """
         check_aligning(self.trained, "plot")
-        maps = [_heat_map(one) for one in shown if len(one.tokens)]
-        if not maps:
+        drawn = [one for one in shown if len(one.tokens)]
+        if not drawn:
             raise UserError("plot: expected outputs or attention, found none with any token")
-        return heat_map_grid(maps, columns)
+        if self.trained.draws_on_canvas:
+            return attended_pictures(
+                [AttendedPicture(each.canvas, each.attention, each.tokens, each.source)
+                 for each in drawn]
+            )  # fmt: skip
+        return heat_map_grid([_heat_map(one) for one in drawn], columns)
 
 
 def load(
@@ -345,9 +405,10 @@ def _note(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _check_texts(name: str, texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")
+def _check_texts(named: Mapping[str, Sequence[str]]) -> None:
+    for name, texts in named.items():
+        if isinstance(texts, str):
+            raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")
 
 
 def _heat_map(shown: Output | AttentionMatrices | Attribution) -> HeatMap:

@@ -12,7 +12,7 @@ other examples, and the text alone are
     text_alone after the colon
 
 Command:  python -m launch.train --config=configs/huang2016.py --workdir=runs/huang2016 \
-              --config.data.target_language=ja
+              --config.data.target_language=ja --config.data.bleu_tokenizer=char
           after the colon: emoji_names, text_alone, seen_texts (one's own table of images and
           texts) or smoke
 Expected: not measured; smoke learns its task, whose digits are half written and half drawn

@@ -15,12 +15,16 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 from attention_jax import api
+from attention_jax.data.pictures import read_picture
 from attention_jax.errors import UserError
 from attention_jax.paths import user_cache
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
+from attention_jax.runs.config import from_config_dict
 from attention_jax.training import preemption
 from attention_jax.training.reporting.meter import Meter
 from configs.vaswani2017 import get_config
+from tests.pictures import draw_squares
+from tests.training.untrained import untrained
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +156,47 @@ def test_plot_draws_outputs_and_attention(run):
     assert isinstance(figure, Figure) and len(figure.axes) >= 2
 
 
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory):
+    """A run that describes pictures, untrained, and the paths of some."""
+    folder = tmp_path_factory.mktemp("seeing")
+    table = draw_squares(folder / "squares")
+    sizes = {"rows": 2, "cell": 4, "channels": 3, "filters": 2, "embedding_dim": 4}
+    reading = {"input": {"name": "pixels", **sizes}, "encoder": {"name": "grid", "rows": 2}}
+    config = {
+        "data": {"name": "pictures", "train_table": str(table), "height": 8, "cell": 4,
+                 "colours": "rgb"},
+        "model": {
+            "name": "encoder_decoder",
+            "target_embedding_dim": 4,
+            "sources": {"source": reading},
+            "attention": {"name": "bahdanau", "attention_dim": 4},
+            "decoder": {"name": "luong", "hidden_dim": 4, "bridge": "mean"},
+        },
+        "training": {"num_steps": 1},
+        "search": {"method": "greedy", "max_length_constant": 5},
+    }  # fmt: skip
+    run, _ = untrained(from_config_dict(config), folder / "run")
+    return api.Run(run), [*map(str, sorted(table.parent.glob("red_*.png")))]
+
+
+def test_pictures_are_drawn_as_each_word_has_seen_them(seeing):
+    run, paths = seeing
+    first, blank, second = run.translate([paths[0], "", paths[1]])
+    assert first.source == paths[0] and blank.canvas is None
+    for output in (first, second):
+        assert output.source_tokens == [f"{cell}" for cell in range(8)]
+        assert output.attention.shape == (len(output.tokens), 8)
+    figure = run.plot(first, blank, second)
+    # Each picture by itself, and once for every token.
+    assert len(figure.axes) == 2 + len(first.tokens) + len(second.tokens)
+    np.testing.assert_array_equal(
+        np.asarray(figure.axes[0].images[0].get_array()), read_picture(paths[0], "rgb")
+    )
+    with pytest.raises(UserError, match="plot: expected outputs or attention, found none with any"):
+        run.plot(blank)
+
+
 def test_results_and_metrics_are_those_of_the_run(run):
     assert run.results["test"]["step"] == run.trained.step
     assert run.metrics
@@ -204,6 +249,11 @@ def test_train_leaves_signals_alone_off_the_main_thread(tmp_path):
     [
         (lambda run: run.translate("123"), "lines: expected a list of texts, found one text"),
         (lambda run: run.score(["1"], ["one", "two"]), "targets: expected one for each of the 1"),
+        (
+            lambda run: run.translate(["1"], {"fr": ["1"]}),
+            "--source: expected further sources (none, as the model reads one source), found 'fr'",
+        ),
+        (lambda run: run.score(["1"], ["one"], {"fr": "1"}), "fr: expected a list of texts, found"),
         (lambda run: run.plot(), "plot: expected outputs or attention, found none"),
         (lambda run: run.attribute("1", "one", "shap"), "attribute: expected input_gradient, "),
         (lambda run: run.translate(["1" * 20_000]), "input line 1: expected at most"),

@@ -143,6 +143,7 @@ class DataConfig:
         lowercases a user's.
       must_be_read: Fields without which a source is incomplete, so that a model has to read them.
       further_splits: Names of splits beside `train`, `validation` and `test`.
+      brings_links: Whether `gold_links` has links of its own, so that none are looked for.
       source_sizes: By the name of a source, sizes of what it consists of, such as `rows` of a
         picture, by the fields of its input and encoder that have to agree with them.
     """
@@ -161,6 +162,7 @@ class DataConfig:
     has_lowercase_sources: ClassVar[bool] = False
     must_be_read: ClassVar[tuple[str, ...]] = ()
     further_splits: ClassVar[tuple[str, ...]] = ()
+    brings_links: ClassVar[bool] = False
     source_sizes: ClassVar[Mapping[str, Mapping[str, int]]] = {}
 
     batch_size: int = setting(64, at_least=1)
@@ -195,7 +197,7 @@ class DataConfig:
     def gold_links(self, split: Any) -> list[Any] | None:
         """Returns the links (target, source) of every example of a split that the data itself has.
 
-        None where links are for an aligner to find.
+        None where links are for an aligner to find: always, unless the data `brings_links`.
         """
         return None
 

@@ -5,6 +5,7 @@ column, with the channels of a pixel together.
 """
 
 import dataclasses
+import struct
 import warnings
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ class Canvas:
 def read_picture(path: str | Path, colours: str, height: int = 0) -> Picture:
     """Reads an image file, such as PNG or JPEG; what is transparent becomes white.
 
+    A photograph is turned as its EXIF data say that the camera was held.
+
     Args:
       path: The file.
       colours: `grey` or `rgb`.
@@ -63,6 +66,7 @@ def read_picture(path: str | Path, colours: str, height: int = 0) -> Picture:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path) as image:
                 _check_mode(path, image)
+                image = _upright(image)
                 if "A" in image.getbands() or "transparency" in image.info:
                     image = _on_white(image.convert("RGBA"))
                 image = image.convert(_MODES[colours])
@@ -91,6 +95,19 @@ def _check_mode(path: str | Path, image: Any) -> None:
             f"{path}: expected an image of at most {_MOST_PIXELS:,} pixels, found "
             f"{image.width} x {image.height}"
         )
+
+
+def _upright(image: Any) -> Any:
+    """Turns an image upright, where it says how; one whose EXIF data are damaged stays as it is."""
+    from PIL import ImageOps
+
+    image.load()  # which raises what is wrong with the pixels
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's, of tags that nobody asks for
+            return ImageOps.exif_transpose(image)
+    except (SyntaxError, ValueError, struct.error):
+        return image
 
 
 def _on_white(image: Any) -> Any:

@@ -5,11 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+from jaxtyping import Bool, Float
+
 from attention_jax.configuration import setting
 from attention_jax.data.config import DataConfig
-from attention_jax.data.sound.recording import FRAMES, Recording
+from attention_jax.data.examples import Split
+from attention_jax.data.sound.filter_banks import frames_at
+from attention_jax.data.sound.recording import FRAMES, STARTS, Recording
 from attention_jax.data.tables import read_table
+from attention_jax.data.text.spans import overlaps
 from attention_jax.errors import DataError
+from attention_jax.spaced_words import spaced_words
 
 COLUMNS = ("file", "text")
 _MOST_KEPT = 4_000_000  # frames of a table that are kept in memory: 11 hours, 0.6 GiB
@@ -37,6 +44,35 @@ class TranscriptionConfig(DataConfig):
     def units(self) -> tuple[str, str]:  # type: ignore[override]
         """Kinds of the symbols of both vocabularies; a source's text is the name of a file."""
         return "characters", self.spelling
+
+    def gold_links(self, split: Split) -> list[np.ndarray] | None:
+        """Links the tokens of each word to the frames from where it begins to the next one."""
+        if STARTS not in split.extras:
+            return None
+        columns = split.targets, split.extras[STARTS], split.extras[FRAMES.name]
+        found = []
+        for text, starts, recording in zip(*columns, strict=True):
+            surfaces = split.target_vocabulary.surfaces(text)
+            linked = np.zeros((len(surfaces), len(recording)), bool)
+            tokens_of_words = overlaps(spaced_words(text), surfaces)
+            frames_of_words = word_frames(starts, len(recording))
+            for tokens, frames in zip(tokens_of_words, frames_of_words, strict=True):
+                linked[tokens] = frames
+            found.append(np.argwhere(linked).astype(np.int32))
+        return found
+
+
+def word_frames(starts: Float[np.ndarray, " W"], number: int) -> Bool[np.ndarray, "W N"]:
+    """Returns the frames of each word: from its beginning to that of the next, at least one.
+
+    Args:
+      starts: When the words begin, in seconds.
+      number: N, the frames that there are.
+    """
+    first = np.minimum(frames_at(starts), number - 1)[:, None]
+    end = np.maximum(np.append(first[1:], number)[:, None], first + 1)
+    frames = np.arange(number)
+    return (first <= frames) & (frames < end)
 
 
 def read_transcripts(path: str, rate: int) -> list[tuple[str, tuple[str, ...], dict]]:

@@ -61,14 +61,14 @@ def token_starts(weights: Float[np.ndarray, "T N"]) -> Int[np.ndarray, " T"]:
     return path[first, 1]
 
 
-def word_starts_in_tokens(tokens: Sequence[str]) -> list[int]:
-    """Returns the places of the tokens that begin words: those after a space, or all of them.
+def word_starts_in_tokens(tokens: Sequence[str], *, are_words: bool) -> list[int]:
+    """Returns the places of the tokens that begin words.
 
     Args:
-      tokens: Characters, spaces among them, or words.
+      tokens: Words, or characters with spaces among them.
+      are_words: Whether they are words. The tokens do not tell: a word may be one letter long.
     """
-    is_spelled = bool(tokens) and all(len(token) == 1 for token in tokens)
-    if not is_spelled:
+    if are_words:
         return list(range(len(tokens)))
     return [
         place

@@ -223,16 +223,29 @@ def _check_sources(config: ExperimentConfig) -> None:
 
 
 def _check_links(config: ExperimentConfig, objective: Objective) -> None:
-    """Checks that word alignments are configured if, and only if, an objective needs them."""
-    alignment = config.data.alignment
-    needs_links = "links" in objective.fields
-    if needs_links != (alignment.method != "none"):
-        wanted = "word alignments, which an objective needs"
-        if not needs_links:
-            wanted = "'none', for no objective needs word alignments"
+    """Checks that word alignments are configured if, and only if, an objective needs them.
+
+    It needs none of data that bring links of their own.
+    """
+    data, needs_links = config.data, "links" in objective.fields
+    are_brought = needs_links and data.brings_links
+    if are_brought and objective.inherits_by_word:
         raise ConfigError(
-            f"config.data.alignment.method: expected {wanted}, found {alignment.method!r}"
+            "config.objectives: expected unaligned='inherit' or 'ignore' beside the links that "
+            f"{data.name!r} brings, which are of tokens, not of words, found 'inherit_by_word'"
         )
+    needs_alignment, method = needs_links and not are_brought, data.alignment.method
+    if needs_alignment == (method != "none"):
+        return
+    if "alignment" not in {field.name for field in dataclasses.fields(data)}:
+        raise ConfigError(
+            "config.data.name: expected data with links of their own, or between whose words they "
+            f"can be looked for, as an objective needs them, found {data.name!r}"
+        )
+    wanted = "word alignments, which an objective needs"
+    if not needs_alignment:
+        wanted = "'none', for no objective needs word alignments"
+    raise ConfigError(f"config.data.alignment.method: expected {wanted}, found {method!r}")
 
 
 def _check_lexicon(config: ExperimentConfig) -> None:

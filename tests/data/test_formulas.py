@@ -60,6 +60,8 @@ def test_equal_pictures_may_have_different_markup():
     assert same_picture("{ a } + b", "a + b", HEIGHT, CELL)
     assert not same_picture("a + c", "a + b", HEIGHT, CELL)
     assert not same_picture("\\frac { a", "a", HEIGHT, CELL)
+    assert not same_picture("\\sqrt { " * 200 + "a" + " }" * 200, "a", HEIGHT, CELL)
+    assert not same_picture("\\sqrt { " * 200, "a", HEIGHT, CELL)
     with pytest.raises(TooHighError):
         render("\\frac { \\frac { a } { b } } { \\frac { c } { d } }", 24, CELL)
 

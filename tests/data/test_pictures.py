@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from attention_jax.data.builders.pictures import Config
 from attention_jax.data.pictures import cell_boxes, from_cells, read_picture, to_cells
@@ -46,6 +46,35 @@ def test_what_is_transparent_is_white(tmp_path, mode):
     image = Image.new("RGBA", (2, 2), (0, 0, 0, 0))
     image.convert(mode).save(path, **({"transparency": 0} if mode == "P" else {}))
     assert (read_picture(path, "grey") == 255).all()
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+@pytest.mark.parametrize(
+    ("orientation", "turned"),
+    [
+        (1, lambda picture: picture),
+        (2, np.fliplr),
+        (3, lambda picture: np.rot90(picture, 2)),
+        (6, lambda picture: np.rot90(picture, -1)),  # the camera was held upright
+        (8, np.rot90),
+    ],
+)
+def test_photographs_are_turned_as_the_camera_was_held(tmp_path, numpy_rng, orientation, turned,
+                                                       suffix):  # fmt: skip
+    path, exif = tmp_path / f"photo.{suffix}", Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    picture = numpy_rng.integers(0, 256, (4, 6, 3), np.uint8)
+    Image.fromarray(picture).save(path, exif=exif)
+    np.testing.assert_array_equal(read_picture(path, "rgb"), turned(picture))
+    height, width = turned(picture).shape[:2]
+    assert read_picture(path, "grey", height=2 * height).shape == (2 * height, 2 * width, 1)
+
+
+@pytest.mark.parametrize("damage", [b"MM\0", b"MM\0*\0\0\0", b"MM\0*\0\0\0\x08\0\x05\x01"])
+def test_a_picture_whose_exif_data_are_damaged_stays_as_it_is(tmp_path, numpy_rng, damage):
+    path, picture = tmp_path / "photo.png", numpy_rng.integers(0, 256, (4, 6, 3), np.uint8)
+    Image.fromarray(picture).save(path, exif=b"Exif\0\0" + damage)
+    np.testing.assert_array_equal(read_picture(path, "rgb"), picture)
 
 
 def test_a_file_is_read_once(tmp_path):

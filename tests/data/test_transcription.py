@@ -17,6 +17,7 @@ from attention_jax.data.sound.filter_banks import log_mel, normalized
 from attention_jax.data.sound.reading import read_sound
 from attention_jax.data.sound.recording import FRAMES, STARTS, Recording
 from attention_jax.data.tasks.transcribe import TASK
+from attention_jax.data.transcription import word_frames
 from attention_jax.errors import DataError
 
 RATE = 16_000
@@ -159,6 +160,40 @@ def test_strings_of_digits(digits):
         assert lengths == set(range(1, 7))
     more = SpokenDigits(train_strings=300, other_strings=60).load()
     assert [source for source, *_ in more["train"][:200]] == [s for s, *_ in corpus["train"]]
+
+
+@pytest.mark.parametrize("spelling", ["words", "characters"])
+def test_words_are_linked_to_the_frames_in_which_they_are_said(digits, tmp_path, spelling):
+    config = SpokenDigits(train_strings=40, other_strings=1, spelling=spelling)
+    split = build_task(config, tmp_path / "vocab").split("train")
+    for text, recording, starts, links in zip(
+        split.targets, split.extras["source"], split.extras[STARTS], config.gold_links(split),
+        strict=True,
+    ):  # fmt: skip
+        tokens = text.split() if spelling == "words" else list(text)
+        linked = np.zeros((len(tokens), len(recording)), bool)
+        linked[tuple(links.T)] = True
+        # The word of each token; a space is of none, and is said nowhere.
+        of_words = [text[:place].count(" ") for place in range(len(text))]
+        owners = range(len(tokens)) if spelling == "words" else of_words
+        last = len(recording) - 1
+        first = [min(max(round((start - 0.0125) / 0.01), 0), last) for start in starts]
+        for token, owner, frames in zip(tokens, owners, linked, strict=True):
+            end = [*first, last + 1][owner + 1]
+            expected = range(first[owner], max(end, first[owner] + 1))
+            assert np.flatnonzero(frames).tolist() == ([] if token == " " else [*expected])
+
+
+def test_recordings_of_ones_own_have_no_links(tmp_path, table):
+    config = Recordings(train_table=str(table))
+    split = build_task(config, tmp_path / "vocab").split("train")
+    assert config.gold_links(split) is None and not config.brings_links
+
+
+def test_every_word_has_a_frame():
+    """Also one that is shorter, or begins after the middle of the last window."""
+    found = word_frames(np.array([0.0, 0.001, 0.052, 0.2]), 6)
+    assert [np.flatnonzero(frames).tolist() for frames in found] == [[0], [0, 1, 2, 3], [4], [5]]
 
 
 def test_an_archive_with_other_recordings_is_one_line(digits, monkeypatch):

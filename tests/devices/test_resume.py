@@ -1,6 +1,5 @@
 """A run that changes its strategy whenever it is cut off trains as if nothing had happened."""
 
-import contextlib
 import dataclasses
 import json
 
@@ -10,13 +9,11 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError
-from attention_jax.experiment import adopt_config, open_checkpoints
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.runs.load import load_run
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.assembly import assemble
-from attention_jax.training.loop import train
-from attention_jax.training.preemption import Preempted, Preemption
+from tests.devices.turns import train_turn
 from tests.simulated_devices import call_on_devices
 from tests.training.tiny import tiny_config
 
@@ -46,27 +43,11 @@ def config_of(sharding):
     )
 
 
-class StopAt(Preemption):
-    """Tells a training to stop after a step, as a signal does."""
-
-    def __init__(self, step):
-        super().__init__()
-        self._step = step
-
-    def requested(self, step=0):
-        return step == self._step
-
-
 def train_in_turns(workdir, turns):
     """Trains in one directory; returns the losses, and what `run.json` said after every turn."""
-    directory, facts = RunDirectory(workdir), []
+    facts = []
     for last, sharding in turns:
-        config = config_of(sharding)
-        with directory.claimed():
-            adopt_config(directory, config)
-            with open_checkpoints(directory, config) as checkpointer:
-                with contextlib.suppress(Preempted):
-                    train(config, directory, checkpointer, StopAt(last))
+        directory = train_turn(config_of(sharding), workdir, last)
         facts.append(json.loads(directory.run.read_text()))
     lines = read_metrics(directory.metrics)
     return {

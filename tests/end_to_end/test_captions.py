@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attention_jax.data.pictures import read_picture
+from attention_jax.plotting.curves import read_metrics
 from tests.pictures import draw_squares
 from tests.plotting.viewer_data import page_data
 
@@ -128,6 +129,20 @@ def test_hard_attention_describes_features_of_pictures(squares, launch, tmp_path
     np.save(path, np.zeros((2, 4, 16)))
     error = launch("translate", f"--workdir={workdir}", stdin=f"{path}\n".encode()).error
     assert error.startswith(f"{path}: expected an array of 2 x W x 8 numbers")
+
+
+def test_rectangles_of_symbols_teach_attention(launch, tmp_path):
+    result = launch(
+        "train", "--config=configs/xu2015.py:formulas", f"--workdir={tmp_path / 'run'}",
+        *(each for each in SMALL if "rows" not in each), "--config.data.num_formulas=32",
+        "--config.data.max_symbols=4", "--config.model.attention.score.name=bahdanau",
+        "--config.model.attention.score.attention_dim=8", "--config.objectives.reinforce=false",
+        "--config.objectives.supervised_alignment.weight=0.3", "--config.evaluation.splits=()",
+        "--config.training.num_steps=2", "--config.training.log_every_steps=1",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert all(line["loss/supervised_alignment"] > 0 for line in lines if line["split"] == "train")
 
 
 def test_a_changed_picture_is_noticed(run, squares, launch, tmp_path):

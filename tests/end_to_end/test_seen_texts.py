@@ -5,6 +5,7 @@ import json
 import pytest
 from PIL import Image
 
+from attention_jax import api
 from attention_jax.data.builders.smoke import half
 from attention_jax.data.builders.smoke.smoke_dataset_builder import spelled
 from attention_jax.data.builders.smoke_pictures import drawn
@@ -64,6 +65,12 @@ def test_lines_are_translated_beside_paths_of_images(translate, paths, tmp_path)
     assert translate([missing, *paths[1:]]).error == (
         f"--source=picture: {missing}: expected an image, found no such file"
     )
+
+
+def test_python_takes_the_paths_of_pictures(trained, paths):
+    lines, further = [half(number, 0) for number in NUMBERS], {"picture": [*map(str, paths)]}
+    outputs = api.load(trained).translate(lines, further)
+    assert [output.text for output in outputs] == [*map(spelled, NUMBERS)]
 
 
 def test_given_outputs_are_scored_beside_pictures(trained, paths, tmp_path):

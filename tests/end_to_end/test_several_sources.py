@@ -1,12 +1,16 @@
 """Two sources, each of which lacks half of what is to be written, through the command line."""
 
 import json
+import shutil
 
+import numpy as np
 import pytest
 
+from attention_jax import api
 from attention_jax.data.builders.smoke import half
 from attention_jax.data.builders.smoke.smoke_dataset_builder import spelled
 from attention_jax.decoding.scoring import Scorer, given_pairs
+from attention_jax.errors import UserError
 from attention_jax.runs.load import load_run
 
 NUMBERS = ("3071", "26", "90417")
@@ -90,6 +94,27 @@ def test_given_outputs_are_scored_with_all_sources(trained, launch, tmp_path):
         assert score(other, others=further[1:], **lists).error == (
             "other: expected one for each of the 3 sources, found 2"
         )
+
+
+def test_python_gives_each_source_its_lines(trained, tmp_path):
+    run = api.load(shutil.copytree(trained, tmp_path / "run"))
+    sources, others = ([half(number, side) for number in NUMBERS] for side in (0, 1))
+    texts, further = [*map(spelled, NUMBERS)], {"other": others}
+    outputs = run.translate(sources, further)
+    assert [output.text for output in outputs] == texts
+    [[best], *_] = run.translate_nbest(sources, 1, further)
+    assert best.log_prob == pytest.approx(outputs[0].log_prob, abs=1e-5)
+    for pair, output in zip(run.score(sources, texts, further), outputs, strict=True):
+        assert pair.log_prob == pytest.approx(output.log_prob, abs=1e-4)
+    assert run.evaluate(sources, texts, further, name="mine")["chrf"] == pytest.approx(100)
+    forced = run.attend(sources[0], texts[0], {"other": others[0]})
+    np.testing.assert_allclose(forced.weights, outputs[0].attention, atol=1e-4)
+    values = run.attribute(sources[0], texts[0], "occlusion", {"other": others[0]}).values
+    assert values.shape == forced.weights.shape
+    with pytest.raises(UserError, match="^--source: expected other=FILE, with a line for each"):
+        run.translate(sources)
+    with pytest.raises(UserError, match="^further sources: expected other, found none$"):
+        run.evaluate(sources, texts, name="again")
 
 
 def test_a_source_that_is_not_there_or_does_not_fit_is_one_line(translate, tmp_path):

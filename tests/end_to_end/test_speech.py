@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from attention_jax import api
 from attention_jax.data.builders.tones import RATE, dial
+from attention_jax.errors import UserError
+from attention_jax.plotting.curves import read_metrics
 
 QUICK = (
     "--config.data.num_buckets=1", "--config.search.method=greedy",
@@ -52,6 +55,28 @@ def test_files_of_another_rate_are_transcribed(run, files, launch):
     assert found.code == 0, found.err
     pairs = zip(found.out.splitlines(), NUMBERS, strict=True)
     assert sum(output == expected for output, expected in pairs) >= 2
+
+
+def test_python_names_the_frames_and_draws_no_map_of_them(run, files):
+    loaded = api.load(run[0])
+    [output] = loaded.translate([str(files / "0.flac")])
+    assert output.attention.shape == (len(output.tokens), len(output.source_tokens))
+    assert output.source_tokens[:2] == ["0", "1"]
+    with pytest.raises(UserError, match="^--plot: expected a model that attends to tokens of its"):
+        loaded.plot(output)
+
+
+@pytest.mark.parametrize("spelling", ["words", "characters"])
+def test_the_beginnings_of_words_teach_attention(launch, tmp_path, spelling):
+    result = launch(
+        "train", "--config=configs/chan2016.py:smoke", f"--workdir={tmp_path / 'run'}", *QUICK,
+        "--config.training.num_steps=2", "--config.training.log_every_steps=1",
+        f"--config.data.spelling={spelling}", "--config.data.max_train_examples=32",
+        "--config.objectives.supervised_alignment.weight=0.3", "--config.evaluation.splits=()",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert all(line["loss/supervised_alignment"] > 0 for line in lines if line["split"] == "train")
 
 
 def test_a_missing_file_is_one_line(run, files, launch):

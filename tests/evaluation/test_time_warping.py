@@ -51,9 +51,10 @@ def test_a_token_starts_where_it_is_attended_more_than_the_one_before():
 
 
 def test_words_begin_after_spaces_or_everywhere():
-    assert word_starts_in_tokens(list("two  one")) == [0, 5]
-    assert word_starts_in_tokens(["two", "one"]) == [0, 1]
-    assert word_starts_in_tokens([]) == []
+    assert word_starts_in_tokens(list("two  one"), are_words=False) == [0, 5]
+    assert word_starts_in_tokens(["two", "one"], are_words=True) == [0, 1]
+    assert word_starts_in_tokens(["I", "a", "I"], are_words=True) == [0, 1, 2]
+    assert word_starts_in_tokens([], are_words=False) == []
 
 
 def test_errors_are_in_milliseconds():

@@ -4,49 +4,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.configuration import typed
-from attention_jax.data.builders.formulas import Config
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_train_iterator
-from attention_jax.models import MODELS, build_model
-from attention_jax.objectives import build_objective
+from attention_jax.models import build_model
+from attention_jax.objectives import Objective
 from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
-from attention_jax.objectives.supervised_alignment import Term as SupervisedAlignment
+from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training.needed_fields import with_needed_fields
 
 CELL, DEPTH = 16, 8
-OBJECTIVE = build_objective({"nll": {}, "supervised_alignment": {"unaligned": "ignore"}})
 
 
-def model_of(config, task):
-    sizes = {"rows": config.rows, "cell": CELL, "filters": 2, "embedding_dim": DEPTH}
-    values = {
+def experiment():
+    data = {"name": "formulas", "num_formulas": 3, "max_symbols": 6, "cell": CELL,
+            "batch_size": 3, "num_buckets": 1}  # fmt: skip
+    sizes = {"rows": 48 // CELL, "cell": CELL, "filters": 2, "embedding_dim": DEPTH}
+    model = {
         "name": "encoder_decoder",
         "target_embedding_dim": DEPTH,
         "sources": {
             "source": {
                 "input": {"name": "pixels", **sizes},
-                "encoder": {"name": "grid", "rows": config.rows, "num_layers": 1},
+                "encoder": {"name": "grid", "rows": sizes["rows"], "num_layers": 1},
             }
         },
         "attention": {"name": "bahdanau", "attention_dim": DEPTH},
         "decoder": {"name": "luong", "hidden_dim": DEPTH, "bridge": "mean"},
     }
-    sizes = task.source_vocabulary.size, task.target_vocabulary.size
-    return build_model(typed(MODELS.config("encoder_decoder"), values, "config.model"), *sizes)
+    objectives = {"nll": {}, "supervised_alignment": {"unaligned": "ignore"}}
+    training = {"num_steps": 1}
+    values = {"data": data, "model": model, "objectives": objectives, "training": training}
+    return from_config_dict(values)
 
 
 def test_rectangles_and_double_stochasticity_teach_attention_to_a_picture(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
     monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 2)
-    config = Config(num_formulas=3, max_symbols=6, cell=CELL, batch_size=3, num_buckets=1)
-    task = build_task(config, tmp_path / "vocab")
-    task = with_needed_fields(task, config, OBJECTIVE, RunDirectory(tmp_path / "run"), print)
-    batch = next(iter(make_train_iterator(task, config, 0)))
+    config = experiment()
+    task = build_task(config.data, tmp_path / "vocab")
+    objective, directory = Objective(config.objectives), RunDirectory(tmp_path / "run")
+    task = with_needed_fields(task, config.data, objective, directory)
+    batch = next(iter(make_train_iterator(task, config.data, 0)))
     arrays = {name: jnp.asarray(array) for name, array in batch.items()}
-    model = model_of(config, task)
-    terms = SupervisedAlignment(unaligned="ignore"), CoveragePenalty()
+    model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
+    terms = config.objectives["supervised_alignment"], CoveragePenalty()
 
     def loss(params):
         output = model.apply(params, arrays)

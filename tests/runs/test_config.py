@@ -94,13 +94,29 @@ def test_to_plain_reads_back_as_the_same_config():
         ({"objectives": {"nl": {}}}, "did you mean 'nll'"),
         ({"data": {"name": "smok"}}, "did you mean 'smoke'"),
         ({"nonsense": 3}, "config.nonsense: no such field"),
+        (
+            {"data": {"name": "multi30k"}, "objectives": {"supervised_alignment": {}}},
+            "config.data.alignment.method: expected word alignments, which an objective needs, "
+            "found 'none'",
+        ),
         *(
             (
                 {"data": {"name": name}, "objectives": {"supervised_alignment": {}}},
-                "config.data.alignment.method: expected word alignments, which an objective needs, "
-                "found 'none'",
+                "config.data.name: expected data with links of their own, or between whose words "
+                f"they can be looked for, as an objective needs them, found '{name}'",
             )
-            for name in ("multi30k", "cmudict")
+            for name in ("cmudict", "emoji")
+        ),
+        *(
+            (
+                {
+                    "data": {"name": name},
+                    "objectives": {"supervised_alignment": {"unaligned": "inherit_by_word"}},
+                },
+                "config.objectives: expected unaligned='inherit' or 'ignore' beside the links that "
+                f"'{name}' brings, which are of tokens, not of words, found 'inherit_by_word'",
+            )
+            for name in ("formulas", "tones")
         ),
         (
             {"data": {"name": "multi30k", "alignment": {"method": "hmm"}}},
@@ -113,6 +129,13 @@ def test_from_config_dict_names_what_is_wrong(groups, words):
     with pytest.raises(ConfigError) as error:
         from_config_dict(_values(**groups))
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["formulas", "spoken_digits", "tones"])
+def test_data_with_links_of_their_own_need_no_alignments(name):
+    objectives = {"nll": {}, "supervised_alignment": {"unaligned": "ignore"}}
+    assert from_config_dict(_values(data={"name": name}, objectives=objectives)).data.brings_links
+    from_config_dict(_values(data={"name": name}))  # which nobody has to read
 
 
 def test_total_steps_counts_updates_or_passes():

@@ -66,7 +66,8 @@ def timing_scores(decoded: DecodedSplit) -> Scores:
 def word_starts(split: Split, hypothesis: Any) -> Float[np.ndarray, " _"]:
     """Returns when each word of an output begins, in seconds, by dynamic time warping."""
     tokens = split.target_vocabulary.tokens(hypothesis.tokens[:-1])  # without EOS
-    places = word_starts_in_tokens(tokens)
+    are_words = split.target_vocabulary.kind != "characters"
+    places = word_starts_in_tokens(tokens, are_words=are_words)
     # The attention of EOS has a part in the path: the last word ends before it.
     return seconds_before(token_starts(np.asarray(hypothesis.weights))[places])
 

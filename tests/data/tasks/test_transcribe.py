@@ -1,11 +1,15 @@
 """Speech recognition: the fields of its batches, and how transcripts are judged."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from attention_jax.data.builders.tones import Config
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import transcribe
+from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.types import SpecialIds
 
 CONFIG = Config(spelling="words")
@@ -33,3 +37,13 @@ def test_scores_and_statistics_agree(task):
     for name, (rows, score) in transcribe.statistics(split, outputs, CONFIG).items():
         assert float(score(rows.sum(axis=0))) == pytest.approx(scores[name])
         assert len(rows) == 3
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("words", [0.0, 0.0175]), ("characters", [0.0])])
+def test_a_word_of_one_letter_is_a_word(task, kind, expected):
+    vocabulary = SymbolVocabulary(kind, ["I"])
+    split = dataclasses.replace(task.split("test").select([0]), target_vocabulary=vocabulary)
+    tokens = np.array([SpecialIds.COUNT, SpecialIds.COUNT, SpecialIds.EOS], np.int32)
+    said = Hypothesis(tokens, 0.0, 0.0, np.eye(3, dtype=np.float32))
+    found = transcribe.word_starts(split, said)
+    np.testing.assert_allclose(found, expected)

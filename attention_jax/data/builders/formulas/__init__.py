@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from absl import logging
@@ -45,6 +46,7 @@ class Config(PictureConfig):
     """
 
     name: str = setting("formulas", choices=("formulas",))
+    brings_links: ClassVar[bool] = True
     height: int = setting(48, at_least=24)
     caption_units: str = setting("symbols", choices=UNITS)
     bleu_tokenizer: str = setting("none", choices=("none",))

@@ -23,6 +23,7 @@ class Config(TranscriptionConfig):
 
     name: str = setting("spoken_digits", choices=("spoken_digits",))
     sample_rate: ClassVar[int] = 8000
+    brings_links: ClassVar[bool] = True
     further_splits: ClassVar[tuple[str, ...]] = ("new_speaker",)
     held_out_speaker: str = setting("theo", choices=SPEAKERS)
     train_strings: int = setting(6000, at_least=1)

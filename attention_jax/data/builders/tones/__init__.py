@@ -32,6 +32,7 @@ class Config(TranscriptionConfig):
 
     name: str = setting("tones", choices=("tones",))
     sample_rate: ClassVar[int] = RATE
+    brings_links: ClassVar[bool] = True
 
     def load(self) -> Corpus:
         stream = np.random.Philox(np.random.SeedSequence([_SEED]))
