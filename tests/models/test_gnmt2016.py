@@ -11,6 +11,7 @@ import pytest
 from attention_jax.configuration import typed
 from attention_jax.devices.rules import mesh_axes, path_of
 from attention_jax.models import MODELS, build_model
+from attention_jax.runs.size_of_text import USUAL, settled
 from attention_jax.search import SearchConfig, search
 from configs import common
 from configs.gnmt2016 import get_config
@@ -22,7 +23,7 @@ FORMS = (*common.DATA_SETS, "paper")
 
 
 def model_of(argument, size):
-    config = get_config(argument)
+    config = settled(get_config(argument), print, size=USUAL)
     model = typed(MODELS.config(config.model.name), config.model.to_dict(), "config.model")
     return build_model(model, size, size)
 
