@@ -12,8 +12,8 @@ probability`), and no lexicon at all --config.model.readout.name=softmax with
 Command:  python -m launch.train --config=configs/arthur2016.py:multi30k --workdir=runs/arthur2016
           after the colon: multi30k, tatoeba, parallel (one's own text), cmudict, sigmorphon2021,
           pronunciations (one's own), conll2017, inflections (one's own) or smoke
-Expected: not measured at this size. The paper's gains are of two BLEU on KFTT and BTEC, whose
-          texts are not used here
+Expected: not measured at this size; `python -m experiments.arthur2016` compares the readouts. The
+          paper's gains are of two BLEU on KFTT and BTEC, whose texts are not used here
 Time:     not measured; configs/luong2015.py takes about half an hour on two CPU cores for multi30k
 """
 

@@ -235,6 +235,17 @@ def make_smoke(config: ConfigDict) -> ConfigDict:
 
 # The second source of data sets that have one.
 FURTHER = {"multi30k": "fr", "parallel": "second", "smoke": "other"}
+_ALONE = "_alone"  # ends the name of a data set whose second source is not read
+
+
+def with_alone(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns names of data sets with two sources, and those of the same with the first alone."""
+    return *names, *(f"{name}{_ALONE}" for name in names)
+
+
+def split_alone(argument: str) -> tuple[str, bool]:
+    """Returns the name in an argument of `with_alone`, and whether the first source is alone."""
+    return argument.removesuffix(_ALONE), argument.endswith(_ALONE)
 
 
 def add_source(config: ConfigDict, data_name: str) -> ConfigDict:
@@ -250,4 +261,11 @@ def add_source(config: ConfigDict, data_name: str) -> ConfigDict:
         config.data.halves = True
     else:  # --config.data.further.second.train=FILE, and likewise for the other splits
         config.data.further = {name: {"train": "", "validation": "", "test": ""}}
+    return config
+
+
+def leave_first_alone(config: ConfigDict, data_name: str) -> ConfigDict:
+    """Takes away what `add_source` has added to the model; the data stay, and so the vocabulary."""
+    del config.model.sources[FURTHER[data_name]]
+    config.model.attention = config.model.attention.score
     return config

@@ -10,7 +10,17 @@ from pathlib import Path
 from attention_jax.evaluation import seeds
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
-from experiments.kit import differences, kept_counts, page, program, rare_words, score_means
+from experiments.kit import (
+    differences,
+    kept_counts,
+    page,
+    pictures,
+    program,
+    rare_words,
+    score_means,
+    training_curves,
+)
+from experiments.kit.templates import titled
 from experiments.kit.variants import (
     MADE_UP,
     Cells,
@@ -25,11 +35,13 @@ NAME = "arthur2016"
 TITLE = "Translation lexicons: bias, interpolation, none"
 USAGE = """
 Compares translation with a lexicon as bias, by interpolation and without, on Multi30k with 4,000
-and 29,000 pairs and on Tatoeba, with three seeds each: BLEU, and recall of rare words.
+and 29,000 pairs and on Tatoeba, with three seeds each: BLEU, recall of rare words, and perplexity
+of the validation text over the updates.
 
 usage: python -m experiments.arthur2016 [--OPTION=VALUE ...]
 """
 BASE = "none"
+_LOSS = "perplexity"
 SYSTEMS = {
     "none": Variant(
         "no lexicon", {"model.readout.name": "softmax", "data.lexicon.method": "none"}
@@ -52,19 +64,40 @@ def make_grid(smoke: bool = False) -> Grid:
     return grid_of(
         NAME, crossed(MADE_UP if smoke else CORPORA, SYSTEMS), f"{NAME}:multi30k", smoke,
         after=("experiments.kit.rare_words",), kept=kept_counts.kept(rare_words.FILE),
+        curves=(_LOSS,),
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
+    """Writes the page and its plots; returns their paths."""
     found = by_condition(runs)
     compared = differences.table_against(
         BASE, found, rare_words.of_run, SYSTEMS,
         {name: corpus.label for name, corpus in CORPORA.items()},
         ("corpus", "lexicon", "recall, against none"),
     )  # fmt: skip
-    scores = _scores(found)
-    return [page.write(grid, runs, out, TITLE, NAME, scores=scores, differences=compared)]
+    drawn = _curves(found, out / grid.name)
+    shown = [f"{table}\n\n{pictures.shown([plot], out)}" for plot, table in drawn.items()]
+    legend = [training_curves.LEGEND] if shown else []
+    written = page.write(
+        grid, runs, out, TITLE, NAME, scores=_scores(found), differences=compared,
+        curves=titled("Validation perplexity over the updates", "\n\n".join([*legend, *shown])),
+    )  # fmt: skip
+    return [written, *drawn]
+
+
+def _curves(found: Mapping[str, Cells], folder: Path) -> dict[Path, str]:
+    """Draws the curves of each corpus; returns its plot with the table of the same curves."""
+    drawn = {}
+    for corpus, systems in found.items():
+        named = {label_of(SYSTEMS, system): runs for system, runs in systems.items()}
+        curves = training_curves.curves_of_seeds(named, _LOSS, "validation")
+        if curves:
+            label, plot = label_of(CORPORA, corpus), folder / f"{corpus}_curves.png"
+            figure = training_curves.spread_curves(curves, "validation perplexity", label)
+            pictures.save(figure, plot)
+            drawn[plot] = training_curves.table_of_curves(curves, label, SYSTEMS[BASE].label)
+    return drawn
 
 
 def _scores(found: Mapping[str, Cells]) -> str:

@@ -81,10 +81,11 @@ _POINTER = {
 _SMOOTHED = {"objectives.nll.label_smoothing": 0.1}
 # Tags are slots of their own, behind the letters: however many there are, letters keep their
 # distances from the first output.
-_ROTARY = {
-    "model.attention.refinements.rope": True, "model.tie_embeddings": "none",
-    "data.tags": "after", "training.num_epochs": 200.0,
+_TRANSFORMER = {
+    "model.tie_embeddings": "none", "data.tags": "after", "training.num_epochs": 200.0,
 }  # fmt: skip
+_ROTARY = {"model.attention.refinements.rope": True, **_TRANSFORMER}
+_COPIES = {"model.readout.name": "pointer_generator"}
 
 
 def _summed(alignment: str, depth: int, **attention: Any) -> dict[str, Any]:
@@ -124,7 +125,8 @@ SYSTEMS = {
 # Single runs in the tests of yoyodyne, not tuned; the task's baseline is an ensemble.
 _PEERS = {
     "yoyodyne, soft LSTM": 84.1, "yoyodyne, context-hard LSTM": 0.4,
-    "yoyodyne, pointer-generator LSTM": 86.3, "yoyodyne, rotary Transformer": 87.3,
+    "yoyodyne, pointer-generator LSTM": 86.3,
+    "yoyodyne, pointer-generator Transformer": 81.8, "yoyodyne, rotary Transformer": 87.3,
     "yoyodyne, pointer-generator rotary Transformer": 89.4,
 }  # fmt: skip
 _SETTINGS = {
@@ -136,13 +138,16 @@ _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 # tried, and where there are figures of their kind what copies.
 COPYING = {
     "smoothed": Variant("soft, input feeding, label smoothing", _SMOOTHED),
-    "pointer_generator": Variant("pointer-generator, label smoothing", {
-        **_SMOOTHED, "model.readout.name": "pointer_generator",
-    }),
+    "pointer_generator": Variant("pointer-generator, label smoothing", {**_SMOOTHED, **_COPIES}),
     "rotary": Variant("Transformer, rotary positions", _ROTARY, "vaswani2017", "conll2017"),
-    "rotary_copying": Variant("pointer-generator Transformer, rotary positions", {
-        **_ROTARY, "model.readout.name": "pointer_generator",
-    }, "vaswani2017", "conll2017"),
+    "rotary_copying": Variant(
+        "pointer-generator Transformer, rotary positions", {**_ROTARY, **_COPIES},
+        "vaswani2017", "conll2017",
+    ),
+    "transformer": Variant("Transformer", _TRANSFORMER, "vaswani2017", "conll2017"),
+    "transformer_copying": Variant(
+        "pointer-generator Transformer", {**_TRANSFORMER, **_COPIES}, "vaswani2017", "conll2017"
+    ),
 }  # fmt: skip
 _COPIED = "turkish_medium"
 _TRIED = {**SYSTEMS, **COPYING}

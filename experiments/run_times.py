@@ -41,7 +41,8 @@ GRIDS: Mapping[ModuleType, str] = {
     "`aligner_error_rates` and `dropped_words` add to its page; `--full` asks for a GPU",
     attention_vs_attribution: "attention with attributions, by AER, of models without and with "
     "coverage or supervision",
-    several_sources: "translation from two languages at once with each alone",
+    several_sources: "translation from two languages at once with each alone, by decoders of "
+    "three kinds",
     arthur2016: "translation lexicons: bias, interpolation, none; on two sizes of Multi30k and on "
     "Tatoeba",
     copying: "readouts that copy with unknown words replaced, left or cut, in code",

@@ -2,10 +2,12 @@
 
 The claims: Zoph and Knight (NAACL 2016), that a decoder which reads two languages translates better
 than from the better one alone; Libovický and Helcl (ACL 2017), that attention to all sources, flat
-or hierarchical, serves at least as well as contexts side by side.
+or hierarchical, serves at least as well as contexts side by side; Libovický, Helcl and Mareček (WMT
+2018), how the Transformer may attend to them.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +24,59 @@ from experiments.kit import (
     program,
     sentence_measures,
 )
-from experiments.kit.variants import Variant, by_cell, grid_of
+from experiments.kit.templates import titled
+from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 
 NAME = "several_sources"
 TITLE = "Several sources: from English and French, or from one of them"
 USAGE = """
-Compares translation into German from English, from French and from both, whose attention is
-combined in several ways, on Multi30k: BLEU with its significance, and AER; three seeds each. In a
-control, the French sentences are those of other pictures. 24 runs.
+Compares translation into German from English, from French and from both on Multi30k: BLEU with its
+significance, and AER; three seeds each. What reads both combines its attention, or the states that
+it starts from, in the ways of the literature, with decoders of three kinds: a conditional GRU, the
+LSTMs of Zoph and Knight, the Transformer. In a control, the French sentences are those of other
+pictures. 60 runs.
 
 usage: python -m experiments.several_sources [--OPTION=VALUE ...]
 """
 ALONE = ("english", "french")
 CONTROL = "shuffled"
 _BOTH = "hierarchical"
+_SMOKE = ("english", "concatenated", "flat", _BOTH, "zoph_child_sum", "transformer_merged")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of decoder, whose systems are compared with one another.
+
+    Attributes:
+      label: How the page calls it.
+      systems: They, by their cells; those of one source end with its name.
+    """
+
+    label: str
+    systems: Mapping[str, Variant]
+
+
+def kinds(smoke: bool = False) -> list[Kind]:
+    """Returns the kinds of decoders; their cells of made-up data, which has one language, too."""
+    data = "smoke" if smoke else "multi30k"
+    french = {} if smoke else {"data.source_language": "fr", "data.further_languages": ("en",)}
+    transformer = "transformer_smoke" if smoke else "transformer"
+    return [
+        Kind("A conditional GRU", _recurrent(f"{data}_alone", french)),
+        Kind("LSTMs with local attention", _zoph(f"{data}_alone", french)),
+        Kind("The Transformer", _transformer(transformer, french)),
+    ]
 
 
 def systems(smoke: bool = False) -> dict[str, Variant]:
-    """Returns the systems by name; those of made-up data have one language only."""
-    french = {} if smoke else {"data.source_language": "fr", "data.further_languages": ("en",)}
-    alone = f"{'smoke' if smoke else 'multi30k'}_alone"
-    found = {
+    """Returns the systems of all kinds by their cells, or a few for made-up data."""
+    found = {name: each for kind in kinds(smoke) for name, each in kind.systems.items()}
+    return {name: found[name] for name in _SMOKE} if smoke else found
+
+
+def _recurrent(alone: str, french: Mapping[str, Any]) -> dict[str, Variant]:
+    return {
         "english": Variant("English", argument=alone),
         "french": Variant("French", french, argument=alone),
         "concatenated": Variant("both, contexts side by side", _combined("concatenated")),
@@ -61,10 +95,43 @@ def systems(smoke: bool = False) -> dict[str, Variant]:
         CONTROL: Variant(
             "both, hierarchical, French of other pictures", {"data.shuffled_sources": ("fr",)}
         ),
+        "serial": Variant("both, one after the other", _combined("serial")),
     }  # fmt: skip
-    if smoke:  # whose further source has another name, and no language
-        found = {name: found[name] for name in ("english", "concatenated", "flat", _BOTH)}
-    return found
+
+
+def _zoph(alone: str, french: Mapping[str, Any]) -> dict[str, Variant]:
+    """Returns Zoph's combinations of states; windows of their own in each source are in all."""
+    found = {
+        "english": Variant("English", argument=alone),
+        "french": Variant("French", french, argument=alone),
+        "basic": Variant("both, states combined (basic)"),
+        "child_sum": Variant(
+            "both, states combined (child-sum)", {"model.decoder.bridge": "child_sum"}
+        ),
+    }
+    return {
+        f"zoph_{name}": dataclasses.replace(each, config="zoph2016")
+        for name, each in found.items()
+    }
+
+
+def _transformer(argument: str, french: Mapping[str, Any]) -> dict[str, Variant]:
+    alone = f"{argument}_alone"
+    found = {
+        "english": Variant("English", argument=alone),
+        "french": Variant("French", french, argument=alone),
+        "parallel": Variant("both, contexts added", argument=argument),
+        "serial": Variant("both, one after the other", _combined("serial"), argument=argument),
+        "flat": Variant("both, flat", _combined("flat"), argument=argument),
+        "hierarchical": Variant("both, hierarchical", {
+            **_combined("hierarchical"), "model.attention.over.name": "multi_head",
+            "model.attention.over.num_heads": 4, "model.attention.over.head_dim": 32,
+        }, argument=argument),
+        "merged": Variant("both, flat, merged with self-attention", {
+            **_combined("flat"), "model.decoder.name": "merged_transformer",
+        }, argument=argument),
+    }  # fmt: skip
+    return {f"transformer_{name}": each for name, each in found.items()}
 
 
 def _combined(name: str) -> dict[str, Any]:
@@ -82,58 +149,70 @@ def make_grid(smoke: bool = False) -> Grid:
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
-    found = attention_record.by_cell(grid, runs)
+    found, members = attention_record.by_cell(grid, runs), by_cell(runs)
+    shown = {
+        kind.label: {cell: each for cell, each in kind.systems.items() if cell in found}
+        for kind in kinds()
+    }
+    shown = {label: systems for label, systems in shown.items() if systems}
+    compared = "\n\n".join(
+        titled(label, _section(systems, members, found)) for label, systems in shown.items()
+    )
+    training = "; ".join(
+        f"{label}: {_recipe(members[next(iter(systems))][0])}" for label, systems in shown.items()
+    )
     return [page.write(
-        grid, runs, out, TITLE, NAME, **_set_up(grid, runs), main_table=_main_table(runs, found),
-        legend=measure_tables.LEGEND_OF_DIFFERENCES, differences="\n".join(_differences(found)),
+        grid, runs, out, TITLE, NAME, training=training, seeds=len(grid.seeds), systems=compared,
+        legend=measure_tables.LEGEND_OF_DIFFERENCES,
     )]  # fmt: skip
 
 
+def is_alone(cell: str) -> bool:
+    """Whether a system reads one source alone."""
+    return cell.rpartition("_")[2] in ALONE
+
+
 def better_alone(found: measure_tables.Found) -> str | None:
-    """Returns the source that gives the higher BLEU alone; None where neither has been tried."""
-    tried = [cell for cell in ALONE if cell in found]
-    mean = {cell: seeds.seed_mean([run["bleu"] for run in found[cell]]).mean for cell in tried}
+    """Returns the system of one source with the higher BLEU; None where none has been tried."""
+    mean = {
+        cell: seeds.seed_mean([run["bleu"] for run in of_cell]).mean
+        for cell, of_cell in found.items()
+        if is_alone(cell)
+    }
     return max(mean, key=mean.get) if mean else None
 
 
-def _set_up(grid: Grid, runs: Sequence[GridRun]) -> dict[str, object]:
-    """Returns what the page says of data, sizes and training, by the template's places."""
-    config = runs[0].resolved()
-    return {
-        "corpus": page_texts.corpus(config["data"]),
-        "decoder": config["model"]["decoder"]["hidden_dim"],
-        "num_steps": f"{config['training']['num_steps']:,}",
-        "batch_size": config["data"]["batch_size"],
-        "optimizer": config["optimizer"]["name"],
-        "seeds": len(grid.seeds),
-    }
+def _recipe(run: GridRun) -> str:
+    """Returns what text and training the systems of a kind have in common."""
+    config = run.resolved()
+    text, length = page_texts.corpus(config["data"]), page_texts.length_of_training(config)
+    return f"{text}, {length} with {config['optimizer']['name']}"
 
 
-def _main_table(runs: Sequence[GridRun], found: measure_tables.Found) -> str:
+def _section(
+    systems: Mapping[str, Variant], members: Cells, found: measure_tables.Found
+) -> str:
+    """Returns the scores of the systems of a kind, and their differences from its bases."""
+    measured = {cell: found[cell] for cell in systems}
+    labels = {cell: each.label for cell, each in systems.items()}
+    bases = [base for base in (better_alone(measured), CONTROL) if base in measured]
+    compared = [measure_tables.differences(measured, labels, "bleu", base) for base in bases]
+    return "\n\n".join([_scores(labels, members, measured), *compared])
+
+
+def _scores(labels: Mapping[str, str], members: Cells, found: measure_tables.Found) -> str:
     headings = ["sources", "seeds", "BLEU ↑", "95 % interval", "AER ↓", "parameters"]
-    known, members, rows = systems(), by_cell(runs), []
+    rows = []
     for cell, of_cell in found.items():
         bleu = seeds.seed_mean([run["bleu"] for run in of_cell])
         has_links = all("aer" in run for run in of_cell)
         rows.append([
-            known[cell].label, str(len(of_cell)), tables.with_deviation(bleu),
-            tables.interval(bleu),
+            labels[cell], str(len(of_cell)), tables.with_deviation(bleu), tables.interval(bleu),
             tables.with_deviation(seeds.seed_mean([run["aer"] for run in of_cell]))
             if has_links else tables.NOTHING,
             f"{np.mean([run.facts()['num_parameters'] for run in members[cell]]):,.0f}",
         ])  # fmt: skip
     return tables.table(headings, rows)
-
-
-def _differences(found: measure_tables.Found) -> list[str]:
-    """Returns BLEU of every system against the better source alone, and against the control."""
-    labels = {cell: systems()[cell].label for cell in found}
-    bases = [base for base in (better_alone(found), CONTROL) if base in found]
-    return [
-        part
-        for base in bases
-        for part in (measure_tables.differences(found, labels, "bleu", base), "")
-    ]
 
 
 if __name__ == "__main__":

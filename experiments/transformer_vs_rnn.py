@@ -16,6 +16,7 @@ from experiments.kit import (
     attention_record,
     measure_tables,
     page,
+    page_texts,
     pictures,
     program,
     sentence_measures,
@@ -95,20 +96,12 @@ def _costs(found: Cells) -> str:
         facts = members[0].facts()
         rows.append([
             LABELS[cell], f"{np.mean([run.scores()['chrf'] for run in members]):.1f}",
-            f"{facts['num_parameters']:,}", _updates(members[0]),
+            f"{facts['num_parameters']:,}", page_texts.length_of_training(members[0].resolved()),
             f"{np.mean([sentences_per_second(run) for run in members]):,.0f}",
             f"{np.mean([seconds_computed(run) for run in members]) / 60:.0f}",
         ])  # fmt: skip
     headings = ["system", "chrF ↑", "parameters", "training", "sentences/s ↑", "minutes ↓"]
     return tables.table(headings, rows)
-
-
-def _updates(run: GridRun) -> str:
-    config = run.resolved()
-    training, size = config["training"], config["data"]["batch_size"]
-    if training["num_epochs"]:
-        return f"{training['num_epochs']:g} passes in batches of {size}"
-    return f"{training['num_steps']:,} updates of {size}"
 
 
 if __name__ == "__main__":

@@ -34,8 +34,18 @@ def corpus(data: Mapping[str, Any]) -> str:
     if "source_language" not in data:
         return data["name"]
     languages = f"{data['source_language']} to {data['target_language']}"
-    subwords = f"{data['subwords']['size']:,} {data['subwords']['kind']} subwords a side"
-    return f"{data['name']}, {languages}, {subwords}"
+    subwords = data["subwords"]
+    side = "for all sides" if subwords.get("joint") else "a side"
+    size = f"{subwords['size']:,} {subwords['kind']} subwords {side}"
+    return f"{data['name']}, {languages}, {size}"
+
+
+def length_of_training(config: Mapping[str, Any]) -> str:
+    """Says how long a config trains: in passes over the data, or in updates."""
+    training, size = config["training"], config["data"]["batch_size"]
+    if training["num_epochs"]:
+        return f"{training['num_epochs']:g} passes in batches of {size}"
+    return f"{training['num_steps']:,} updates of {size}"
 
 
 def set_up(grid: Grid, config: Mapping[str, Any]) -> dict[str, object]:

@@ -52,3 +52,24 @@ def test_the_page_compares_with_no_lexicon(tmp_path, numpy_rng, monkeypatch):
     assert "| Multi30k, 4,000 pairs | bias | 30.00 ± 0.00 |" in text
     (row,) = [line for line in text.splitlines() if "| bias | +" in line]
     assert "| < 0.0" in row
+
+
+def test_the_page_has_curves_of_the_runs_whose_records_have_some(tmp_path, numpy_rng, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    grid, records = experiment.make_grid(), []
+    assert grid.curves == ("perplexity",)
+    runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if "4k" in run.cell]
+    for run in runs:
+        system = run.cell.partition(".")[2]
+        values = {"none": [90.0, 40.0, 20.0], "bias": [50.0, 20.0, 10.0]}.get(system)
+        curves = {"perplexity": {"validation": [[100, 200, 300], values]}} if values else {}
+        counts = np.stack([numpy_rng.binomial(3, 0.5, 50), np.full(50, 3)], axis=-1)
+        arrays = {rare_words.FILE: {kept_counts.ARRAY: np.float32(counts)}}
+        records.append(made_record(run, bleu=30.0, arrays=arrays, curves=curves))
+    archive.add(runs[0].records, records)
+    page, plot = experiment.write_report(grid, runs, tmp_path)
+    text = page.read_text()
+    assert "| Multi30k, 4,000 pairs | seeds | 100 | 200 | 300 | as low as no" in text
+    assert "| bias | 3 | 50.00 ± 0.00 | 20.00 ± 0.00 | 10.00 ± 0.00 | 200 |" in text
+    assert "| interpolation | 3 |" not in text and "arthur2016/multi30k_4k_curves.png" in text
+    assert plot.read_bytes().startswith(b"\x89PNG")

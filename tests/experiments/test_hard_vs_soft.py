@@ -1,5 +1,6 @@
 """Hard against soft attention: the cells of the grid, their sizes, and the page of records."""
 
+import dataclasses
 import shutil
 
 import jax
@@ -79,7 +80,12 @@ def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):
         assert configs[name].data.setting == "medium"
     assert configs["pointer_generator"].model.readout.name == "pointer_generator"
     assert configs["rotary"].data.tags == "after" and configs["smoothed"].data.tags == "apart"
-    assert "rope" in configs["rotary_copying"].model.attention.refinements
+    for name in ("rotary", "transformer"):  # soft, and beside it what copies; else the same
+        soft, copying = (configs[each].model for each in (name, f"{name}_copying"))
+        assert (soft.readout.name, copying.readout.name) == ("softmax", "pointer_generator")
+        assert dataclasses.replace(copying, readout=soft.readout) == soft
+        assert ("rope" in soft.attention.refinements) == (name == "rotary")
+        assert build_model(copying, *VOCABULARIES)
 
 
 def test_outcomes_are_read_from_predictions(tmp_path):
@@ -126,6 +132,7 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
     page, picture = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert "| yoyodyne, pointer-generator rotary Transformer | 89.4 |" in text
+    assert "| yoyodyne, pointer-generator Transformer | 81.8 |" in text
     assert "| baseline of the task | 1.8 |" in text
     assert "| pointer, oracle STEPs | 12.50 ± 0.00 |" in text
     (row,) = [line for line in text.splitlines()

@@ -23,3 +23,13 @@ def test_a_corpus_is_called_by_its_languages_where_it_has_them():
     data = {"name": "multi30k", "source_language": "en", "target_language": "de",
             "subwords": {"kind": "bpe", "size": 4000}}  # fmt: skip
     assert page_texts.corpus(data) == "multi30k, en to de, 4,000 bpe subwords a side"
+    data["subwords"] |= {"joint": True}
+    assert page_texts.corpus(data) == "multi30k, en to de, 4,000 bpe subwords for all sides"
+
+
+def test_a_training_is_as_long_as_its_config_says():
+    training = {"num_epochs": None, "num_steps": 2000}
+    config = {"training": training, "data": {"batch_size": 64}}
+    assert page_texts.length_of_training(config) == "2,000 updates of 64"
+    training |= {"num_epochs": 30.0, "num_steps": None}
+    assert page_texts.length_of_training(config) == "30 passes in batches of 64"
