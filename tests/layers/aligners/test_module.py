@@ -120,7 +120,7 @@ NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 @pytest.fixture(scope="module")
 def runs(launch, tmp_path_factory):
-    """Digits read backwards, whose decoder guesses what it will write: with a module and without."""
+    """Digits read backwards, whose decoder guesses what it will write, with a module or not."""
     folder, rng = tmp_path_factory.mktemp("modules"), np.random.default_rng(3)
     numbers = [rng.integers(10, size=rng.integers(2, 6)) for _ in range(400)]
     texts = {
