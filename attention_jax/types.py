@@ -181,13 +181,20 @@ class ModelOutput:
         `coverage` (`B S C`, what is left to translate of each source token after the last real
         target token), `fertility` (how much attention each source token is expected to get),
         `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`), `slots`
-        (the `Slots` that attention is over; without them, slot s is token s of `source`), and of
-        each further source NAME, `slots/NAME` and `attention/NAME` (its weights, `B T S`).
+        (the `Slots` that attention is over; without them, slot s is token s of `source`),
+        `alignment` (the weights `B T S` of an aligner of its own), and of each further source NAME,
+        `slots/NAME` and `attention/NAME` (its weights, `B T S`).
     """
 
     predictions: Any
     attention: AttentionOutput | None
     outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def alignment(self) -> Array:
+        """The weights `B T S` that links teach and are read from: attention's or an aligner's."""
+        found = self.outputs.get("alignment")
+        return self.attention.weights if found is None else found
 
 
 @runtime_checkable

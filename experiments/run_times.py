@@ -11,6 +11,7 @@ from attention_jax.sweeps.records import minutes
 from experiments import (
     allamanis2016,
     arthur2016,
+    attention_vs_aligners,
     attention_vs_attribution,
     bahdanau2015_length,
     captions,
@@ -39,6 +40,8 @@ GRIDS: Mapping[ModuleType, str] = {
     encoders_as_matrices: "encoders under one decoder",
     coverage_vs_supervised: "coverage with supervised alignment, on two sizes of text; "
     "`aligner_error_rates` and `dropped_words` add to its page; `--full` asks for a GPU",
+    attention_vs_aligners: "alignments of translation models, taught and untaught, with those of "
+    "statistical aligners",
     attention_vs_attribution: "attention with attributions, by AER, of models without and with "
     "coverage or supervision",
     several_sources: "translation from two languages at once with each alone, by decoders of "

@@ -100,7 +100,7 @@ def kept_attention(output: ModelOutput, size: int) -> dict[str, Any]:
     Returns:
       `weights`, `B T S`, and `head_weights`, `B T H S`, if there are several heads.
     """
-    kept = {"weights": output.attention.weights}
+    kept = {"weights": output.alignment}
     heads = output.attention.aux.get("head_weights")
     if heads is not None and heads.shape[-2] > 1:
         kept["head_weights"] = heads

@@ -35,6 +35,11 @@ class MarkedLinks:
     sure: frozenset[Link]
     possible: frozenset[Link]
 
+    def turned(self) -> "MarkedLinks":
+        """Returns the links of the opposite direction, target first."""
+        return MarkedLinks(*(frozenset((t, s) for s, t in each)
+                             for each in (self.sure, self.possible)))  # fmt: skip
+
 
 def marked_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> MarkedLinks:
     """Sure and possible links: makes `MarkedLinks`, adding the sure ones to the possible ones."""

@@ -49,6 +49,11 @@ def build(
             "config.model.predictors: expected none in a model of both directions, of which "
             f"objectives see the forward one's only, found {', '.join(config.predictors)}"
         )
+    if config.aligner.name != "attention":
+        raise ConfigError(
+            "config.model.aligner.name: expected 'attention' in a model of both directions, of "
+            f"which links teach the forward one's only, found {config.aligner.name!r}"
+        )
     forward = encoder_decoder.build(config, source_vocabulary_size, target_vocabulary_size)
     if forward.decoder.mechanism.provides:
         raise ConfigError(

@@ -15,6 +15,7 @@ from attention_jax.configuration import setting
 from attention_jax.discovery import module_of
 from attention_jax.errors import ConfigError
 from attention_jax.layers import decoder, encoder, mechanism
+from attention_jax.layers.aligner import ALIGNERS, Aligner, AlignerSizes
 from attention_jax.layers.copying import WORDS
 from attention_jax.layers.input import InputSizes
 from attention_jax.layers.parameters import Initialization, logical_axes
@@ -23,7 +24,11 @@ from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes, sums_o
 from attention_jax.layers.selective_read import with_selective_read
 from attention_jax.layers.source import Source, SourceConfig, checked_sources, one_source
 from attention_jax.models.encoder_decoder_checks import check_parts, check_readout, check_tying
-from attention_jax.models.encoder_decoder_module import EncoderDecoderModule, table_parameters
+from attention_jax.models.encoder_decoder_module import (
+    ALIGNER,
+    EncoderDecoderModule,
+    table_parameters,
+)
 from attention_jax.models.online import why_it_waits
 from attention_jax.ops.predictions import Predictions
 from attention_jax.ops.spans import to_positions
@@ -53,6 +58,7 @@ class Config:
       readout: What the features are turned into predictions by; see `layers/readouts`.
       predictors: What is predicted beside the target, for objectives that teach it, by name; see
         `layers/predictors`.
+      aligner: What says the links between source and target; see `layers/aligners`.
       dtype: Of activations; parameters, softmax and losses are float32 always. With
         `JAX_ENABLE_X64=1`, whatever is float32 otherwise is float64.
     """
@@ -74,6 +80,7 @@ class Config:
     }
     readout: Any = setting({"name": "softmax"}, named=READOUTS.config)
     predictors: Mapping[str, Any] = setting({}, members=PREDICTORS.config)
+    aligner: Any = setting({"name": "attention"}, named=ALIGNERS.config)
     dtype: str = setting("float32", choices=("float32", "bfloat16"))
 
     def __post_init__(self) -> None:
@@ -99,7 +106,10 @@ def build(
         readout = _build_readout(config, sources, functions, target_vocabulary_size)
     except ValueError as error:
         raise ConfigError(f"config.model.{error}") from None
-    return EncoderDecoder(config, *sizes, sources, functions, readout)
+    aligner = module_of(config.aligner).build(config.aligner, AlignerSizes(
+        sources[0].encoder.output_dim, functions.feature_dim, config.target_embedding_dim
+    ))  # fmt: skip
+    return EncoderDecoder(config, *sizes, sources, functions, readout, aligner)
 
 
 def _build_readout(
@@ -165,6 +175,7 @@ class EncoderDecoder:
       sources: What is read, each with its input and its encoder; a decoder starts from the first.
       decoder: The decoder's pure functions.
       readout: The readout's pure functions.
+      aligner: The aligner's pure functions.
     """
 
     config: Config
@@ -173,6 +184,7 @@ class EncoderDecoder:
     sources: tuple[Source, ...]
     decoder: decoder.SequenceDecoder
     readout: Readout
+    aligner: Aligner
 
     @property
     def begins_from(self) -> str:
@@ -195,10 +207,11 @@ class EncoderDecoder:
         """What may be asked of it; see `types.Model`."""
         attention = self.decoder.mechanism
         is_aligned = attention.traits.is_alignment or sums_over_slots(self.config.readout)
+        is_separate = self.aligner.is_separate
         is_there = {
-            "alignment": is_aligned,
+            "alignment": is_aligned or is_separate,
             "slot_for_each_token": len(self.sources) == 1 and self.encoder.keeps_positions,
-            "last_word": decoder.WRITTEN_WORD in attention.observes,
+            "last_word": decoder.WRITTEN_WORD in attention.observes or is_separate,
             "coverage": attention.tells_remaining,
             "online": why_it_waits(self) is None,
             "shortlist": self.readout.takes_shortlist,
@@ -212,8 +225,9 @@ class EncoderDecoder:
     def module(self) -> EncoderDecoderModule:
         """The Linen module that declares the parameters."""
         return EncoderDecoderModule(
-            self.config, self.sources, self.decoder, self.readout, self.target_vocabulary_size
-        )
+            self.config, self.sources, self.decoder, self.readout, self.aligner,
+            self.target_vocabulary_size,
+        )  # fmt: skip
 
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
@@ -233,6 +247,7 @@ class EncoderDecoder:
                 "decoder": self.decoder.parameters,
                 **table_parameters(self.config, sources, self.readout, self.target_vocabulary_size),
                 **{name: predictor.parameters for name, predictor in predictors.items()},
+                **({ALIGNER: self.aligner.parameters} if self.aligner.parameters else {}),
             }
         )
 

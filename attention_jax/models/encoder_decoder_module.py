@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from attention_jax.layers import decoder, encoder
+from attention_jax.layers.aligner import Aligner
 from attention_jax.layers.encoder import Sources, first_source
 from attention_jax.layers.parameters import Parameter, declare
 from attention_jax.layers.predictor import build_predictors
@@ -27,6 +28,8 @@ from attention_jax.ops.scheduled_sampling import scheduled_inputs
 from attention_jax.ops.step_pointer import IDLE
 from attention_jax.types import Array, Batch, Call, ModelOutput, Slots, SpecialIds
 
+ALIGNER = "aligner"  # the name of its parameters
+
 
 class Searched(NamedTuple):
     """Search memory: what a search reads at every step.
@@ -35,11 +38,13 @@ class Searched(NamedTuple):
       memory: What the decoder attends to.
       source: What the readout has prepared of the source.
       slots: What the slots stand for that are attended to.
+      aligned: What the aligner has prepared of the source.
     """
 
     memory: Any
     source: Any
     slots: Slots
+    aligned: Any
 
 
 class Written(NamedTuple):
@@ -62,6 +67,7 @@ class EncoderDecoderModule(nn.Module):
       sources: The sources' pure functions.
       writing: The decoder's pure functions.
       readout: The readout's pure functions.
+      aligner: The aligner's pure functions.
       target_vocabulary_size: How many target ids there are.
     """
 
@@ -69,10 +75,11 @@ class EncoderDecoderModule(nn.Module):
     sources: tuple[Source, ...]
     writing: decoder.SequenceDecoder
     readout: Readout
+    aligner: Aligner
     target_vocabulary_size: int
 
     def setup(self) -> None:
-        """Declares embeddings, encoders, decoder, readout and predictors."""
+        """Declares embeddings, encoders, decoder, readout, predictors and aligner."""
         config = self.config
         for source in self.sources:
             module = encoder.Encoder(source.encoder, config.initialization)
@@ -84,6 +91,8 @@ class EncoderDecoderModule(nn.Module):
         self.predictors = build_predictors(config.predictors, depth)
         trees = {name: predictor.parameters for name, predictor in self.predictors.items()}
         self.predicting = declare(self, trees, config.initialization)
+        trees = {ALIGNER: self.aligner.parameters} if self.aligner.parameters else {}
+        self.aligning = declare(self, trees, config.initialization)
 
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Teacher forcing: runs the model on known targets."""
@@ -93,10 +102,11 @@ class EncoderDecoderModule(nn.Module):
         target, mask = known = batch["target"], batch["target_mask"]
         before = shift_right(target, SpecialIds.BOS)
         encoded = first_source(sources)
-        source = self.readout.prepare(self.tables, encoded, batch)
-        source = jax.tree.map(lambda leaf: leaf[:, None], source)  # as `start` has it
+        prepared = self.readout.prepare(self.tables, encoded, batch), self._align_with(encoded)
+        # B ... -> B 1 ..., as `start` has it
+        source, aligned = jax.tree.map(lambda leaf: leaf[:, None], prepared)
 
-        def write(before: Array) -> tuple[decoder.Decoded, Predictions, Any]:
+        def write(before: Array) -> tuple[decoder.Decoded, Predictions, Any, Array]:
             embedded = self._embed_target(before, call.fold(1))
             decoded = self.decoder.run(
                 memory, state, embedded, told=decoder.told(before), mask=mask,
@@ -106,13 +116,15 @@ class EncoderDecoderModule(nn.Module):
             kept = dropout_factors(call.fold(3), rate, features.shape, features.dtype)
             table, features = self.tables["target_embedding"], scale(features, kept)
             step = Step(features, decoded.attention, table, source, word=embedded)
-            return decoded, *self.readout.run(self.tables, step, *known)
+            predictions, attended = self.readout.run(self.tables, step, *known)
+            weights = self._aligned(step._replace(attention=attended), aligned)
+            return decoded, predictions, attended, weights
 
         if call.train and self.config.scheduled_sampling:
-            _, written, _ = write(before)
+            _, written, *_ = write(before)
             rate = self.config.scheduled_sampling
             before = scheduled_inputs(before, written.log_probs(), rate, call.fold(5))
-        decoded, predictions, attended = write(before)
+        decoded, predictions, attended, weights = write(before)
         if not target.shape[1]:  # no word is the last one; it counts as padding
             target, mask = jnp.pad(target, ((0, 0), (0, 1))), jnp.pad(mask, ((0, 0), (0, 1)))
         # No step comes after the last word to observe it: `remaining` is given it instead.
@@ -121,6 +133,8 @@ class EncoderDecoderModule(nn.Module):
             name: predictor.predict(self.predicting[name], encoded)
             for name, predictor in self.predictors.items()
         }
+        if self.aligner.is_separate:
+            outputs["alignment"] = weights
         outputs |= self._layers(sources, decoded.outputs)
         coverage = self.decoder.remaining(
             memory, decoded.state, last, mask[:, -1], decoder.told(target[:, -1])
@@ -142,7 +156,7 @@ class EncoderDecoderModule(nn.Module):
         memory, state = self.decoder.start(sources, max_length)
         source = self.readout.prepare(self.tables, first_source(sources), batch)
         state = Written(state, self.readout.init_state(self.tables, source))
-        return Searched(memory, source, first), state
+        return Searched(memory, source, first, self._align_with(first_source(sources))), state
 
     def _encode(self, batch: Batch, call: Call = Call()) -> tuple[Sources, dict[str, Slots]]:
         sources, slots = {}, {}
@@ -184,7 +198,14 @@ class EncoderDecoderModule(nn.Module):
         predictions, attended, reading = self.readout.step(self.tables, step)
         if idle is not None:
             predictions = LimitedPredictions(predictions, idle)
-        return predictions, attended.weights, Written(decoding, reading)
+        weights = self._aligned(step._replace(attention=attended), memory.aligned)
+        return predictions, weights, Written(decoding, reading)
+
+    def _align_with(self, encoded: encoder.Encoded) -> Any:
+        return self.aligner.prepare(self.aligning.get(ALIGNER, {}), encoded)
+
+    def _aligned(self, step: Step, prepared: Any) -> Array:
+        return self.aligner.align(self.aligning.get(ALIGNER, {}), step, prepared)
 
     def _embed_target(self, tokens: Array, call: Call = Call()) -> Array:
         tokens = self.readout.input_ids(tokens)

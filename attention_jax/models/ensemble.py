@@ -94,7 +94,7 @@ class Ensemble:
         attention = None
         if self._attending:
             weights = _mean_attention(
-                [found[m].attention.weights for m in self._attending],
+                [found[m].alignment for m in self._attending],
                 [found[m].outputs.get("slots") for m in self._attending],
                 batch[self.begins_from].shape[1],
             )

@@ -47,8 +47,17 @@ def real_weights(output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
     They are taken out before anything is computed with them: a NaN that only the result is
     cleared of would still come back through the gradient.
     """
+    return _real(output.attention.weights, output, batch)
+
+
+def real_alignment(output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
+    """Returns the weights that links teach, likewise: attention's, or those of an aligner."""
+    return _real(output.alignment, output, batch)
+
+
+def _real(weights: Array, output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
     real = batch["target_mask"][..., :, None] & slots_mask(output, batch)[..., None, :]
-    return jnp.where(real, output.attention.weights, 0.0)
+    return jnp.where(real, weights, 0.0)
 
 
 def attention_received(output: ModelOutput, batch: Batch) -> Float[Array, "B S"]:

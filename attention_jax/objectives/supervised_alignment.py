@@ -11,7 +11,7 @@ from attention_jax.configuration import setting
 from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import (
-    real_weights,
+    real_alignment,
     slots_linked,
     slots_mask,
     slots_with_words,
@@ -98,7 +98,8 @@ class Term:
       Liu et al. count neighbours in words. `inherit` counts in tokens, EOS among them, from which
       last words without a link inherit; `inherit_by_word` is theirs. The sum is divided by all
       target tokens, also by those of which nothing is asked. Chen et al. (2020) teach a
-      module beside a finished model; with `reads` it is the attention that translates.
+      module beside a finished model; with `reads` it is the attention that translates, or the
+      module where the model has one (`model.aligner`).
     """
 
     weight: float = setting(0.3, at_least=0.0)
@@ -131,7 +132,7 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the loss summed over the target tokens of which something is expected."""
-        expected, weights = self.expected(output, batch), real_weights(output, batch)
+        expected, weights = self.expected(output, batch), real_alignment(output, batch)
         # A step that attends to nothing by design, as GNMT's first may, cannot be taught.
         expected = jnp.where(jnp.any(weights > 0, axis=-1, keepdims=True), expected, 0.0)
         asked = jnp.any(expected > 0, axis=-1, keepdims=True)

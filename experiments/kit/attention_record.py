@@ -11,6 +11,7 @@ from attention_jax.analysis.gold_links import GoldFiles, GoldLinks, compare_with
 from attention_jax.commands import cli
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split
+from attention_jax.data.lines import read_lines
 from attention_jax.data.storage import data_root
 from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.words import word_pieces
@@ -37,10 +38,11 @@ from attention_jax.evaluation.over_under import (
     count_repeated,
     tokenized,
 )
-from attention_jax.evaluation.pharaoh import Link
+from attention_jax.evaluation.pharaoh import Link, parse_gold
 from attention_jax.evaluation.unknown import readable, scorable
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.runs.run_directory import read_json
+from attention_jax.spaced_words import spaced_words
 from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.kept_files import keep_lines
 from attention_jax.training.loop import count_parameters
@@ -182,16 +184,24 @@ def gold_counts(run: TrainedRun, split: Split, gold: GoldLinks) -> dict[str, Cou
 
 
 def gold_links(split: Split, data_config: DataConfig) -> GoldLinks | None:
-    """Reads the gold alignments of the test split; None if there are none for its data."""
+    """Reads the gold alignments of the test split, those of the opposite direction turned round.
+
+    Returns:
+      The links; None if there are none for its data.
+    """
     root = data_root()
     if root is None or data_config.name != "multi30k":
         return None
     languages = (data_config.source_language, data_config.target_language)
-    links = root / _GOLD.format(*languages)
-    if not links.exists():
+    words = [str(root / _WORDS.format(language)) for language in languages]
+    links, turned = (root / _GOLD.format(*pair) for pair in (languages, languages[::-1]))
+    if links.exists():
+        return GoldFiles(str(links), "0", *words).read([split])
+    if not turned.exists():
         return None
-    words = (str(root / _WORDS.format(language)) for language in languages)
-    return GoldFiles(str(links), "0", *words).read([split])
+    known = parse_gold(read_lines(str(turned)), str(turned))
+    known = {number: links.turned() for number, links in known.items()}
+    return GoldLinks(known, *([spaced_words(line) for line in read_lines(path)] for path in words))
 
 
 def by_cell(grid: Grid, runs: Sequence[GridRun]) -> measure_tables.Found:

@@ -1,0 +1,63 @@
+"""Aligners of a model: the interface that they share, and their lookup.
+
+An aligner says which source slots the tokens of the target are linked to: its weights are those
+that links teach and that links are read from, while the decoder translates with its attention. An
+aligner file in `layers/aligners` holds `PAPER`, a frozen dataclass `Config` and
+`build(config, sizes) -> Aligner`.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from attention_jax.discovery import Parts
+from attention_jax.layers.encoder import Encoded
+from attention_jax.layers.parameters import Parameter
+from attention_jax.layers.readout import Step
+from attention_jax.types import Array, Params
+
+ALIGNERS = Parts("attention_jax.layers.aligners")
+
+
+class AlignerSizes(NamedTuple):
+    """Sizes that an aligner must fit.
+
+    Attributes:
+      memory_dim: Depth of an annotation of the first source.
+      feature_dim: Depth of the decoder's features.
+      embedding_dim: Depth of an embedded target token.
+    """
+
+    memory_dim: int
+    feature_dim: int
+    embedding_dim: int
+
+
+class Aligner(abc.ABC):
+    """Aligner: pure functions from decoder steps to weights of the source's slots.
+
+    Attributes:
+      is_separate: Whether its weights are others than those that the decoder translates with. Then
+        they are an alignment, whatever the decoder attends by, and know the token that was read.
+    """
+
+    is_separate: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The tree of its parameters."""
+        return {}
+
+    def prepare(self, params: Params, encoded: Encoded) -> Any:
+        """Returns what it needs of the source at every step, a pytree with leading axis `B`."""
+        return ()
+
+    @abc.abstractmethod
+    def align(self, params: Params, step: Step, prepared: Any) -> Array:
+        """Returns the weights of the source's slots at every step, `*B S`.
+
+        Args:
+          params: Its parameters.
+          step: The decoder's steps, with what the decoder has attended to.
+          prepared: What `prepare` returned, with an axis of one for `T` or `K`: `B 1 ...`.
+        """

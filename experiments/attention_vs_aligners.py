@@ -1,0 +1,199 @@
+"""Alignments of translation models beside those of statistical aligners; see `USAGE`.
+
+The claim: Chen et al. (EMNLP 2020) and Garg et al. (EMNLP 2019), that a model which knows the word
+that it aligns makes fewer errors than the aligner that taught it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attention_jax.evaluation import seeds
+from attention_jax.plotting.score_dots import Score, score_dots
+from attention_jax.runs.run_directory import read_json
+from attention_jax.sweeps import tables
+from attention_jax.sweeps.grid import Grid, GridRun
+from experiments import coverage_vs_supervised as teachers
+from experiments.kit import (
+    linked_words,
+    measure_tables,
+    page,
+    pictures,
+    program,
+    sentence_measures,
+)
+from experiments.kit.variants import (
+    MADE_UP,
+    Cells,
+    Variant,
+    by_condition,
+    crossed,
+    grid_of,
+    label_of,
+)
+
+NAME = "attention_vs_aligners"
+TITLE = "Attention against its teachers: word alignment"
+USAGE = """
+Compares word alignments of translation models, taught by the links of statistical aligners and
+untaught, with those aligners: AER on Multi30k in both directions and symmetrised, and BLEU; three
+seeds each. 24 runs. The aligners' own errors are those that experiments.aligner_error_rates keeps.
+
+usage: python -m experiments.attention_vs_aligners [--OPTION=VALUE ...]
+"""
+BASE = "base"
+FORWARD, REVERSE = "en_de", "de_en"
+DIRECTIONS = {
+    FORWARD: Variant("English to German"),
+    REVERSE: Variant(
+        "German to English", {"data.source_language": "de", "data.target_language": "en"}
+    ),
+}
+_READ = {
+    "objectives.supervised_alignment.step": "reads",
+    "objectives.supervised_alignment.unaligned": "ignore",
+}
+_MODULE = {**_READ, "model.aligner.name": "module"}
+_HEAD = {
+    **_READ,
+    "model.attention.name": "multi_head",
+    "model.attention.num_heads": 2,
+    "model.attention.head_dim": 128,
+    "model.attention.head_value_dim": 256,
+    "model.attention.score.name": "bahdanau",
+    "model.attention.score.attention_dim": 128,
+    "model.decoder.alignment_head": 0,
+}
+SYSTEMS = {
+    BASE: Variant("attention, untaught"),
+    "module_agreement": Variant(
+        "alignment module, taught by agreement", {**_MODULE, "data.alignment.method": "agreement"}
+    ),
+    "head_agreement": Variant(
+        "one of two heads, taught by agreement", {**_HEAD, "data.alignment.method": "agreement"}
+    ),
+    "module_hmm": Variant(
+        "alignment module, taught by hmm", {**_MODULE, "data.alignment.method": "hmm"}
+    ),
+}
+ALIGNERS = "29k_"  # what the records of the aligners' errors on all pairs begin with
+
+
+def make_grid(smoke: bool = False) -> Grid:
+    """Returns all runs, or a few tiny ones on made-up data, of one direction."""
+    directions = MADE_UP if smoke else DIRECTIONS
+    return grid_of(
+        NAME, crossed(directions, SYSTEMS), "coverage_vs_supervised:multi30k", smoke,
+        after=("experiments.kit.attention_record", "experiments.kit.linked_words"),
+        kept={
+            sentence_measures.FILE: ("bleu", "aer"),
+            linked_words.LINKS: None,
+            linked_words.GOLD: None,
+        },
+    )  # fmt: skip
+
+
+def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
+    """Writes the page and its plot; returns their paths."""
+    found = by_condition(runs)
+    joined = _symmetrized(found)
+    aligners = _aligners(out)
+    labels = {name: system.label for name, system in SYSTEMS.items()}
+    config = runs[0].resolved()
+    plot = out / grid.name / "aer.png"
+    differences = [
+        measure_tables.differences(each, labels, measure, BASE)
+        for each, measure in ((joined, "aer"), (_measures(found, FORWARD), "bleu"))
+        if BASE in each and len(each) > 1
+    ]
+    paths = []
+    if joined:
+        dots = {label_of(SYSTEMS, name): _dot(one) for name, one in joined.items()}
+        dots |= {f"aligner: {name}": Score(scores["symmetrized"], 0.0)
+                 for name, scores in aligners.items()}  # fmt: skip
+        pictures.save(score_dots({"AER of both directions ↓": {"": dots}}), plot)
+        paths.append(plot)
+    return [page.write(
+        grid, runs, out, TITLE, NAME, data=config["data"]["name"],
+        num_steps=f"{config['training']['num_steps']:,}", method=teachers.SYMMETRIZATION,
+        decoder=config["model"]["decoder"]["hidden_dim"], main_table=_table(found, joined),
+        aligners=_aligners_table(aligners), differences="\n\n".join(differences),
+        legend=measure_tables.LEGEND_OF_DIFFERENCES,
+        picture=f"![AER of both directions]({plot.relative_to(out)})" if joined else "",
+    ), *paths]  # fmt: skip
+
+
+def _measures(found: Mapping[str, Cells], direction: str) -> measure_tables.Found:
+    return {
+        system: [sentence_measures.of_run(run) for run in runs]
+        for system, runs in found.get(direction, {}).items()
+    }
+
+
+def _symmetrized(found: Mapping[str, Cells]) -> measure_tables.Found:
+    """Counts the links of both directions' runs of a seed together, where both are there."""
+    joined = {}
+    for system, runs in found.get(FORWARD, {}).items():
+        opposite = {run.seed: run for run in found.get(REVERSE, {}).get(system, ())}
+        pairs = [(run, opposite[run.seed]) for run in runs if run.seed in opposite]
+        counts = [linked_words.symmetrized(*pair, teachers.SYMMETRIZATION) for pair in pairs]
+        known = [{"aer": each} for each in counts if each is not None]
+        if known:
+            joined[system] = known
+    return joined
+
+
+def _table(found: Mapping[str, Cells], joined: measure_tables.Found) -> str:
+    measured = {direction: _measures(found, direction) for direction in found}
+    systems = dict.fromkeys(name for each in measured.values() for name in each)
+    rows = []
+    for system in systems:
+        cells = [
+            _mean(measured[direction].get(system, ()), measure)
+            for measure in ("aer", "bleu")
+            for direction in measured
+        ]
+        both = joined.get(system, ())
+        rows.append([
+            label_of(SYSTEMS, system), *cells[: len(measured)], _mean(both, "aer"),
+            tables.interval(seeds.seed_mean([run["aer"] for run in both]))
+            if both else tables.NOTHING, *cells[len(measured) :],
+        ])  # fmt: skip
+    names = [label_of(DIRECTIONS, direction) for direction in measured]
+    headings = [
+        "system", *(f"AER ↓ {name}" for name in names), "AER ↓ of both", "95 % interval",
+        *(f"BLEU ↑ {name}" for name in names),
+    ]  # fmt: skip
+    return tables.table(headings, rows)
+
+
+def _mean(runs: Sequence[Mapping[str, sentence_measures.SentenceMeasure]], measure: str) -> str:
+    known = [run[measure] for run in runs if measure in run]
+    return tables.with_deviation(seeds.seed_mean(known)) if known else tables.NOTHING
+
+
+def _dot(runs: Sequence[Mapping[str, sentence_measures.SentenceMeasure]]) -> Score:
+    mean = seeds.seed_mean([run["aer"] for run in runs])
+    return Score(mean.mean, mean.deviation if len(runs) > 1 else 0.0)
+
+
+def _aligners(out: Path) -> Mapping[str, Mapping[str, float]]:
+    """Reads the errors of aligners on all pairs, which `aligner_error_rates` has measured."""
+    known = read_json(out / teachers.NAME / teachers.TEACHERS, {str: {str: float}}) or {}
+    return {
+        name.removeprefix(ALIGNERS): scores
+        for name, scores in known.items()
+        if name.startswith(ALIGNERS)
+    }
+
+
+def _aligners_table(aligners: Mapping[str, Mapping[str, float]]) -> str:
+    rows = [
+        [name, *(f"{scores[each]:.2f}" for each in ("forward", "reverse", "symmetrized"))]
+        for name, scores in aligners.items()
+    ]
+    headings = ["aligner", *(f"AER ↓ {each.label}" for each in DIRECTIONS.values()), "of both"]
+    return tables.table(headings, rows) if rows else ""
+
+
+if __name__ == "__main__":
+    program.run(USAGE, make_grid, write_report)

@@ -1,0 +1,94 @@
+"""Keeps the word alignments of a trained run, of the test pairs that have gold links."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from absl import flags
+
+from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
+from attention_jax.commands import cli
+from attention_jax.data.examples import Split
+from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.pharaoh import Link, MarkedLinks, parse_lines
+from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.runs.load import TrainedRun, load_run, task_of
+from attention_jax.sweeps.grid import GridRun
+from attention_jax.sweeps.kept_files import keep_lines
+from experiments.kit.attention_record import gold_links
+from experiments.kit.sentence_measures import SentenceMeasure
+
+USAGE = """
+Keeps the word alignments of a trained run, of the test pairs that have gold links.
+
+usage: python -m experiments.kit.linked_words --workdir=DIRECTORY
+
+Writes links.test.txt.gz, the links that its attention or its aligner makes of the references, and
+gold.test.txt.gz, the gold ones, both as SOURCE-TARGET of the run's direction, a line for each pair
+that has gold links; no lines where ATTENTION_JAX_DATA has none of its languages.
+"""
+LINKS, GOLD = "links.test.txt.gz", "gold.test.txt.gz"
+
+
+def main() -> None:
+    """Keeps the links of the run."""
+    cli.use_compilation_cache()
+    run = load_run(cli.require("workdir"))
+    test = task_of(run).split("test")
+    record(run, test, gold_links(test, run.config.data))
+
+
+def record(run: TrainedRun, split: Split, gold: GoldLinks | None) -> None:
+    """Writes the links of a run, and the gold ones, of the pairs of a split that have such."""
+    found, marked = [], []
+    if gold is not None:
+        attention = compare_with_gold(run, split, gold).forward
+        numbers = sorted(gold.links)
+        found = [_line(attention[number].linking.words.links()) for number in numbers]
+        marked = [_marked_line(gold.links[number]) for number in numbers]
+    path = run.directory.path
+    keep_lines(path / LINKS, found)
+    keep_lines(path / GOLD, marked)
+
+
+def symmetrized(forward: GridRun, reverse: GridRun, method: str) -> SentenceMeasure | None:
+    """Symmetrization: counts the links that two runs of opposite directions make together.
+
+    Args:
+      forward: A finished run, whose record has the gold links, too.
+      reverse: One of the opposite direction.
+      method: One of `symmetrization.METHODS`.
+
+    Returns:
+      The counts of which AER is made, of each pair; None where there were no gold links.
+    """
+    golds = _links(forward, GOLD)
+    if not golds:
+        return None
+    there = [each.sure for each in _links(forward, LINKS)]
+    back = [each.turned().sure for each in _links(reverse, LINKS)]
+    both = [symmetrize(*pair, method) for pair in zip(there, back, strict=True)]
+    counts = [count_links([links], [gold]) for links, gold in zip(both, golds, strict=True)]
+    rows = [(each.links, each.sure, each.sure_hits, each.possible_hits) for each in counts]
+    return SentenceMeasure("aer", np.array(rows, float))
+
+
+def _links(run: GridRun, file: str) -> Sequence[MarkedLinks]:
+    return parse_lines(run.lines(file), f"{run.name}: {file}")
+
+
+def _line(links: Iterable[Link], mark: str = "-") -> str:
+    return " ".join(f"{source}{mark}{target}" for source, target in sorted(links))
+
+
+def _marked_line(links: MarkedLinks) -> str:
+    return f"{_line(links.sure)} {_line(links.possible - links.sure, '?')}".strip()
+
+
+def define_flags(argv: list[str]) -> list[str]:
+    """Defines the program's flags, which are not those of programs that import this module."""
+    flags.DEFINE_string("workdir", None, "The run's directory.")
+    return argv
+
+
+if __name__ == "__main__":
+    cli.run(main, USAGE, define_flags)

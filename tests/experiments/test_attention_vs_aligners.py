@@ -1,0 +1,91 @@
+"""Attention against aligners: the systems of the grid, and the page of records."""
+
+import dataclasses
+
+import pytest
+
+from attention_jax.evaluation import seeds
+from attention_jax.models import build_model
+from attention_jax.objectives import build_objective
+from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.files import write_json
+from experiments import attention_vs_aligners as experiment
+from experiments.kit import linked_words
+from tests.experiments.measured import alignments, made_record, translations, write_records
+
+GOLDS = ["0-0 1-1 2?2", "0-0"]
+
+
+@pytest.fixture(autouse=True)
+def in_repository(repository, monkeypatch):
+    monkeypatch.chdir(repository)
+
+
+def test_the_taught_know_the_word_that_they_align(tmp_path):
+    for run in experiment.make_grid().runs(tmp_path, tmp_path):
+        config = from_config_dict(run.resolved())
+        objective = build_objective(run.resolved()["objectives"])
+        objective.check(build_model(config.model, 50, 60))
+        is_taught = not run.cell.endswith(experiment.BASE)
+        assert objective.alignment_shift == is_taught
+        assert (config.data.alignment.method != "none") == is_taught
+        languages = (config.data.source_language, config.data.target_language)
+        assert "_".join(languages) == run.cell.partition(".")[0]
+
+
+def of_links(links):
+    """Returns what a record keeps of these links and of the gold ones."""
+    return {linked_words.LINKS: links, linked_words.GOLD: GOLDS}
+
+
+@pytest.fixture
+def runs(tmp_path, numpy_rng):
+    """Two seeds of the base and the module, the module's German to English of one seed only."""
+    found = [
+        run for run in experiment.make_grid().runs(tmp_path / "runs", tmp_path)
+        if run.seed < 2 and run.cell.endswith((experiment.BASE, "module_agreement"))
+        and (run.seed, run.cell) != (1, "de_en.module_agreement")
+    ]  # fmt: skip
+    records = []
+    for run in found:
+        measures = {"bleu": translations(numpy_rng, 0.7), "aer": alignments(numpy_rng, 0.8, 2)}
+        right = ["0-0 1-1 2-2", "0-0"]
+        wrong = ["0-0 1-1", "1-1"] if run.cell.startswith("en") else ["0-0 2-1", "1-1"]
+        record = made_record(run, measures)
+        is_base = run.cell.endswith(experiment.BASE)
+        links = of_links(wrong if is_base else right)
+        records.append(dataclasses.replace(record, lines=links))
+    write_records(found, records)
+    return found
+
+
+def test_links_of_both_directions_are_counted_together(runs):
+    by_name = {run.name: run for run in runs}
+    pair = by_name["en_de.base/seed0"], by_name["de_en.base/seed0"]
+    # 0-0, 1-1, and of the other direction 2-1, which is the link (1, 2): beside (1, 1), and grown.
+    measure = linked_words.symmetrized(*pair, "union")
+    assert measure.counts.tolist() == [[3, 2, 2, 2], [1, 1, 0, 0]]
+    measure = linked_words.symmetrized(*pair, "intersection")
+    assert measure.counts.tolist() == [[1, 2, 1, 1], [1, 1, 0, 0]]
+
+
+def test_the_page_shows_both_directions_beside_the_aligners(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(seeds, "RESAMPLES", 100)
+    scores = {"forward": 8.5, "reverse": 7.5, "symmetrized": 7.25}
+    folder = tmp_path / experiment.teachers.NAME
+    folder.mkdir()
+    write_json(folder / experiment.teachers.TEACHERS, {"29k_hmm": scores, "4k_hmm": scores})
+    written, plot = experiment.write_report(runs[0].grid, runs, tmp_path)
+    text = written.read_text()
+    assert "| hmm | 8.50 | 7.50 | 7.25 |" in text and "4k" not in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| alignment module, taught")
+              and line.count("|") == 8]  # fmt: skip
+    assert "| 0.00 |" in row  # of both: of the one seed that has both
+    assert "AER against attention, untaught" in text and "BLEU against attention" in text
+    assert plot.exists() and plot.relative_to(tmp_path).as_posix() in text
+
+
+def test_without_gold_links_there_is_no_aer_of_both(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(linked_words, "_links", lambda run, file: [])
+    (written,) = experiment.write_report(runs[0].grid, runs, tmp_path)
+    assert "| – | – |" in written.read_text()
