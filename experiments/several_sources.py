@@ -19,9 +19,12 @@ from experiments.kit import (
     measure_tables,
     page,
     page_texts,
+    pictures,
     program,
+    sample_attention,
     sentence_measures,
 )
+from experiments.kit.templates import titled
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "several_sources"
@@ -36,6 +39,7 @@ usage: python -m experiments.several_sources [--OPTION=VALUE ...]
 ALONE = ("english", "french")
 CONTROL = "shuffled"
 _BOTH = "hierarchical"
+_SHOWN = (_BOTH, CONTROL)
 
 
 def systems(smoke: bool = False) -> dict[str, Variant]:
@@ -75,18 +79,22 @@ def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
     return grid_of(
         NAME, systems(smoke), "libovicky2017:multi30k", smoke,
-        after=("experiments.kit.attention_record",),
-        kept={sentence_measures.FILE: ("bleu", "aer")},
+        after=("experiments.kit.attention_record", "experiments.kit.sample_attention"),
+        kept={sentence_measures.FILE: ("bleu", "aer"), sample_attention.FILE: None},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
-    found = attention_record.by_cell(grid, runs)
-    return [page.write(
+    """Writes the page, and attention to both sources; returns their paths."""
+    found, members = attention_record.by_cell(grid, runs), by_cell(runs)
+    firsts = {systems()[cell].label: members[cell][0] for cell in _SHOWN if cell in members}
+    drawn = sample_attention.write_pictures(firsts, out / grid.name)
+    written = page.write(
         grid, runs, out, TITLE, NAME, **_set_up(grid, runs), main_table=_main_table(runs, found),
         legend=measure_tables.LEGEND_OF_DIFFERENCES, differences="\n".join(_differences(found)),
-    )]  # fmt: skip
+        pictures=titled("Attention to both sources", pictures.shown(drawn, out)),
+    )  # fmt: skip
+    return [written, *drawn]
 
 
 def better_alone(found: measure_tables.Found) -> str | None:
