@@ -42,6 +42,7 @@ from attention_jax.analysis.matrices import (
     attention_matrices,
     forced_outputs,
 )
+from attention_jax.analysis.pictures import found_starts
 from attention_jax.analysis.result_places import placed
 from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
@@ -53,7 +54,8 @@ from attention_jax.devices.compilation_cache import keep_by_default
 from attention_jax.errors import UserError
 from attention_jax.experiment import run_experiment
 from attention_jax.ops.ensemble_predictions import COMBINATIONS
-from attention_jax.plotting.attended_picture import AttendedPicture, attended_pictures
+from attention_jax.plotting.attended_picture import AttendedPicture
+from attention_jax.plotting.canvases import attended_canvases
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
 from attention_jax.runs.config import from_config_dict
@@ -80,7 +82,7 @@ class Output:
         attends to nothing.
       heads: Weights of every layer and head while it is predicted, by the path of the layer, as of
         `AttentionMatrices`; empty unless they were asked for.
-      canvas: The picture that was read, for `Run.plot`; None where that was something else.
+      canvas: The picture or the spectrogram that was read, for `Run.plot`; None for a text.
     """
 
     source: str
@@ -326,7 +328,8 @@ class Run:
     def plot(self, *shown: Output | AttentionMatrices | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
-        Where the source is a picture, it is drawn as each word has seen it.
+        Where the source is a picture, it is drawn as each word has seen it; where it is sound,
+        attention is drawn under its spectrogram, with lines where words begin.
 
         Args:
           *shown: What `translate`, `attend` or `attribute` returned.
@@ -340,11 +343,12 @@ class Run:
         if not drawn:
             raise UserError("plot: expected outputs or attention, found none with any token")
         if self.trained.draws_on_canvas:
-            return attended_pictures(
-                [AttendedPicture(each.canvas, each.attention, each.tokens, each.source)
-                 for each in drawn]
-            )  # fmt: skip
+            return attended_canvases([self._attended(one) for one in drawn])
         return heat_map_grid([_heat_map(one) for one in drawn], columns)
+
+    def _attended(self, one: Output) -> AttendedPicture:
+        starts = found_starts(self.trained, one.tokens, one.attention)
+        return AttendedPicture(one.canvas, one.attention, one.tokens, one.source, starts)
 
 
 def load(

@@ -4,13 +4,33 @@ The claim: Xu et al. (ICML 2015), table 1, that hard attention describes picture
 attention does, or a little better.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from attention_jax.analysis.resamples import read_resamples
+from attention_jax.evaluation.seeds import Resampled
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
-from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
-from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of, label_of
+from experiments.kit import (
+    differences,
+    kept_counts,
+    page,
+    pictures,
+    program,
+    sample_attention,
+    score_means,
+    word_outcomes,
+)
+from experiments.kit.templates import titled
+from experiments.kit.variants import (
+    Cells,
+    Variant,
+    by_condition,
+    crossed,
+    grid_of,
+    keeping,
+    label_of,
+)
 
 NAME = "captions"
 TITLE = "Pictures and their captions: soft and hard attention"
@@ -46,26 +66,54 @@ MEASURES = {
     "exact_match": "exact match", "exact_pictures": "exact picture", "bleu_1": "BLEU-1",
     "bleu_4": "BLEU-4", "chrf": "chrF", "attention_in_gold": "attention in gold rectangles",
 }  # fmt: skip
+_GOLD, _TEST = "attention_in_gold", "resamples.test.npz"
+_SHOWN = "emoji_base"  # beside formulas, of which every system is shown
 
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on few formulas."""
     return grid_of(
         NAME, crossed(TINY if smoke else DATA, SYSTEMS), "xu2015:formulas", smoke,
-        after=("experiments.kit.word_outcomes",), kept=kept_counts.kept(word_outcomes.FILE),
+        after=("experiments.kit.word_outcomes", "experiments.kit.sample_attention"),
+        kept={
+            **kept_counts.kept(word_outcomes.FILE), sample_attention.FILE: None, _TEST: (_GOLD,),
+        },
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
-    found = by_condition(runs)
+    """Writes the page, and where each word of a caption has looked; returns their paths."""
+    found, labels = by_condition(runs), {name: data.label for name, data in DATA.items()}
     compared = differences.table_against(
-        BASE, found, word_outcomes.of_run, SYSTEMS,
-        {name: data.label for name, data in DATA.items()},
+        BASE, found, word_outcomes.of_run, SYSTEMS, labels,
         ("data", "attention", "exact match, against soft"),
     )  # fmt: skip
+    in_gold = differences.table_against(
+        BASE, {name: keeping(cells, _TEST) for name, cells in found.items()}, _share_in_gold,
+        SYSTEMS, labels, ("data", "attention", "attention in gold rectangles, against soft"),
+    )  # fmt: skip
+    drawn = sample_attention.write_pictures(_shown(found), out / grid.name)
     scores = {name: _table(found.get(name, {})) for name in DATA}
-    return [page.write(grid, runs, out, TITLE, NAME, differences=compared, **scores)]
+    written = page.write(
+        grid, runs, out, TITLE, NAME, differences=compared, in_gold=in_gold, **scores,
+        pictures=titled("Where each word looked", pictures.shown(drawn, out)),
+    )  # fmt: skip
+    return [written, *drawn]
+
+
+def _share_in_gold(run: GridRun) -> Resampled:
+    return read_resamples(run.arrays(_TEST), run.name)[_GOLD]
+
+
+def _shown(found: Mapping[str, Cells]) -> dict[str, GridRun]:
+    """Returns the first run of each system on formulas, and of the base on emoji, by titles."""
+    cells = {("formulas", system): runs for system, runs in found.get("formulas", {}).items()}
+    cells[_SHOWN, BASE] = found.get(_SHOWN, {}).get(BASE, ())
+    return {
+        f"{DATA[data].label}, {label_of(SYSTEMS, system)}": runs[0]
+        for (data, system), runs in cells.items()
+        if runs
+    }
 
 
 def _table(systems: Cells) -> str:

@@ -21,7 +21,9 @@ from experiments.kit import (
     measure_tables,
     page,
     page_texts,
+    pictures,
     program,
+    sample_attention,
     sentence_measures,
 )
 from experiments.kit.templates import titled
@@ -41,6 +43,7 @@ usage: python -m experiments.several_sources [--OPTION=VALUE ...]
 ALONE = ("english", "french")
 CONTROL = "shuffled"
 _BOTH = "hierarchical"
+_SHOWN = (_BOTH, CONTROL)
 _SMOKE = ("english", "concatenated", "flat", _BOTH, "zoph_child_sum", "transformer_merged")
 
 
@@ -142,13 +145,13 @@ def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
     return grid_of(
         NAME, systems(smoke), "libovicky2017:multi30k", smoke,
-        after=("experiments.kit.attention_record",),
-        kept={sentence_measures.FILE: ("bleu", "aer")},
+        after=("experiments.kit.attention_record", "experiments.kit.sample_attention"),
+        kept={sentence_measures.FILE: ("bleu", "aer"), sample_attention.FILE: None},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
+    """Writes the page, and attention to both sources; returns their paths."""
     found, members = attention_record.by_cell(grid, runs), by_cell(runs)
     shown = {
         kind.label: {cell: each for cell, each in kind.systems.items() if cell in found}
@@ -161,10 +164,14 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     training = "; ".join(
         f"{label}: {_recipe(members[next(iter(systems))][0])}" for label, systems in shown.items()
     )
-    return [page.write(
+    firsts = {systems()[cell].label: members[cell][0] for cell in _SHOWN if cell in members}
+    drawn = sample_attention.write_pictures(firsts, out / grid.name)
+    written = page.write(
         grid, runs, out, TITLE, NAME, training=training, seeds=len(grid.seeds), systems=compared,
         legend=measure_tables.LEGEND_OF_DIFFERENCES,
-    )]  # fmt: skip
+        pictures=titled("Attention to both sources", pictures.shown(drawn, out)),
+    )  # fmt: skip
+    return [written, *drawn]
 
 
 def is_alone(cell: str) -> bool:

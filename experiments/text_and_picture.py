@@ -4,12 +4,22 @@ The claim: Huang, Liu, Shiang, Oh and Dyer (WMT 2016), that attention to words a
 translates better than to words alone. Pictures that have nothing to do with the text are a control.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attention_jax.sweeps.grid import Grid, GridRun
-from experiments.kit import differences, kept_counts, page, program, score_means, word_outcomes
-from experiments.kit.variants import Variant, by_condition, crossed, grid_of
+from experiments.kit import (
+    differences,
+    kept_counts,
+    page,
+    pictures,
+    program,
+    sample_attention,
+    score_means,
+    word_outcomes,
+)
+from experiments.kit.templates import titled
+from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of, label_of
 
 NAME = "text_and_picture"
 TITLE = "Text and picture: names of emoji in another language"
@@ -41,22 +51,36 @@ def make_grid(smoke: bool = False) -> Grid:
     systems = {name: SYSTEMS[name] for name in ("picture", "shuffled")} if smoke else SYSTEMS
     return grid_of(
         NAME, crossed(MADE_UP if smoke else LANGUAGES, systems), "huang2016:emoji_names", smoke,
-        after=("experiments.kit.word_outcomes",), kept=kept_counts.kept(word_outcomes.FILE),
+        after=("experiments.kit.word_outcomes", "experiments.kit.sample_attention"),
+        kept={**kept_counts.kept(word_outcomes.FILE), sample_attention.FILE: None},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
-    """Writes the page; returns its path."""
-    cells = crossed({**LANGUAGES, **MADE_UP}, SYSTEMS)
+    """Writes the page, and attention to text and picture; returns their paths."""
+    cells, found = crossed({**LANGUAGES, **MADE_UP}, SYSTEMS), by_condition(runs)
     compared = differences.table_against(
-        BASE, by_condition(runs), word_outcomes.of_run, SYSTEMS,
+        BASE, found, word_outcomes.of_run, SYSTEMS,
         {name: language.label for name, language in LANGUAGES.items()},
         ["into", "system", "exact match, against text alone"],
     )  # fmt: skip
-    return [page.write(
+    drawn = sample_attention.write_pictures(_shown(found), out / grid.name)
+    written = page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, cells, COLUMNS),
         differences=compared,
-    )]  # fmt: skip
+        pictures=titled("Attention to text and picture", pictures.shown(drawn, out)),
+    )  # fmt: skip
+    return [written, *drawn]
+
+
+def _shown(found: Mapping[str, Cells]) -> dict[str, GridRun]:
+    """Returns the first run of each language with a picture, its own and another's, by titles."""
+    return {
+        f"{label_of(LANGUAGES, language)}, {SYSTEMS[name].label}": runs[0]
+        for language, systems in found.items()
+        for name, runs in systems.items()
+        if name != BASE
+    }
 
 
 if __name__ == "__main__":

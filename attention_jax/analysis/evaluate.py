@@ -10,7 +10,6 @@ from attention_jax.configuration import plain
 from attention_jax.data.decoded import DecodedSplit, Gathered, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
-from attention_jax.data.sound.recording import FRAMES
 from attention_jax.data.task import Statistics
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.forced_decoding import gather_outputs
@@ -94,7 +93,7 @@ class Evaluation:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the model's attention can be drawn: between tokens, or over pictures."""
+        """Whether the model's attention can be drawn: between tokens, to pictures or sound."""
         return self.is_aligning or self._run.draws_on_canvas
 
     def measure(self, name: str) -> dict[str, float]:
@@ -170,10 +169,6 @@ class Evaluation:
             from attention_jax.analysis import pictures
 
             pictures.draw_attention(run, split, outputs.found)
-        elif run.attends and FRAMES in split.fields:
-            from attention_jax.analysis import pictures
-
-            pictures.draw_sound_attention(run, split, outputs.found)
         return metrics
 
     def _diagnose(self, outputs: Outputs) -> None:

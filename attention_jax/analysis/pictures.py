@@ -1,4 +1,4 @@
-"""Attention heat maps, attention to sound and learning curves, drawn into a run's directory."""
+"""Attention heat maps, attention to pictures and sound, and learning curves, drawn into files."""
 
 import os
 from collections.abc import Sequence
@@ -8,20 +8,17 @@ from matplotlib.figure import Figure
 
 from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
-from attention_jax.data.sound.filter_banks import BANDS, HOP_SECONDS
-from attention_jax.data.sound.recording import FRAMES, STARTS
 from attention_jax.data.task import Metric
-from attention_jax.data.tasks.transcribe import word_starts
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.origins import Origins, origins, written_outputs
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.decoding.translate import Translation
 from attention_jax.errors import UserError
-from attention_jax.plotting.attended_picture import AttendedPicture, attended_pictures
+from attention_jax.plotting.attended_picture import AttendedPicture
+from attention_jax.plotting.canvases import attended_canvases
 from attention_jax.plotting.curves import learning_curves, read_metrics
 from attention_jax.plotting.figure import save_figure
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid, that_fit_a_page
-from attention_jax.plotting.spectrogram import HeardSound, spectrograms
 from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import RunDirectory
@@ -30,7 +27,7 @@ _LONGEST_DRAWN = 40  # tokens on either side
 _MOST_DRAWN = 12
 _COLUMNS = 2
 _MOST_SOUNDS = 6
-_MOST_FRAMES = 1000  # ten seconds; more would be too narrow to see
+MOST_FRAMES = 1000  # ten seconds; more would be too narrow to see
 _GENERATED = "(generated)"
 
 
@@ -39,8 +36,9 @@ def draw_attention(
 ) -> None:
     """Attention heat maps: draws the first outputs and the longest to `plots/`, as PNG and SVG.
 
-    Where sources are pictures, it is drawn over these, for the first outputs. How many are drawn is
-    `evaluation.num_heat_maps` of the run's config.
+    Where sources are pictures or sound, it is drawn over pictures, or under spectrograms, for the
+    first outputs. How many are drawn is `evaluation.num_heat_maps` of the run's config; of sound at
+    most six.
 
     Args:
       run: The run, into whose directory they go.
@@ -85,8 +83,8 @@ def draw_translations(
     if not drawn:
         return f"{path}: not drawn, for there is no line with an output"
     if run.draws_on_canvas:
-        figure = attended_pictures(
-            [_attended(run, one.canvas, one.hypotheses[0], one.source) for one in drawn]
+        figure = attended_canvases(
+            [attended(run, one.canvas, one.hypotheses[0], one.source) for one in drawn]
         )
     else:
         asked = [(one.source_ids, one.hypotheses[0], one.source) for one in drawn]
@@ -114,14 +112,21 @@ def draw_learning_curves(directory: RunDirectory, metrics: Sequence[Metric] = ()
 def _draw_on_canvas(
     run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]], number: int
 ) -> None:
-    """Draws where each word of the first outputs has looked."""
-    fitting = [i for i, best in enumerate(found) if best and len(best[0].tokens) <= _LONGEST_DRAWN]
+    """Draws where each word of the first outputs has looked, or to what it has listened."""
+    is_sound = run.task.word_starts is not None
+    fitting = [i for i, best in enumerate(found) if best and _can_be_drawn(best[0], is_sound)]
     drawn = []
-    for index in fitting[:number]:
+    for index in fitting[: min(number, _MOST_SOUNDS) if is_sound else number]:
         canvas = run.task.canvas(split, index, run.config.data)
-        drawn.append(_attended(run, canvas, found[index][0], split.sources[index]))
+        drawn.append(attended(run, canvas, found[index][0], canvas_title(split, index, canvas)))
     if drawn and run.directory.writes:
-        _write(run, split, attended_pictures(drawn))
+        _write(run, split, attended_canvases(drawn))
+
+
+def _can_be_drawn(hypothesis: Hypothesis, is_sound: bool) -> bool:
+    """Tells whether sound is short enough to be seen, or an output for a picture of each token."""
+    tokens, places = hypothesis.weights.shape
+    return places <= MOST_FRAMES if is_sound else tokens <= _LONGEST_DRAWN
 
 
 def _write(run: TrainedRun, split: Split, figure: Figure) -> None:
@@ -164,50 +169,21 @@ def _copy_map(attention: HeatMap, found: Origins) -> HeatMap:
     return HeatMap(shares.astype(np.float64), columns, attention.target, "copied from")
 
 
-def _attended(
-    run: TrainedRun, canvas: Canvas, hypothesis: Hypothesis, source: str
+def attended(
+    run: TrainedRun, canvas: Canvas, hypothesis: Hypothesis, title: str
 ) -> AttendedPicture:
+    """Returns what is drawn of an output on what its source looks like."""
     weights = np.asarray(hypothesis.weights, np.float64)
     target = run.target_vocabulary.tokens(hypothesis.tokens)
-    return AttendedPicture(canvas, weights, target, source)
+    return AttendedPicture(canvas, weights, target, title, found_starts(run, target, weights))
 
 
-def draw_sound_attention(
-    run: TrainedRun, split: Split, found: Sequence[Sequence[Hypothesis]]
-) -> None:
-    """Draws the attention of the first outputs under their spectrograms, as PNG and SVG.
-
-    How many are drawn is `evaluation.num_heat_maps` of the run's config, at most six.
-
-    Args:
-      run: The run, into whose directory they go.
-      split: The recordings.
-      found: The hypotheses for each, best first.
-    """
-    number = min(run.config.evaluation.num_heat_maps, _MOST_SOUNDS)
-    fitting = [
-        index
-        for index, best in enumerate(found)
-        if best and best[0].weights.shape[1] <= _MOST_FRAMES
-    ]
-    sounds = [heard(split, index, found[index][0]) for index in fitting[:number]]
-    if sounds and run.directory.writes:
-        figure = spectrograms(sounds)
-        for suffix in ("png", "svg"):
-            with run.directory.plot(f"attention.{split.name}.{suffix}") as path:
-                save_figure(figure, path)
+def found_starts(run: TrainedRun, tokens: Sequence[str], weights: np.ndarray) -> list[float]:
+    """Returns when words begin by the attention, in seconds; none where a source has no time."""
+    find = run.task.word_starts
+    return [] if find is None else find(run.target_vocabulary, tokens, weights).tolist()
 
 
-def heard(split: Split, index: int, hypothesis: Hypothesis) -> HeardSound:
-    """Returns what is drawn of a recording and of one output for it."""
-    frames = np.asarray(split.columns[FRAMES.name][index]).reshape(-1, BANDS)
-    known = split.extras.get(STARTS)
-    return HeardSound(
-        title=split.targets[index],
-        frames=frames,
-        weights=np.asarray(hypothesis.weights, np.float64),
-        tokens=split.target_vocabulary.tokens(hypothesis.tokens),
-        seconds=HOP_SECONDS * len(frames),
-        found=word_starts(split, hypothesis).tolist(),
-        gold=() if known is None else known[index].tolist(),
-    )
+def canvas_title(split: Split, index: int, canvas: Canvas) -> str:
+    """Returns what is written above a source: its name, or what is said in it where it is sound."""
+    return split.targets[index] if canvas.seconds else split.sources[index]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from attention_jax.analysis.attributed_words import AttributedWords
 from attention_jax.analysis.gold_links import GoldComparison
 from attention_jax.analysis.heads import HeadReport
+from attention_jax.analysis.pictures import MOST_FRAMES, found_starts
 from attention_jax.analysis.views import (
     DecodedRun,
     ForcedView,
@@ -27,6 +28,7 @@ from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
 
 MOST_SHOWN = 1000
+MOST_SOUNDS = 200
 
 
 def write_run_viewer(
@@ -40,7 +42,8 @@ def write_run_viewer(
 ) -> None:
     """Attention viewer: writes `viewer.SPLIT.html` of a run into its directory.
 
-    At most `MOST_SHOWN` pairs are shown, those with gold links before others.
+    At most `MOST_SHOWN` pairs are shown, those with gold links before others; of recordings at most
+    `MOST_SOUNDS`, longer ones than ten seconds left out.
 
     Args:
       shown: The run and its outputs; its model has attention.
@@ -48,11 +51,11 @@ def write_run_viewer(
       attributed: Attributions of the references that have gold links; only these are shown then.
       reverse_name: Name of the run of the opposite direction in `gold`.
       against: Other runs on the same sources; those without attention are left out, and all of them
-        where sources are pictures.
+        where sources are pictures or sound.
       heads: Statistics of the run's heads over the split, shown beside their views.
     """
     if shown.run.draws_on_canvas:
-        return _write_picture_viewer(shown)
+        return _write_canvas_viewer(shown)
     others = [one for one in against if one.run.links_tokens]
     runs = [shown, *others]
     chosen = _chosen(runs, gold)
@@ -81,26 +84,42 @@ def write_run_viewer(
         write_viewer(path, title, sentences, views, about)
 
 
-def _write_picture_viewer(shown: DecodedRun) -> None:
-    """Writes the viewer of a run that attends to pictures: its outputs, token by token."""
+def _write_canvas_viewer(shown: DecodedRun) -> None:
+    """Writes the viewer of a run that attends to pictures or sound: its outputs, token by token."""
     run, split = shown.run, shown.split
-    chosen = [index for index, found in enumerate(shown.found) if found][:MOST_SHOWN]
+    chosen = _fit_to_be_shown(shown)
     if not chosen or not run.directory.writes:
         return
     sentences, attentions = [], []
     for index in chosen:
         best, canvas = shown.found[index][0], run.task.canvas(split, index, run.config.data)
-        places = [f"{place}" for place in range(len(canvas.boxes))]
-        name, reference = split.sources[index], (split.references[index] or [""])[0]
         sentences.append(
-            ViewerSentence(places, key=str(index), reference=reference, text=name, canvas=canvas)
+            ViewerSentence(
+                canvas.places,
+                key=str(index),
+                reference=(split.references[index] or [""])[0],
+                text=split.sources[index],
+                canvas=canvas,
+            )
         )
         target = run.target_vocabulary.tokens(best.tokens)
         scores = {"entropy": float(normalized_entropy(best.weights).mean())}
-        attentions.append(ViewedAttention(best.weights, target, shown.texts[index], scores))
+        starts = found_starts(run, target, best.weights)
+        attentions.append(
+            ViewedAttention(best.weights, target, shown.texts[index], scores, starts)
+        )
     title = f"{shown.name}, {split.name}"
     with writing(path := run.directory.viewer(split.name)):
         write_viewer(path, title, sentences, {shown.name: attentions})
+
+
+def _fit_to_be_shown(shown: DecodedRun) -> list[int]:
+    """Chooses the examples with an output, of sound fewer and those that are short enough."""
+    chosen = [index for index, found in enumerate(shown.found) if found]
+    if shown.run.task.word_starts is None:
+        return chosen[:MOST_SHOWN]
+    lengths = {index: shown.found[index][0].weights.shape[1] for index in chosen}
+    return [index for index in chosen if lengths[index] <= MOST_FRAMES][:MOST_SOUNDS]
 
 
 def distinct_names(*runs: TrainedRun) -> list[str]:

@@ -7,6 +7,7 @@ column, with the channels of a pixel together.
 import dataclasses
 import struct
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,35 @@ _WHITE = 255
 class Canvas:
     """What attention is drawn on: a picture, and where each position of the source is in it.
 
+    Of sound it is the spectrogram, in which time runs from left to right.
+
     Attributes:
       pixels: `H W 3`.
       boxes: `N 4`, left, top, right and bottom of each position, in pixels.
+      seconds: How much time there is from left to right; none in what is only seen.
+      starts: When words begin in truth, in seconds; empty where that is not known.
+      sound: Returns what is heard, as a WAV file; None where nothing is, or too much.
     """
 
     pixels: Picture
     boxes: Int[np.ndarray, "N 4"]
+    seconds: float = 0.0
+    starts: Sequence[float] = ()
+    sound: Callable[[], bytes] | None = None
 
     @classmethod
     def of(cls, picture: Picture, boxes: Int[np.ndarray, "N 4"]) -> "Canvas":
         """Returns a canvas of a picture in grey or in colours."""
         colours = np.broadcast_to(picture, (*picture.shape[:2], 3))
         return cls(np.ascontiguousarray(colours), boxes)
+
+    @property
+    def places(self) -> list[str]:
+        """What positions are called: when they begin, or their numbers where there is no time."""
+        number = len(self.boxes)
+        if not self.seconds:
+            return [f"{place}" for place in range(number)]
+        return [f"{self.seconds * place / number:.2f} s" for place in range(number)]
 
 
 def read_picture(path: str | Path, colours: str, height: int = 0) -> Picture:

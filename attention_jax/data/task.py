@@ -18,6 +18,7 @@ from attention_jax.data.field import SOURCE, TARGET, Field
 from attention_jax.data.further_sources import text_source
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.data.pictures import Canvas
+from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.discovery import Parts
 from attention_jax.errors import ConfigError
 from attention_jax.spaced_words import strip_spaces
@@ -77,6 +78,8 @@ class Task:
         a user's lines, such as paths, to its values.
       canvas: Function from examples and the number of one to what attention to its source is drawn
         on; None where that is the source's tokens.
+      word_starts: Function from the vocabulary of outputs, the T tokens of one and its attention,
+        `T S`, to when its words begin, in seconds; None where a source has no time.
       scores: Function that compares outputs with references and returns metrics by name (those
         whose name ends in `_signature` are text); None for no comparison.
       details: Functions from a decoded split to further scores, such as those of n-best lists or
@@ -107,6 +110,7 @@ class Task:
         dataclasses.field(default_factory=dict)
     )
     canvas: Callable[[Examples, int, DataConfig], Canvas] | None = None
+    word_starts: Callable[[Vocabulary, Sequence[str], np.ndarray], np.ndarray] | None = None
     scores: Scorer | None = None
     details: tuple[Callable[[DecodedSplit], Scores], ...] = ()
     statistics: Callable[[Split, Sequence[str], DataConfig], Statistics] | None = None

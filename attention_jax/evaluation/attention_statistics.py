@@ -99,10 +99,15 @@ def share_inside(
     Returns:
       From 0 to 1; None where no step has a region and attention.
     """
-    shares: list[float] = []
-    for weights, inside in pairs:
-        rows = np.asarray(weights, np.float64)[: len(inside)]
-        total, within = rows.sum(axis=1), (rows * inside).sum(axis=1)
-        counted = inside.any(axis=1) & (total > 0)
-        shares.extend(within[counted] / total[counted])
+    shares = [share for pair in pairs for share in shares_inside(*pair)]
     return float(np.mean(shares)) if shares else None
+
+
+def shares_inside(
+    weights: Float[np.ndarray, "T S"], inside: Bool[np.ndarray, "U S"]
+) -> Float[np.ndarray, " _"]:
+    """Returns the share of each step that has a region and attention; see `share_inside`."""
+    rows = np.asarray(weights, np.float64)[: len(inside)]
+    total, within = rows.sum(axis=1), (rows * inside).sum(axis=1)
+    counted = inside.any(axis=1) & (total > 0)
+    return within[counted] / total[counted]

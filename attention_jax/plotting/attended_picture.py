@@ -26,19 +26,21 @@ _PALE, _STRENGTH = 0.35, 0.65  # of the picture where no attention is, and of th
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttendedPicture:
-    """A picture, and the attention of each word to its places.
+    """A picture, or the spectrogram of sound, and the attention of each word to its places.
 
     Attributes:
       canvas: The picture.
       weights: `T N`.
       target: T words.
       title: Shown above, such as its name.
+      starts: When words begin by the attention, in seconds; of sound only.
     """
 
     canvas: Canvas
     weights: Float[np.ndarray, "T N"]
     target: Sequence[str]
     title: str = ""
+    starts: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         """Checks that words and places are those of the weights."""

@@ -1,43 +1,18 @@
 """Spectrograms with the attention to them: what a model heard, and when it wrote what."""
 
-import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from attention_jax.plotting.attended_picture import AttendedPicture
 from attention_jax.plotting.figure import COLOURS, new_figure, printable, text_style, tidy
 
 _WIDTH, _PER_TOKEN, _OF_SOUND = 7.0, 0.16, 0.8  # inches
 _FOUND, _GOLD = COLOURS[1], COLOURS[2]
 
 
-@dataclasses.dataclass(frozen=True)
-class HeardSound:
-    """A recording and one output for it.
-
-    Attributes:
-      title: What it is called.
-      frames: `N F`, log-mel features, the lowest band first.
-      weights: `T N`, attention of each token to each frame.
-      tokens: The tokens.
-      seconds: How long it is.
-      found: When words begin by the attention, in seconds.
-      gold: When they do; empty where that is not known.
-    """
-
-    title: str
-    frames: Float[np.ndarray, "N F"]
-    weights: Float[np.ndarray, "T N"]
-    tokens: Sequence[str]
-    seconds: float
-    found: Sequence[float] = ()
-    gold: Sequence[float] = ()
-
-
-def spectrograms(sounds: Sequence[HeardSound]) -> Figure:
+def spectrograms(sounds: Sequence[AttendedPicture]) -> Figure:
     """Draws each recording as a spectrogram with the attention of its output below.
 
     Orange lines are where words begin by the attention, green dashes where they do in truth.
@@ -48,7 +23,7 @@ def spectrograms(sounds: Sequence[HeardSound]) -> Figure:
     if not sounds:
         raise ValueError("expected at least one recording, found none")
     heights = [
-        height for sound in sounds for height in (_OF_SOUND, _PER_TOKEN * (1 + len(sound.tokens)))
+        height for sound in sounds for height in (_OF_SOUND, _PER_TOKEN * (1 + len(sound.target)))
     ]
     figure = new_figure(_WIDTH, sum(heights) + 0.45 * len(heights))
     figure.set_layout_engine("constrained", h_pad=0.03)
@@ -59,32 +34,33 @@ def spectrograms(sounds: Sequence[HeardSound]) -> Figure:
     return figure
 
 
-def _draw_sound(axes: Axes, sound: HeardSound) -> None:
-    bands = sound.frames.shape[1]
+def _draw_sound(axes: Axes, sound: AttendedPicture) -> None:
+    canvas = sound.canvas
     axes.imshow(
-        sound.frames.T, origin="lower", aspect="auto", cmap="magma", interpolation="nearest",
-        extent=(0.0, sound.seconds, 0, bands),
+        255 - canvas.pixels[..., 0], aspect="auto", cmap="magma", interpolation="nearest",
+        extent=(0.0, canvas.seconds, 0, len(canvas.pixels)),
     )  # fmt: skip
     axes.set_title(printable(sound.title), loc="left", **text_style(8))
     axes.set_ylabel("mel band", **text_style(7))
     _mark(axes, sound)
 
 
-def _draw_attention(axes: Axes, sound: HeardSound) -> None:
-    number = len(sound.tokens)
+def _draw_attention(axes: Axes, sound: AttendedPicture) -> None:
+    number = len(sound.target)
     axes.imshow(
         sound.weights, aspect="auto", cmap="Blues", interpolation="nearest", vmin=0.0,
-        extent=(0.0, sound.seconds, number - 0.5, -0.5),
+        extent=(0.0, sound.canvas.seconds, number - 0.5, -0.5),
     )  # fmt: skip
     axes.set_yticks(range(number))
-    axes.set_yticklabels([printable(token) for token in sound.tokens], **text_style(7))
+    axes.set_yticklabels([printable(token) for token in sound.target], **text_style(7))
     axes.set_xlabel("seconds", **text_style(7))
     _mark(axes, sound)
 
 
-def _mark(axes: Axes, sound: HeardSound) -> None:
+def _mark(axes: Axes, sound: AttendedPicture) -> None:
     tidy(axes, grid=False)
     axes.tick_params(labelsize=7)
-    for times, colour, style in ((sound.found, _FOUND, "-"), (sound.gold, _GOLD, "--")):
+    marked = (sound.starts, _FOUND, "-"), (sound.canvas.starts, _GOLD, "--")
+    for times, colour, style in marked:
         for time in times:
             axes.axvline(time, color=colour, linestyle=style, linewidth=0.9)

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -27,6 +27,7 @@ from attention_jax.runs.files import replacing
 
 LEVELS = 255
 _ROUNDING = 1e-3  # by how much a weight may lie outside of 0 to 1, as sums in half precision do
+MOST_SOUND = 6 * 2**20  # bytes of all sounds of a page: five minutes at 8 kHz
 _STYLES = ("page.css", "pictures.css")
 # Joined to a single script, in which every function can call every other.
 _SCRIPTS = (
@@ -40,6 +41,7 @@ _SCRIPTS = (
     "matrix.js",
     "links.js",
     "looked.js",
+    "heard.js",
     "sentence.js",
     "controls.js",
     "keyboard.js",
@@ -63,7 +65,8 @@ class ViewerSentence:
       possible: Possible gold links; sure ones need not be repeated.
       scores: Finite numbers by name that are the same in all views; the page sorts by them.
       text: The source as text, without signs such as EOS; if empty, its tokens are joined.
-      canvas: The source as a picture, with the place of each of its tokens; None if it has none.
+      canvas: The source as a picture or spectrogram, with the place of each of its tokens; None if
+        it has none.
     """
 
     source: Sequence[str]
@@ -87,12 +90,14 @@ class ViewedAttention:
         decoding.
       output: The output as text, shown beside the reference.
       scores: Finite numbers by name that belong to this view, such as its AER.
+      starts: When words begin by this attention, in seconds, where the source is sound.
     """
 
     weights: Float[np.ndarray, "T S"]
     target: Sequence[str] | None = None
     output: str = ""
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    starts: Sequence[float] = ()
 
 
 def write_viewer(
@@ -107,7 +112,8 @@ def write_viewer(
     Args:
       path: Of the page, usually `viewer.html`.
       title: Title of the page.
-      sentences: The sentences, in order.
+      sentences: The sentences, in order. Those that sound can be played, the first ones that have
+        `MOST_SOUND` bytes together.
       views: Views by name, such as models, heads or steps of training. Each has the attention of
         every sentence, in the same order.
       about: Finite numbers of some of the views as a whole, by view and name, such as the AER of a
@@ -169,8 +175,8 @@ def viewer_data(
         "views": list(views),
         "about": [_scores(about.get(name, {}), f"view {name!r}") for name in views],
         "sentences": [
-            _sentence(index, one, {name: views[name][index] for name in views})
-            for index, one in enumerate(sentences)
+            {**_sentence(index, one, {name: views[name][index] for name in views}), "sound": sound}
+            for index, (one, sound) in enumerate(zip(sentences, _sounds(sentences), strict=True))
         ],
     }
 
@@ -213,19 +219,32 @@ def _sentence(
 
 
 def _picture(canvas: Canvas) -> dict[str, Any]:
-    """Returns a picture as PNG, and the rectangles of its places."""
+    """Returns a picture as PNG, and the rectangles of its places; of sound they are its columns."""
     # Imported here, for few pages have pictures.
     from PIL import Image
 
-    packed = io.BytesIO()
-    Image.fromarray(canvas.pixels).save(packed, "PNG", optimize=True)
-    height, width = canvas.pixels.shape[:2]
+    pixels, packed = canvas.pixels, io.BytesIO()
+    is_grey = (pixels == pixels[..., :1]).all()  # a third of the bytes
+    Image.fromarray(pixels[..., 0] if is_grey else pixels).save(packed, "PNG", optimize=True)
+    height, width = pixels.shape[:2]
     return {
         "png": base64.b64encode(packed.getvalue()).decode("ascii"),
         "width": width,
         "height": height,
-        "boxes": np.asarray(canvas.boxes).tolist(),
+        "boxes": [] if canvas.seconds else np.asarray(canvas.boxes).tolist(),
+        "seconds": _brief(canvas.seconds),
+        "starts": [_brief(start) for start in canvas.starts],
     }
+
+
+def _sounds(sentences: Sequence[ViewerSentence]) -> Iterator[str | None]:
+    """Yields what is heard of each sentence as WAV, while there is room for it in the page."""
+    room = MOST_SOUND
+    for one in sentences:
+        content = one.canvas.sound() if one.canvas and one.canvas.sound and room > 0 else b""
+        room -= len(content)
+        heard = content if room >= 0 else b""
+        yield base64.b64encode(heard).decode("ascii") or None
 
 
 def _attention(view: ViewedAttention, one: ViewerSentence, where: str) -> dict[str, Any]:
@@ -248,6 +267,7 @@ def _attention(view: ViewedAttention, one: ViewerSentence, where: str) -> dict[s
         "weights": base64.b64encode(levels.tobytes()).decode("ascii"),
         "output": view.output,
         "scores": _scores(view.scores, where),
+        "starts": [_brief(start) for start in view.starts],
     }
 
 
@@ -290,7 +310,7 @@ def _content_policy(style: str, script: str) -> str:
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
     own = f"style-src {source(style)}; script-src {source(script)}"
-    return f"default-src 'none'; img-src data:; {own}"
+    return f"default-src 'none'; img-src data:; media-src data:; {own}"
 
 
 def _asset(name: str) -> str:

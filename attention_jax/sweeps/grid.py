@@ -277,6 +277,10 @@ class GridRun:
         """
         return self._kept(self._records().arrays((self.cell, self.seed)), file)
 
+    def keeps(self, file: str) -> bool:
+        """Returns whether the record has arrays of a file, which one of earlier times may lack."""
+        return file in self._records().arrays((self.cell, self.seed))
+
     def lines(self, file: str) -> Sequence[str]:
         """Returns the lines of a text that the run has left, from the record; as for `arrays`."""
         return self._kept(self._records().lines((self.cell, self.seed)), file)

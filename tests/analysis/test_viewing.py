@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attention_jax.analysis import viewing
+from attention_jax.analysis import pictures, viewing
 from attention_jax.analysis.evaluate import Evaluation, Outputs
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
@@ -18,13 +18,16 @@ from attention_jax.data.examples import Split
 from attention_jax.data.loading import build_task
 from attention_jax.data.text.vocabulary import SymbolVocabulary
 from attention_jax.decoding.searcher import Hypothesis, Searcher
+from attention_jax.decoding.translate import Translation
 from attention_jax.decoding.word_units import forced_words, split_words
 from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.runs.config import from_config_dict
+from configs.chan2016 import get_config
 from tests.plotting.viewer_data import page_data, view_weights
-from tests.training.untrained import taught, untrained_run, write_text
+from tests.training.untrained import taught, untrained, untrained_run, write_text
 
 
 @pytest.fixture(scope="module")
@@ -222,3 +225,51 @@ def test_runs_are_called_by_what_tells_them_apart(world, tmp_path):
     namesake, _ = untrained_run(tmp_path / "heads", source, target)
     folders = [run.directory.path.parent.name for run in (shown.run, namesake)]
     assert distinct_names(shown.run, namesake) == [f"{folder}/heads" for folder in folders]
+
+
+@pytest.fixture(scope="module")
+def hearing(tmp_path_factory):
+    """An untrained run that transcribes dialled numbers, and made-up outputs for four of them."""
+    config = get_config("smoke")
+    config.search.method = "greedy"
+    run, task = untrained(from_config_dict(config), tmp_path_factory.mktemp("heard") / "run")
+    split, draw = task.split("test").select(range(4)), np.random.default_rng(0)
+    found = [
+        [Hypothesis(ids, 0.0, 0.0, np.float32(draw.dirichlet(np.ones(len(sound)), len(ids))))]
+        for ids, sound in zip(split.target_ids, split.columns["source"], strict=True)
+    ]
+    return DecodedRun("run", run, split, found, split.targets)
+
+
+def test_sound_is_shown_as_spectrograms_with_the_beginnings_of_words(hearing):
+    write_run_viewer(hearing)
+    data = page(hearing)
+    assert data["views"] == ["run"] and len(data["sentences"]) == 4
+    for index, sentence in enumerate(data["sentences"]):
+        best, picture = hearing.found[index][0], sentence["picture"]
+        assert picture["width"] == len(sentence["source"]) == best.weights.shape[1]
+        assert picture["starts"] == pytest.approx(hearing.split.extras["word_starts"][index])
+        assert len(sentence["views"][0]["starts"]) == len(picture["starts"])
+        assert sentence["sound"] and sentence["reference"] == hearing.split.targets[index]
+        np.testing.assert_allclose(weights(data, index, "run"), best.weights, atol=0.01)
+
+
+def test_long_recordings_are_left_out_and_many_too(hearing, monkeypatch):
+    lengths = [best.weights.shape[1] for (best,) in hearing.found]
+    monkeypatch.setattr(viewing, "MOST_FRAMES", max(lengths) - 1)
+    monkeypatch.setattr(viewing, "MOST_SOUNDS", 2)
+    write_run_viewer(hearing)
+    short = [f"{index}" for index, length in enumerate(lengths) if length < max(lengths)]
+    assert [sentence["key"] for sentence in page(hearing)["sentences"]] == short[:2]
+
+
+def test_attention_to_sound_is_drawn_in_the_run_and_for_translations(hearing, tmp_path):
+    pictures.draw_attention(hearing.run, hearing.split, hearing.found)
+    assert (hearing.run.directory.path / "plots" / "attention.test.svg").exists()
+    canvas = hearing.run.task.canvas(hearing.split, 0, hearing.run.config.data)
+    one = Translation("a.wav", hearing.split.source_ids[0], hearing.found[0], canvas)
+    pictures.draw_translations(hearing.run, [one], tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    drawn = pictures.attended(hearing.run, canvas, hearing.found[0][0], one.source)
+    assert len(drawn.starts) == len(canvas.starts) and drawn.title == "a.wav"
+    assert pictures.canvas_title(hearing.split, 0, canvas) == hearing.split.targets[0]

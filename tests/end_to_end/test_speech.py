@@ -8,8 +8,8 @@ import soundfile
 
 from attention_jax import api
 from attention_jax.data.builders.tones import RATE, dial
-from attention_jax.errors import UserError
 from attention_jax.plotting.curves import read_metrics
+from tests.plotting.viewer_data import page_data
 
 QUICK = (
     "--config.data.num_buckets=1", "--config.search.method=greedy",
@@ -57,13 +57,31 @@ def test_files_of_another_rate_are_transcribed(run, files, launch):
     assert sum(output == expected for output, expected in pairs) >= 2
 
 
-def test_python_names_the_frames_and_draws_no_map_of_them(run, files):
+def test_the_viewer_shows_and_plays_what_was_heard(run):
+    workdir, _ = run
+    sentences = page_data(workdir / "viewer.test.html")["sentences"]
+    assert len(sentences) == 64 and all(one["sound"] for one in sentences)
+    assert (workdir / "plots" / "attention.test.png").exists()
+    # The model has learnt to listen: words begin where they do, in most of the outputs.
+    starts = [(one["picture"]["starts"], one["views"][0]["starts"]) for one in sentences]
+    near = [abs(a - b) < 0.1 for x, y in starts if len(x) == len(y) for a, b in zip(x, y)]  # noqa: B905
+    assert np.mean(near) > 0.5
+
+
+def test_python_names_the_frames_and_draws_them(run, files):
     loaded = api.load(run[0])
     [output] = loaded.translate([str(files / "0.flac")])
     assert output.attention.shape == (len(output.tokens), len(output.source_tokens))
     assert output.source_tokens[:2] == ["0", "1"]
-    with pytest.raises(UserError, match="^--plot: expected a model that attends to tokens of its"):
-        loaded.plot(output)
+    above, below = loaded.plot(output).axes
+    assert above.get_xlim() == below.get_xlim() and len(below.lines) == len(output.tokens) - 1
+
+
+def test_attention_under_spectrograms_is_drawn_for_files(run, files, launch, tmp_path):
+    plot, given = tmp_path / "heard.png", f"{files / '0.flac'}\n{files / '2.flac'}\n".encode()
+    found = launch("translate", f"--workdir={run[0]}", f"--plot={plot}", stdin=given)
+    assert found.code == 0, found.err
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("spelling", ["words", "characters"])

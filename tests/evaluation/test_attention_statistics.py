@@ -8,6 +8,7 @@ from attention_jax.evaluation.attention_statistics import (
     monotonicity,
     normalized_entropy,
     share_inside,
+    shares_inside,
 )
 
 
@@ -58,3 +59,4 @@ def test_share_inside_is_a_mean_over_steps_that_have_a_region():
     assert share_inside([(weights, inside)]) == pytest.approx(0.625)
     assert share_inside([(weights, inside[1:2])]) is None
     assert share_inside([(0 * weights, inside)]) is None
+    np.testing.assert_allclose(shares_inside(weights, inside), [0.75, 0.5])

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from attention_jax.evaluation import chrf
+from attention_jax.data.pictures import Canvas, cell_boxes
+from attention_jax.evaluation import chrf, seeds
 from attention_jax.evaluation.bleu import FIELDS
 from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.archive import Record
 from attention_jax.sweeps.kept_files import keep_lines
-from experiments.kit import disagreement, sentence_measures
+from experiments.kit import disagreement, sample_attention, sentence_measures
 from experiments.kit.sentence_measures import SentenceMeasure
 
 DOCUMENT = ShownDocument(
@@ -58,6 +59,30 @@ def made_record(run, measures=None, **others):
         {"test": {"perplexity": 8.0, "chrf": 50.0, "length_ratio": 1.0, **others}},
         curves, arrays, {disagreement.OUTPUTS: [f"{run.cell} {text}" for text in _TEXTS[1::2]]},
     )  # fmt: skip
+
+
+def sample_of(*sources, seconds=0.0):
+    """Returns what a record keeps of attention to these sources; those called `picture` are seen.
+
+    Args:
+      sources: Their names.
+      seconds: How long what is seen sounds.
+    """
+    canvas = Canvas(np.zeros((4, 12, 3), np.uint8), cell_boxes(3, 1, 4), seconds)
+    kept = {
+        name: sample_attention.SourceAttention(
+            np.eye(2, 3), canvas if name == "picture" else ["a", "b", "</s>"]
+        )
+        for name in sources
+    }
+    sample = sample_attention.SampleAttention("a b", ["x", "</s>"], kept)
+    return {sample_attention.FILE: sample_attention.arrays(sample)}
+
+
+def resamples_of(**scores):
+    """Returns what a record keeps of scores and of their resamples, which spread by one."""
+    draws = np.arange(seeds.RESAMPLES) % 5 / 2 - 1
+    return {name: np.array([50.0, score, *(score + draws)]) for name, score in scores.items()}
 
 
 def write_records(runs, records):

@@ -8,7 +8,13 @@ from attention_jax.evaluation import seeds
 from attention_jax.models import build_model
 from attention_jax.runs.config import from_config_dict
 from experiments import several_sources as experiment
-from tests.experiments.measured import alignments, made_record, translations, write_records
+from tests.experiments.measured import (
+    alignments,
+    made_record,
+    sample_of,
+    translations,
+    write_records,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -96,10 +102,12 @@ def test_the_page_compares_with_the_better_source_alone(tmp_path, numpy_rng, mon
         measures = {"bleu": translations(numpy_rng, rates.get(run.cell, 0.8))}
         if not run.cell.endswith("french"):
             measures["aer"] = alignments(numpy_rng, 0.7)
-        records.append(made_record(run, measures))
+        records.append(made_record(run, measures, arrays=sample_of("source", "fr")))
     write_records(runs, records)
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+    page, picture = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"## Attention to both sources\n\n![maps]({grid.name}/maps.png)" in text
     assert f"Only {len(runs)} of" in text
     assert text.count("BLEU against French") == len(experiment.kinds())
     assert text.count("BLEU against both, hierarchical, French of other pictures") == 1

@@ -8,7 +8,7 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.sweeps import archive
 from experiments import text_and_picture as experiment
 from experiments.kit import kept_counts, word_outcomes
-from tests.experiments.measured import made_record
+from tests.experiments.measured import made_record, sample_of
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +35,16 @@ def test_the_page_compares_with_text_alone(tmp_path, numpy_rng, monkeypatch):
         right = numpy_rng.random(200) < (0.6 if run.cell.endswith("picture") else 0.3)
         counts = np.stack([right, 1 - right, np.full(200, 5), np.ones(200)], axis=-1)
         arrays = {word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)}}
+        if not run.cell.endswith(".text"):
+            arrays |= sample_of("source", "picture")
         scores = {"exact_match": 100 * right.mean(), "chrf": 50.0, "bleu_1": 40.0}
         records.append(made_record(run, config=run.resolved(), arrays=arrays, **scores))
     archive.add(runs[0].records, records)
-    (page,) = experiment.write_report(grid, runs, tmp_path)
+    page, *drawn = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
+    for name, path in zip(("maps", "attention"), drawn, strict=True):
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert f"![{name}]({grid.name}/{name}.png)" in text
     assert "| German, text and picture | 3 |" in text and "| 50.00 ± 0.00 | 40.00 ± 0.00 |" in text
     (row,) = [line for line in text.splitlines() if "| Japanese | text and picture | +" in line]
     assert "| < 0.0" in row

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import importlib.resources
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -10,6 +11,7 @@ from html.parser import HTMLParser
 import matplotlib
 import numpy as np
 import pytest
+from PIL import Image
 
 from attention_jax.plotting import viewer
 from attention_jax.plotting.heat_map import COLOUR_MAP
@@ -21,6 +23,7 @@ from attention_jax.plotting.viewer import (
     viewer_html,
     write_viewer,
 )
+from tests.plotting.heard_data import heard
 
 NASTY = [
     "</script>", "</script x", "<script>alert(1)</script>", "<!--", "-->", "<b>", "&lt;", "]]>",
@@ -266,3 +269,30 @@ def test_viewer_uses_every_file_of_its_folder():
     folder = importlib.resources.files("attention_jax.plotting") / "viewer_page"
     used = [*viewer._SCRIPTS, *viewer._STYLES, "page.html"]
     assert sorted(used) == sorted(file.name for file in folder.iterdir())
+
+
+def test_sound_is_shown_as_its_spectrogram_and_played_while_there_is_room(numpy_rng, monkeypatch):
+    canvas = heard(numpy_rng, frames=50, starts=[0.1, 0.25], sound=lambda: b"RIFF")
+    sentences = [ViewerSentence(canvas.places, canvas=canvas)] * 3
+    views = {"v": [attention(2, 50, target=["one", "</s>"], starts=[0.12])] * 3}
+    monkeypatch.setattr(viewer, "MOST_SOUND", 2 * len(b"RIFF"))
+    page = viewer_html("T", sentences, views)
+    _, data = read(page)
+    one, _, third = data["sentences"]
+    picture = one["picture"]
+    assert (picture["width"], picture["height"], picture["seconds"]) == (50, 4, 0.5)
+    assert picture["starts"] == [0.1, 0.25] and picture["boxes"] == []
+    assert one["views"][0]["starts"] == [0.12] and one["source"][10] == "0.10 s"
+    with Image.open(io.BytesIO(base64.b64decode(picture["png"]))) as image:
+        assert image.mode == "L"
+        np.testing.assert_array_equal(np.asarray(image), canvas.pixels[..., 0])
+    assert base64.b64decode(one["sound"]) == b"RIFF" and third["sound"] is None
+    assert b"img-src data:; media-src data:;" in page
+
+
+def test_spectrograms_stay_small(numpy_rng):
+    canvas = heard(numpy_rng, frames=1000, bands=40)
+    sentence = ViewerSentence(canvas.places, canvas=canvas)
+    data = viewer_data("T", [sentence], {"v": [attention(3, 1000, target=["a", "b", "c"])]})
+    assert len(data["sentences"][0]["picture"]["png"]) < 60_000  # of noise, which is the worst
+    assert data["sentences"][0]["sound"] is None

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from attention_jax.data.sound.spectrogram import wav
 from attention_jax.plotting.heat_map import COLOUR_MAP
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from tests.plotting.chromium import CHROMIUM, WANTED, Browser
+from tests.plotting.heard_data import heard
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WANTED)
 
@@ -335,4 +337,23 @@ def test_a_thousand_sentences(browser, tmp_path, numpy_rng):
     assert rows(browser) == [here(browser)[0]] == ["512"]
     browser.press("/", "Escape")  # the whole list again, and 512 is in sight
     assert len(rows(browser)) > 10 and browser.texts('[aria-selected="true"] .row-key') == ["512"]
+    assert browser.problems() == []
+
+
+def test_sound_is_played_and_seen_above_its_attention(browser, tmp_path, numpy_rng):
+    canvas = heard(numpy_rng, frames=100, starts=[0.25], sound=lambda: wav(np.zeros(800), 8000))
+    one = ViewerSentence(canvas.places, canvas=canvas)
+    view = ViewedAttention(np.full((2, 100), 0.01), ["one", "</s>"], "one", starts=[0.5])
+    write_viewer(tmp_path / "viewer.html", "heard", [one], {"v": [view]})
+    browser.open((tmp_path / "viewer.html").as_uri())
+    above, below = browser.box(".spectrogram"), browser.box(".cells")
+    assert (above["x"], above["width"]) == (below["x"], below["width"])
+    assert above["y"] + above["height"] <= below["y"]
+    marks = [len(browser.every(f".start.{name}", "1")) for name in ("found", "in-truth")]
+    assert marks == [2, 2]
+    browser.press("g", "m")
+    assert browser.every(".start.in-truth", "1") == [] and browser.texts(".row-label")[0] == "one"
+    browser.point(".cells", across=0.505, down=0.25)
+    assert browser.text("#tip") == "0.010.50 s–one"
+    browser.wait("document.querySelector('audio').readyState >= 0")
     assert browser.problems() == []

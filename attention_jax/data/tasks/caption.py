@@ -6,13 +6,20 @@ A user's text is the path of an image file, or of a file of its features.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from attention_jax.data.captions import GOLD_BOXES, PICTURE, CaptionConfig, gold_cells
 from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import TARGET
 from attention_jax.data.pictures import Canvas, Cells
 from attention_jax.data.task import Metric, Statistics, Task
-from attention_jax.evaluation.attention_statistics import attention_statistics, share_inside
+from attention_jax.evaluation.attention_statistics import (
+    attention_statistics,
+    share_inside,
+    shares_inside,
+)
 from attention_jax.evaluation.bleu import bleu_from_statistics
 from attention_jax.evaluation.captions import caption_scores, caption_statistics
 from attention_jax.evaluation.chrf import chrf_from_statistics
@@ -59,22 +66,49 @@ def attention_scores(decoded: DecodedSplit) -> Scores:
     """
     if not decoded.attends:
         return {}
-    split, found = decoded.split, decoded.hypotheses
-    best = [one[0].weights for one in found if one]
+    best = [one[0].weights for one in decoded.hypotheses if one]
     entropy = attention_statistics(best).get("attention_entropy")
     known: Scores = {} if entropy is None else {"attention_entropy": entropy}
-    if GOLD_BOXES not in split.extras:
+    if GOLD_BOXES not in decoded.split.extras:
         return known
+    gold = _in_gold(decoded)
+    known["attention_in_gold_outputs"] = float(len(gold))
+    share = share_inside(gold.values())
+    return known if share is None else {**known, "attention_in_gold": 100 * share}
+
+
+def gold_statistics(decoded: DecodedSplit) -> Statistics:
+    """Sums the shares of attention in gold rectangles over the symbols of each right caption.
+
+    Beside each sum is the number of shares: none of a caption that is not right.
+    """
+    if not decoded.attends or GOLD_BOXES not in decoded.split.extras:
+        return {}
+    rows = np.zeros((len(decoded.split), 2))
+    for index, pair in _in_gold(decoded).items():
+        shares = shares_inside(*pair)
+        rows[index] = shares.sum(), len(shares)
+    return {"attention_in_gold": (rows, _mean_share)} if rows[:, 1].any() else {}
+
+
+def _mean_share(sums: Float[np.ndarray, "*R 2"]) -> Float[np.ndarray, "*R"] | float:
+    """Returns the mean share in per cent, 0 for sums of nothing."""
+    return 100 * sums[..., 0] / np.maximum(sums[..., 1], 1)
+
+
+def _in_gold(decoded: DecodedSplit) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Returns the weights of right outputs and the cells in their gold rectangles, by example."""
+    split, found = decoded.split, decoded.hypotheses
     right = [
         index
         for index, one in enumerate(found)
         if one and [*one[0].tokens] == [*split.target_ids[index]]
     ]
-    weights = (found[index][0].weights for index in right)
     inside = gold_cells(split, right, decoded.data_config)
-    share = share_inside(zip(weights, inside, strict=True))
-    known["attention_in_gold_outputs"] = float(len(right))
-    return known if share is None else {**known, "attention_in_gold": 100 * share}
+    return {
+        index: (found[index][0].weights, cells)
+        for index, cells in zip(right, inside, strict=True)
+    }
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: Any) -> Statistics:
@@ -97,6 +131,7 @@ TASK = Task(
     scores=scores,
     details=(scores_of_data, attention_scores),
     statistics=statistics,
+    detail_statistics=gold_statistics,
     metrics=(
         Metric("exact_match", "exact match", _PANEL, "max"),
         Metric("bleu_1", "BLEU-1", _PANEL, "max", decided_by=("data.bleu_tokenizer",)),

@@ -8,12 +8,15 @@ from jaxtyping import Float
 
 from attention_jax.data.config import DataConfig
 from attention_jax.data.decoded import DecodedSplit, Scores
-from attention_jax.data.examples import Split
+from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import TARGET
+from attention_jax.data.pictures import Canvas
 from attention_jax.data.sound.filter_banks import seconds_before
 from attention_jax.data.sound.recording import FRAMES, STARTS
+from attention_jax.data.sound.spectrogram import spectrogram
 from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.data.tasks.translate import attention_scores
+from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.transcription import recordings_at
 from attention_jax.evaluation.time_warping import (
     start_scores,
@@ -53,8 +56,9 @@ def timing_scores(decoded: DecodedSplit) -> Scores:
     split = decoded.split
     if not decoded.attends or STARTS not in split.extras:
         return found
+    vocabulary = split.target_vocabulary
     pairs = [
-        (word_starts(split, one[0]), gold)
+        (word_starts(vocabulary, vocabulary.tokens(one[0].tokens), one[0].weights), gold)
         for one, reference, gold in zip(
             decoded.hypotheses, split.target_ids, split.extras[STARTS], strict=True
         )
@@ -63,13 +67,27 @@ def timing_scores(decoded: DecodedSplit) -> Scores:
     return {**found, **start_scores([f for f, _ in pairs], [g for _, g in pairs])}
 
 
-def word_starts(split: Split, hypothesis: Any) -> Float[np.ndarray, " _"]:
-    """Returns when each word of an output begins, in seconds, by dynamic time warping."""
-    tokens = split.target_vocabulary.tokens(hypothesis.tokens[:-1])  # without EOS
-    are_words = split.target_vocabulary.kind != "characters"
-    places = word_starts_in_tokens(tokens, are_words=are_words)
+def word_starts(
+    vocabulary: Vocabulary, tokens: Sequence[str], weights: Float[np.ndarray, "T N"]
+) -> Float[np.ndarray, " _"]:
+    """Returns when each word of an output begins, in seconds, by dynamic time warping.
+
+    Args:
+      vocabulary: That of the outputs.
+      tokens: The T tokens of one, EOS last.
+      weights: Their attention to frames.
+    """
+    are_words = vocabulary.kind != "characters"
+    places = word_starts_in_tokens(tokens[:-1], are_words=are_words)
     # The attention of EOS has a part in the path: the last word ends before it.
-    return seconds_before(token_starts(np.asarray(hypothesis.weights))[places])
+    return seconds_before(token_starts(np.asarray(weights))[places])
+
+
+def canvas(examples: Examples, index: int, data_config: DataConfig) -> Canvas:
+    """Returns the spectrogram, on which attention to sound is drawn."""
+    starts = examples.extras.get(STARTS)
+    recording = examples.columns[FRAMES.name][index]
+    return spectrogram(recording, None if starts is None else starts[index])
 
 
 def statistics(split: Split, outputs: Sequence[str], data_config: DataConfig) -> Statistics:
@@ -87,6 +105,8 @@ TASK = Task(
     label="transcription",
     fields=(FRAMES, TARGET),
     read=read_files,
+    canvas=canvas,
+    word_starts=word_starts,
     scores=scores,
     details=(timing_scores,),
     statistics=statistics,

@@ -75,6 +75,7 @@ function drawControls() {
   for (const name of ["matrix", "links", "gold"]) {
     byId(`toggle-${name}`).setAttribute("aria-pressed", String(state[name]));
   }
+  for (const name of ["matrix", "links"]) byId(`toggle-${name}`).hidden = data.sentences.every(isSound);
   byId("toggle-gold").hidden = !data.sentences.some((_, index) => hasGold(index));
   byId("sort").value = state.sort;
   byId("first").value = String(state.first);

@@ -7,10 +7,11 @@ let boxes = null; // the rectangles of the picture that is drawn, one for each s
 
 function drawLooked() {
   const panel = byId("looked");
-  const { picture } = data.sentences[state.sentence];
-  panel.hidden = !picture;
+  const { picture, sound } = data.sentences[state.sentence];
+  panel.hidden = isHeard() ? !sound : !picture;
   boxes = null;
-  if (!picture) return panel.replaceChildren();
+  if (panel.hidden) return panel.replaceChildren();
+  if (isHeard()) return panel.replaceChildren(player(sound));
   const { width, height } = picture;
   const scale = Math.min(LOOKED_HEIGHT / height, LOOKED_WIDTH / width);
   boxes = picture.boxes.map(([left, top, right, bottom], source) =>

@@ -1,4 +1,4 @@
-// The weights as a matrix: source across, target down, as in the heat maps.
+// The weights as a matrix: source across, target down, as in the heat maps; time where it was heard.
 
 const BARS = 46; // pixels: the height of the coverage bars
 
@@ -10,8 +10,8 @@ function drawMatrix(panel) {
   const size = cellSize(source.length);
   const grid = element(
     "div",
-    { class: "matrix", style: { "--cell": `${size}px` } },
-    columnLabels(source, size),
+    { class: "matrix", style: { "--cell": `${size.tall}px` } },
+    isHeard() ? spectrogramDrawing(source.length * size.wide) : columnLabels(source, size.wide),
     rowLabels(target),
     cellsDrawing(size),
     element("span", { class: "coverage-name", text: "coverage" }),
@@ -23,8 +23,14 @@ function drawMatrix(panel) {
 }
 
 function cellSize(columns) {
-  if (columns <= 28) return 26;
-  return columns <= 45 ? 20 : 15;
+  if (isHeard()) return { wide: frameWidth(columns), tall: 20 };
+  const side = columns <= 28 ? 26 : columns <= 45 ? 20 : 15;
+  return { wide: side, tall: side };
+}
+
+/** The weight that is drawn in full ink: 1, but the largest of sound, which is spread over frames. */
+function darkest() {
+  return isHeard() ? shown.attention.step * LEVELS || 1 : 1;
 }
 
 function matrixHead() {
@@ -32,6 +38,7 @@ function matrixHead() {
     "header",
     { class: "panel-head" },
     element("h2", { text: "Matrix" }),
+    isHeard() ? startLegend() : null,
     shown.gold.sure.length + shown.gold.possible.length && state.gold ? goldLegend() : null,
     inkLegend(),
   );
@@ -55,7 +62,7 @@ function inkLegend() {
     const opacity = inkOf((step + 0.5) / steps);
     strip.append(drawing("rect", { class: "ink", x: step * 4, width: 4, height: 10, "fill-opacity": opacity }));
   }
-  return element("span", { class: "legend scale" }, "0", strip, "1");
+  return element("span", { class: "legend scale" }, "0", strip, isHeard() ? asWeight(darkest()) : "1");
 }
 
 /** Labels wider than a cell stand on end, and all of them if these are many. */
@@ -95,7 +102,7 @@ function rowLabels(target) {
 
 function cellsDrawing(size) {
   const { source, target } = shown.attention;
-  const [width, height] = [source.length * size, target.length * size];
+  const [width, height] = [source.length * size.wide, target.length * size.tall];
   const mark = (name) => drawing("rect", { class: name, visibility: "hidden" });
   cells = { size, width, height, row: mark("cross"), column: mark("cross"), cell: mark("cell") };
   const picture = drawing(
@@ -112,6 +119,7 @@ function cellsDrawing(size) {
     gridLines(width, height, size),
     cells.row,
     cells.column,
+    ...(isHeard() ? startMarks(width, height) : []),
     ...(state.gold ? goldBoxes(size) : []),
     cells.cell,
   );
@@ -120,22 +128,23 @@ function cellsDrawing(size) {
 
 function inked(size) {
   const { attention } = shown;
+  const most = darkest();
   const rects = [];
   attention.levels.forEach((level, place) => {
     if (!level) return;
     const target = Math.floor(place / attention.source.length);
     const source = place % attention.source.length;
-    const opacity = inkOf(weightOf(attention, target, source));
-    const [x, y] = [source * size, target * size];
-    rects.push(drawing("rect", { class: "ink", x, y, width: size, height: size, "fill-opacity": opacity }));
+    const opacity = inkOf(weightOf(attention, target, source) / most);
+    const [x, y] = [source * size.wide, target * size.tall];
+    rects.push(drawing("rect", { class: "ink", x, y, width: size.wide, height: size.tall, "fill-opacity": opacity }));
   });
   return rects;
 }
 
 function gridLines(width, height, size) {
   let path = "";
-  for (let x = size; x < width; x += size) path += `M${x} 0V${height}`;
-  for (let y = size; y < height; y += size) path += `M0 ${y}H${width}`;
+  if (!isHeard()) for (let x = size.wide; x < width; x += size.wide) path += `M${x} 0V${height}`;
+  for (let y = size.tall; y < height; y += size.tall) path += `M0 ${y}H${width}`;
   return drawing("path", { class: "grid", d: path });
 }
 
@@ -143,10 +152,10 @@ function goldBoxes(size) {
   const box = (name) => ([source, target]) =>
     drawing("rect", {
       class: `gold ${name}`,
-      x: source * size + 2,
-      y: target * size + 2,
-      width: size - 4,
-      height: size - 4,
+      x: source * size.wide + 2,
+      y: target * size.tall + 2,
+      width: size.wide - 4,
+      height: size.tall - 4,
       rx: 2,
     });
   return [...shown.gold.possible.map(box("possible")), ...shown.gold.sure.map(box("sure"))];
@@ -154,23 +163,25 @@ function goldBoxes(size) {
 
 function coverageDrawing(size) {
   const { coverage } = shown;
-  const top = Math.max(1.5, ...coverage);
+  const top = isHeard() ? Math.max(...coverage) || 1 : Math.max(1.5, ...coverage);
   const picture = drawing("svg", {
     class: "coverage",
-    width: coverage.length * size,
+    width: coverage.length * size.wide,
     height: BARS,
     role: "img",
     "aria-label": `Coverage: ${Array.from(coverage, (value) => value.toFixed(2)).join(", ")}`,
   });
-  const width = coverage.length * size;
+  const width = coverage.length * size.wide;
+  const gap = Math.min(3, size.wide / 5);
   const levelOf = (value) => BARS - (value / top) * BARS;
   coverage.forEach((value, source) => {
     const y = levelOf(value);
-    const [x, height] = [source * size + 3, BARS - y];
-    picture.append(drawing("rect", { class: "bar-of", "data-source": source, x, y, width: size - 6, height }));
+    const [x, height] = [source * size.wide + gap, BARS - y];
+    picture.append(drawing("rect", { class: "bar-of", "data-source": source, x, y, width: size.wide - 2 * gap, height }));
   });
+  picture.append(drawing("path", { class: "base", d: `M0 ${BARS}H${width}` }));
+  if (isHeard()) return picture; // no frame is there to be covered once
   picture.append(
-    drawing("path", { class: "base", d: `M0 ${BARS}H${width}` }),
     drawing("path", { class: "once", d: `M0 ${levelOf(1)}H${width}` }),
     drawing("text", { x: width + 4, y: levelOf(1) + 4, text: "1" }),
   );
@@ -181,12 +192,13 @@ function coverageDrawing(size) {
 function highlightMatrix(place) {
   const panel = byId("matrix");
   panel.querySelectorAll(".on").forEach((label) => label.classList.remove("on"));
-  if (!cells || !state.matrix) return;
+  if (!cells || panel.hidden) return;
   const { size, width, height } = cells;
   const [source, target] = [place?.source ?? null, place?.target ?? null];
-  frame(cells.row, target !== null, 0, target * size, width, size);
-  frame(cells.column, source !== null, source * size, 0, size, height);
-  frame(cells.cell, source !== null && target !== null, source * size, target * size, size, size);
+  const [x, y] = [source * size.wide, target * size.tall];
+  frame(cells.row, target !== null, 0, y, width, size.tall);
+  frame(cells.column, source !== null, x, 0, size.wide, height);
+  frame(cells.cell, source !== null && target !== null, x, y, size.wide, size.tall);
   if (source !== null) panel.querySelector(`.column-label[data-source="${source}"]`)?.classList.add("on");
   if (target !== null) panel.querySelector(`.row-label[data-target="${target}"]`)?.classList.add("on");
 }
@@ -219,8 +231,8 @@ function followPointer(grid, size) {
 
 function cellAt(event, size) {
   const corner = byId("matrix").querySelector(".cells").getBoundingClientRect();
-  const source = Math.floor((event.clientX - corner.left) / size);
-  const target = Math.floor((event.clientY - corner.top) / size);
+  const source = Math.floor((event.clientX - corner.left) / size.wide);
+  const target = Math.floor((event.clientY - corner.top) / size.tall);
   const { attention } = shown;
   const inside = source >= 0 && target >= 0 && source < attention.source.length && target < attention.target.length;
   return inside ? { source, target } : null;
@@ -228,7 +240,8 @@ function cellAt(event, size) {
 
 function cellOnScreen({ source, target }) {
   const corner = byId("matrix").querySelector(".cells").getBoundingClientRect();
-  return new DOMRect(corner.left + source * cells.size, corner.top + target * cells.size, cells.size, cells.size);
+  const { wide, tall } = cells.size;
+  return new DOMRect(corner.left + source * wide, corner.top + target * tall, wide, tall);
 }
 
 /** Scrolls until a cell is in sight, and not under the labels. */
@@ -243,7 +256,7 @@ function revealCell(place) {
 }
 
 function scrollBy(container, way, before, after) {
-  const margin = 2 * cells.size;
+  const margin = 2 * cells.size.tall;
   if (before < margin) container[way] += before - margin;
   else if (after > -margin) container[way] += after + margin;
 }

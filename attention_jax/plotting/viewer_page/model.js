@@ -41,7 +41,8 @@ function goldOf(index, view) {
 }
 
 function hasGold(index) {
-  return data.sentences[index].sure.length + data.sentences[index].possible.length > 0;
+  const { sure, possible, picture } = data.sentences[index];
+  return sure.length + possible.length + (picture?.starts.length ?? 0) > 0;
 }
 
 /** The scores of a sentence in a view; the view's own stand before what all views share. */

@@ -14,14 +14,15 @@ function showSentence() {
   drawAbout();
   drawHeading();
   drawLooked();
-  drawPicture("matrix", drawMatrix);
-  drawPicture("links", drawLinks);
+  // Hundreds of frames are no tokens to draw links between.
+  drawPicture("matrix", drawMatrix, state.matrix || isHeard());
+  drawPicture("links", drawLinks, state.links && !isHeard());
 }
 
-function drawPicture(name, draw) {
+function drawPicture(name, draw, isShown) {
   const panel = byId(name);
-  panel.hidden = !state[name];
-  if (!state[name]) panel.replaceChildren();
+  panel.hidden = !isShown;
+  if (!isShown) panel.replaceChildren();
   else if (isEmpty()) panel.replaceChildren(element("p", { class: "empty", text: "No tokens to show." }));
   else draw(panel);
 }

@@ -9,7 +9,6 @@ from attention_jax.data.builders.tones import Config
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import transcribe
 from attention_jax.data.text.vocabulary import SymbolVocabulary
-from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.types import SpecialIds
 
 CONFIG = Config(spelling="words")
@@ -42,8 +41,16 @@ def test_scores_and_statistics_agree(task):
 @pytest.mark.parametrize(("kind", "expected"), [("words", [0.0, 0.0175]), ("characters", [0.0])])
 def test_a_word_of_one_letter_is_a_word(task, kind, expected):
     vocabulary = SymbolVocabulary(kind, ["I"])
-    split = dataclasses.replace(task.split("test").select([0]), target_vocabulary=vocabulary)
-    tokens = np.array([SpecialIds.COUNT, SpecialIds.COUNT, SpecialIds.EOS], np.int32)
-    said = Hypothesis(tokens, 0.0, 0.0, np.eye(3, dtype=np.float32))
-    found = transcribe.word_starts(split, said)
+    tokens = vocabulary.tokens([SpecialIds.COUNT, SpecialIds.COUNT, SpecialIds.EOS])
+    found = transcribe.word_starts(vocabulary, tokens, np.eye(3, dtype=np.float32))
     np.testing.assert_allclose(found, expected)
+
+
+def test_attention_is_drawn_on_spectrograms(task):
+    split = task.split("test").select([3])
+    canvas = transcribe.canvas(split, 0, CONFIG)
+    frames = len(split.columns["source"][0])
+    assert canvas.pixels.shape == (40, frames, 3) and len(canvas.places) == frames
+    assert canvas.starts == split.extras["word_starts"][0].tolist()
+    unmarked = dataclasses.replace(split, extras={"source": split.columns["source"]})
+    assert transcribe.canvas(unmarked, 0, CONFIG).starts == ()

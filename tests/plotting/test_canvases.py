@@ -1,0 +1,20 @@
+"""Attention on what was seen, once for each word, or heard, all of it under the spectrogram."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from attention_jax.plotting.attended_picture import AttendedPicture
+from attention_jax.plotting.canvases import attended_canvases
+from tests.plotting.heard_data import heard
+
+
+def test_sound_and_pictures_are_drawn_each_in_its_way(numpy_rng):
+    canvas, weights, words = heard(numpy_rng, frames=6), np.full((2, 6), 1 / 6), ["one", "</s>"]
+    sound = AttendedPicture(canvas, weights, words)
+    seen = dataclasses.replace(sound, canvas=dataclasses.replace(canvas, seconds=0.0))
+    assert len(attended_canvases([sound, sound]).axes) == 4
+    assert len(attended_canvases([seen]).axes) == 3  # by itself, and as each word saw it
+    with pytest.raises(ValueError, match="at least one"):
+        attended_canvases([])
