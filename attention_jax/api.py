@@ -148,6 +148,7 @@ class Run:
         further: Mapping[str, Sequence[str]] = {},
         *,
         heads: bool = False,
+        prefixes: Sequence[str] | None = None,
     ) -> list[Output]:
         """Translates lines of text; a language model continues them.
 
@@ -156,16 +157,19 @@ class Run:
           further: The lines of each further source, of a model that reads several: `{"fr": lines}`
             is what `--source=fr=FILE` is on the command line.
           heads: Whether outputs have their `heads`, for which each is forced once more.
+          prefixes: What the output of each line begins with, blank where it is free: what
+            `--prefix=FILE` is on the command line.
 
         Returns:
           The best output of each line, in their order.
 
         Raises:
-          UserError: If a line is too long or cannot be read, further sources are not those that
-            the model reads, a line for each of the first, or the heads are asked for of a model
-            that attends to nothing.
+          UserError: If a line is too long or cannot be read, further sources or prefixes are not
+            those that the model takes, a line for each of the first, or the heads are asked for of
+            a model that attends to nothing.
         """
-        return [outputs[0] for outputs in self.translate_nbest(lines, 1, further, heads=heads)]
+        found = self.translate_nbest(lines, 1, further, heads=heads, prefixes=prefixes)
+        return [outputs[0] for outputs in found]
 
     def translate_nbest(
         self,
@@ -174,16 +178,17 @@ class Run:
         further: Mapping[str, Sequence[str]] = {},
         *,
         heads: bool = False,
+        prefixes: Sequence[str] | None = None,
     ) -> list[list[Output]]:
         """N-best lists: the best outputs of each line, best first.
 
         Raises:
           UserError: As `translate`, and if the search does not keep as many.
         """
-        _check_texts({**further, "lines": lines})
+        _check_texts({**further, "lines": lines, "prefixes": prefixes or []})
         if heads:
             self._check_attending()
-        translations = self._translator(nbest).translate(lines, further)
+        translations = self._translator(nbest).translate(lines, further, prefixes)
         by_output = self._heads(translations, lines, further) if heads else itertools.repeat({})
         return [self._outputs(each, by_output) for each in translations]
 

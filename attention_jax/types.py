@@ -8,7 +8,8 @@ Dimension legend, used in every annotation:
   W   window slots               V   target vocabulary
   Dq  query depth                Dk  key depth
   Dv  value depth                Da  hidden depth of an additive score
-  D   any model depth            *B  any leading batch axes (heads and beams included)
+  D   any model depth            P   prefix of a target, which is forced
+  *B  any leading batch axes (heads and beams included)
 
 A mask is boolean and True where something may be attended to; a bias is a float that is added
 to scores. Layouts are batch-major.

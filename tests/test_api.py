@@ -58,6 +58,18 @@ def test_translate_nbest_is_best_first(run):
     assert not any(output.heads for output in outputs)
 
 
+def test_translate_begins_as_it_is_told(run):
+    """A whole target is as likely as it is scored; a free line is as before."""
+    target = "nine eight"
+    begun, free = run.translate(["12", "45"], prefixes=[target, ""])
+    [before] = run.translate(["45"])
+    assert begun.text.startswith(target) and free.text == before.text
+    [pair] = run.score(["12"], [begun.text])
+    np.testing.assert_allclose(pair.log_prob, begun.log_prob, atol=1e-5)
+    [lists] = run.translate_nbest(["12"], 1, prefixes=["nine"])
+    assert [output.tokens[0] for output in lists] == ["nine"]
+
+
 def test_score_is_the_probability_that_the_search_found(run):
     outputs = run.translate(["123", "45"])
     found = run.score([output.source for output in outputs], [output.text for output in outputs])
@@ -248,6 +260,8 @@ def test_train_leaves_signals_alone_off_the_main_thread(tmp_path):
     ("call", "words"),
     [
         (lambda run: run.translate("123"), "lines: expected a list of texts, found one text"),
+        (lambda run: run.translate(["1"], prefixes="one"), "prefixes: expected a list of texts, f"),
+        (lambda run: run.translate(["1"], prefixes=[]), "--prefix: expected 1 lines, as in the in"),
         (lambda run: run.score(["1"], ["one", "two"]), "targets: expected one for each of the 1"),
         (
             lambda run: run.translate(["1"], {"fr": ["1"]}),

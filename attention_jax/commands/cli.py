@@ -204,6 +204,17 @@ def named_texts(name: str) -> dict[str, list[str]]:
     return found
 
 
+def lines_of(name: str) -> list[str] | None:
+    """Reads the lines of the file that a flag names; None if it names none.
+
+    Raises:
+      DataError: If the file cannot be read.
+    """
+    from attention_jax.data.lines import read_lines
+
+    return read_lines(value(name)) if value(name) else None
+
+
 def note(line: str) -> None:
     """Prints a notice to the standard error, which is no part of a program's output."""
     print(line, file=sys.stderr)

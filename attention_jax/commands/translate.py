@@ -5,6 +5,7 @@ usage: python -m launch.translate --workdir=DIRECTORY [options] < INPUT > OUTPUT
   --workdir        the directory of a run; of several, with commas between, --ensemble=log_linear
                    averages the log-probabilities, mean the probabilities
   --source=fr=FILE the lines of the further source fr, of a model that reads several
+  --prefix=FILE    what outputs begin with, a line for each, or an empty one (docs/own_text.md)
   --nbest=N        the N best of each line, from 0: `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`
   --alignments     adds ` ||| 0-0 1-2 ...`: source-target positions, from 0, of words between
                    spaces, or of characters where Chinese, Thai or the like was trained without
@@ -29,7 +30,7 @@ from attention_jax.commands import cli, streams, trained_runs
 
 def define_flags() -> None:
     """Flags of the command line."""
-    trained_runs.define_flags("plot", "weights")
+    trained_runs.define_flags("plot", "weights", "prefix")
     flags.DEFINE_multi_string("source", [], "See above.")
     for name in ("alignments", "explain", "online"):
         flags.DEFINE_boolean(name, False, "See above.")
@@ -48,14 +49,13 @@ def main() -> None:
     run = trained_runs.loaded()
     check_aligning(run, *filter(cli.value, ("alignments", "plot", "weights")))
     if cli.value("online"):
-        offline = filter(cli.value, ("nbest", "alignments", "explain", "plot", "weights"))
-        return streams.write(translate_standard_input(run, *offline))
+        flags_of_lines = "nbest", "alignments", "explain", "plot", "weights", "prefix"
+        return streams.write(translate_standard_input(run, *filter(cli.value, flags_of_lines)))
     translator = Translator(run, nbest=cli.value("nbest"))
     texts = read_standard_input(), cli.named_texts("source")  # all, before the first output
-    translations = translator.translate(*texts)
+    translations = translator.translate(*texts, cli.lines_of("prefix"))
     further = {name: cli.value(name) for name in ("alignments", "explain")}
-    for line in translator.format(translations, **further):
-        print(line)
+    streams.write(f"{line}\n" for line in translator.format(translations, **further))
     if plot:
         from attention_jax.analysis.pictures import draw_translations
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from attention_jax.data.examples import Examples
 from attention_jax.data.field import PROMPT, SOURCE
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.text.extended_vocabulary import extended
+from attention_jax.decoding.prefixes import PREFIX
 from attention_jax.decoding.shortlist import Shortlister
 from attention_jax.devices import (
     fetch,
@@ -103,7 +105,7 @@ class Searcher:
 
         Args:
           params: The model's parameters.
-          examples: The sources, or prompts; targets are not used.
+          examples: The sources, or prompts, and prefixes; targets are not used.
           data_config: Its `eval_batch_size` is used.
           progress: Called with the number of sources decoded so far.
 
@@ -126,7 +128,9 @@ class Searcher:
             inputs = {name: batch[name] for name in names}
             # By the batch's number, so that samples do not depend on the number of processes.
             rng = jax.random.fold_in(self._rng, number)
-            shortlist = shortlister and shortlister(batch["source"], batch["source_mask"])
+            shortlist = shortlister and shortlister(
+                batch["source"], batch["source_mask"], batch.get(PREFIX.name, ())
+            )
             hypotheses = self.search(params, shard_batch(inputs, self._mesh), rng, shortlist)
             # One transfer for all arrays of a batch.
             arrays = jax.device_get(vars(hypotheses))
@@ -152,7 +156,8 @@ class Searcher:
 
         Args:
           params: The model's parameters.
-          batch: The model's inputs, such as `source` and `source_mask`, on the devices.
+          batch: The model's inputs, such as `source` and `source_mask`, on the devices, and
+            `prefix` where outputs are to begin with one.
           rng: Key of the randomness of sampling.
           shortlist: The ids that outputs may have, special ones first; None for all.
         """
@@ -208,6 +213,9 @@ class Searcher:
         if shortlist is not None:
             model, params = model.shortlisted(params, shortlist)
         memory, state = model.start(params, batch, room)
+        prefix = batch.get(PREFIX.name)
+        if prefix is not None and shortlist is not None:
+            prefix = jnp.searchsorted(shortlist, prefix)  # special ids are as they were
 
         def step(state: Any, tokens: jax.Array) -> tuple[Any, jax.Array, Any]:
             # The memory does not follow hypotheses: it has an axis of one where they have K.
@@ -218,8 +226,9 @@ class Searcher:
         slots = model.slots(memory)
         words = None if slots is None else slots.is_word
         stage = search_stage(
-            step, state, self._config, mask.sum(axis=-1), max_length, room, carry, rng, words
-        )
+            step, state, self._config, mask.sum(axis=-1), max_length, room, carry, rng, words,
+            prefix,
+        )  # fmt: skip
         hypotheses = _of_positions(stage.hypotheses, slots, mask.shape[1])
         if shortlist is not None:
             hypotheses = dataclasses.replace(hypotheses, tokens=shortlist[hypotheses.tokens])

@@ -11,7 +11,8 @@ Source:
 """
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,10 @@ class Shortlister:
         return cls(config, resources[LEXICON])
 
     def __call__(
-        self, source: Int[np.ndarray, "B S"], mask: Bool[np.ndarray, "B S"]
+        self,
+        source: Int[np.ndarray, "B S"],
+        mask: Bool[np.ndarray, "B S"],
+        forced: Int[np.ndarray, "B P"] | Sequence[int] = (),
     ) -> np.ndarray | None:
         """Returns the shortlist of a batch, `N` ids in rising order: special ones stay the first.
 
@@ -75,12 +79,14 @@ class Shortlister:
         Args:
           source: Source ids.
           mask: True at real ones.
+          forced: Target ids with which outputs are made to begin, padded.
         """
         by_frequency = self.lexicon.by_frequency
         size = len(by_frequency)
         frequent = by_frequency[: SpecialIds.COUNT + self.config.shortlist_frequent]
         translations = self.lexicon.ids[np.unique(source[mask]), : self.config.shortlist]
-        ids = np.union1d(frequent, translations)  # which may be PAD, where a token has fewer
+        # Which may be PAD, where a token has fewer.
+        ids = functools.reduce(np.union1d, (frequent, translations, np.asarray(forced, np.int32)))
         unit = -(-size // _SIZES)
         number = unit * -(-len(ids) // unit)
         if number >= size:

@@ -13,6 +13,7 @@ from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.alignments import pharaoh_line
 from attention_jax.decoding.origins import Origins, check_copying, origins, written_outputs
 from attention_jax.decoding.output_text import OutputWriter
+from attention_jax.decoding.prefixes import check_prefixable, with_prefixes
 from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.runs.divergence import said_of
@@ -73,7 +74,10 @@ class Translator:
         )  # fmt: skip
 
     def translate(
-        self, lines: Sequence[str], further: Mapping[str, Sequence[str]] = {}  # noqa: B006
+        self,
+        lines: Sequence[str],
+        further: Mapping[str, Sequence[str]] = {},  # noqa: B006
+        prefixes: Sequence[str] | None = None,
     ) -> list[Translation]:
         """Translates lines in order; a blank line has no output.
 
@@ -82,16 +86,20 @@ class Translator:
         Args:
           lines: The lines of the first source.
           further: Those of each further source that the model reads, by its name.
+          prefixes: What the output of each line begins with, blank where it is free; see
+            `decoding.prefixes`.
 
         Raises:
-          DataError: If a line is too long, no output can begin with it, or what it names cannot be
-            read, or a further source has other lines than the first; all lines are checked before
-            any is translated.
+          DataError: If a line is too long, no output can begin with it or its prefix, or what it
+            names cannot be read, or there are other lines of a further source, or of prefixes, than
+            of the first; all lines are checked before any is translated.
+          UserError: If outputs of the run cannot be given prefixes.
           DivergenceError: If the model's numbers are not finite.
         """
         run, task = self._run, self._run.task
         texts = self._all_prepared(lines, "input")
         others = self._further_lines(len(lines), further)
+        begun = None if prefixes is None else self._prepared_prefixes(texts, prefixes)
         # Blank lines are left out of the search, and put back in their places after it.
         full = [number for number, text in enumerate(texts) if text.strip() or task.continues]
         vocabulary = getattr(run, f"{task.input_side}_vocabulary")
@@ -106,6 +114,9 @@ class Translator:
         inputs = Inputs(known, vocabulary, fields, extras, run.resources, run.target_vocabulary)
         if task.continues:
             self._check_prompts(inputs)
+        if begun is not None:
+            numbers = [number + 1 for number in full]
+            inputs = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
         with said_of(run.place):
             found = self._decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
@@ -116,7 +127,25 @@ class Translator:
             translations[number] = Translation(texts[number], ids, hypotheses, drawn_on)
         return translations
 
-    def _all_prepared(self, lines: Sequence[str], where: str) -> list[str]:
+    def _prepared_prefixes(self, sources: Sequence[str], prefixes: Sequence[str]) -> list[str]:
+        """Brings prefixes of the outputs of sources into the form of the data's targets."""
+        check_prefixable(self._run)
+        if len(prefixes) != len(sources):
+            raise DataError(
+                f"--prefix: expected {len(sources)} lines, as in the input, found {len(prefixes)}"
+            )
+        found = self._all_prepared(prefixes, "--prefix", is_source=self._run.is_reverse)
+        for number, (source, prefix) in enumerate(zip(sources, found, strict=True), start=1):
+            if prefix.strip() and not source.strip():
+                raise DataError(
+                    f"--prefix line {number}: expected none beside an empty line of the input, "
+                    f"found {prefix!r:.80}"
+                )
+        return found
+
+    def _all_prepared(
+        self, lines: Sequence[str], where: str, *, is_source: bool | None = None
+    ) -> list[str]:
         """Brings lines into the form of the data; raises `DataError` at the first that cannot be.
 
         All are checked for their length first.
@@ -127,12 +156,15 @@ class Translator:
                 raise DataError(
                     f"{where} line {number}: expected at most {most} characters, found {len(line)}"
                 )
-        return [self._prepared(line, f"{where} line {n}") for n, line in enumerate(lines, start=1)]
+        side = not self._run.is_reverse if is_source is None else is_source
+        return [
+            self._prepared(line, f"{where} line {number}", side)
+            for number, line in enumerate(lines, start=1)
+        ]
 
-    def _prepared(self, line: str, where: str) -> str:
-        run = self._run
+    def _prepared(self, line: str, where: str, is_source: bool) -> str:
         try:
-            return run.task.prepare(line, run.config.data, is_source=not run.is_reverse)
+            return self._run.task.prepare(line, self._run.config.data, is_source=is_source)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
 

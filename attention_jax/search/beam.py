@@ -15,7 +15,6 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from attention_jax.ops.largest import largest
-from attention_jax.ops.predictions import Predictions
 from attention_jax.search.config import SearchConfig
 from attention_jax.search.coverage import coverage_penalty, word_columns
 from attention_jax.search.hypotheses import Hypotheses
@@ -28,8 +27,7 @@ from attention_jax.search.vocabulary import (
     end_allowed,
     end_required,
     never_generated,
-    searched_scores,
-    with_first_token,
+    next_scores,
 )
 from attention_jax.types import SpecialIds
 
@@ -83,6 +81,7 @@ def beam_method(
     source_lengths: Int[Array, "B"],
     max_length: int,
     words: Bool[Array, "B S"] | None = None,
+    prefix: Int[Array, "B P"] | None = None,
 ) -> Method:
     """Beam search: finds hypotheses of high normalised log-probability, K at a time.
 
@@ -121,7 +120,8 @@ def beam_method(
     def advance(carry):
         position, (live, finished, history) = carry
         predictions, weights, state = step(live.state, live.tokens)
-        ended, candidates = _continuations(predictions, live, config, position, shortest, longest)
+        scores = next_scores(predictions, config, position, longest, prefix)
+        ended, candidates = _continuations(scores, live, config, position, shortest, longest)
         # Of beginnings before they are continued: all continuations of one share it.
         coverage = None if live.coverage is None else live.coverage + weights
         penalties = _penalties(config, coverage, source_lengths, words)
@@ -227,7 +227,7 @@ def _remember(
 
 
 def _continuations(
-    predictions: Predictions,
+    scores: tuple[Float[Array, "B K V"], Float[Array, "B K"]],
     live: _Live,
     config: SearchConfig,
     position: Int[Array, ""],
@@ -242,10 +242,7 @@ def _continuations(
       from one beginning; the rest make up for those that may not be generated, which is cheaper
       than to mask the logits. Repetitions, of which there may be many, are masked.
     """
-    log_probs = live.log_probs
-    logits, normalizer = with_first_token(
-        *searched_scores(predictions), config.first_token, position, longest
-    )
+    log_probs, (logits, normalizer) = live.log_probs, scores
     # B K: of each beginning, were it to end here.
     if_ended = log_probs + logits[..., SpecialIds.EOS] - normalizer
     ended = jnp.where(end_allowed(position, shortest)[:, None], if_ended, -jnp.inf)

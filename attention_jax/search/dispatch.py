@@ -21,6 +21,7 @@ def search(
     max_length: int,
     rng: jax.Array | None = None,
     words: Bool[Array, "B S"] | None = None,
+    prefix: Int[Array, "B P"] | None = None,
 ) -> Hypotheses:
     """Decoding: searches the outputs of a batch of sources by the configured method.
 
@@ -38,6 +39,9 @@ def search(
       rng: Key of the randomness, with `config.seed`; needed by `sample` only.
       words: True at the slots of attention that stand for words, for a coverage penalty; None where
         slot s is source token s.
+      prefix: What each output begins with, whatever the model prefers, PAD behind it; of ids that
+        are not special, fewer than the longest output has tokens. Its log-probability counts, and
+        so do its length, its attention and its n-grams. None where nothing is forced.
 
     Returns:
       The `config.num_hypotheses` best hypotheses of each source.
@@ -45,7 +49,7 @@ def search(
     Raises:
       ValueError: If a leaf of `state` is not `B 1 ...`, or `sample` has no `rng`.
     """
-    method = _method(step, state, config, source_lengths, max_length, rng, words)
+    method = _method(step, state, config, source_lengths, max_length, rng, words, prefix)
     return method.finish(advance_all(method, method.begin(max_length), max_length))
 
 
@@ -59,6 +63,7 @@ def search_stage(
     carry: Any = None,
     rng: jax.Array | None = None,
     words: Bool[Array, "B S"] | None = None,
+    prefix: Int[Array, "B P"] | None = None,
 ) -> Stage:
     """Staged decoding: searches as `search` does, with room for the first positions only.
 
@@ -77,11 +82,12 @@ def search_stage(
       carry: That of the stage before, which had less room, or None at the beginning.
       rng: As for `search`, the same at every stage.
       words: As for `search`.
+      prefix: As for `search`.
 
     Returns:
       Where the search stands.
     """
-    method = _method(step, state, config, source_lengths, max_length, rng, words)
+    method = _method(step, state, config, source_lengths, max_length, rng, words, prefix)
     first = method.begin(room)
     # A later stage goes on from the carry of the one before, padded to this one's room.
     carry = advance_all(method, first if carry is None else enlarged(carry, first), room)
@@ -98,13 +104,14 @@ def _method(
     max_length: int,
     rng: jax.Array | None,
     words: Array | None,
+    prefix: Array | None,
 ) -> Method:
     arguments = (step, state, config, source_lengths, max_length)  # what all three methods take
     if config.method == "beam":
-        return beam_method(*arguments, words)
+        return beam_method(*arguments, words, prefix)
     if config.method == "greedy":
-        return greedy_method(*arguments, words)
+        return greedy_method(*arguments, words, prefix)
     if rng is None:
         raise ValueError("search by sampling needs rng")
     # Folded into the run's key: another seed draws other outputs of the same run.
-    return sample_method(*arguments, jax.random.fold_in(rng, config.seed), words)
+    return sample_method(*arguments, jax.random.fold_in(rng, config.seed), words, prefix)

@@ -15,7 +15,7 @@ from attention_jax.search.lengths import length_limits
 from attention_jax.search.method import Method, Step
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import repeat_state
-from attention_jax.search.vocabulary import mask_logits, searched_scores, with_first_token
+from attention_jax.search.vocabulary import mask_logits, next_scores
 from attention_jax.types import SpecialIds
 
 Choose = Callable[[Float[Array, "B K V"], Int[Array, ""]], Int[Array, "B K"]]
@@ -41,6 +41,7 @@ def rollout_method(
     source_lengths: Int[Array, "B"],
     max_length: int,
     words: Bool[Array, "B S"] | None = None,
+    prefix: Int[Array, "B P"] | None = None,
 ) -> Method:
     """Rollout: continues `config.num_hypotheses` outputs of each source until all have ended.
 
@@ -53,6 +54,7 @@ def rollout_method(
       source_lengths: Source tokens with EOS.
       max_length: L.
       words: See `dispatch.search`.
+      prefix: Likewise.
 
     Returns:
       The method, which ends with the hypotheses, best first. Their log-probabilities are the
@@ -80,9 +82,7 @@ def rollout_method(
     def advance(carry):
         position, outputs = carry
         predictions, weights, state = step(outputs.state, outputs.latest)
-        logits, normalizer = with_first_token(
-            *searched_scores(predictions), config.first_token, position, longest
-        )
+        logits, normalizer = next_scores(predictions, config, position, longest, prefix)
         live = outputs.is_live
         allowed = mask_logits(logits, outputs.tokens, config, position, shortest, longest)
         tokens = choose(allowed, position)
@@ -119,6 +119,7 @@ def greedy_method(
     source_lengths: Int[Array, "B"],
     max_length: int,
     words: Bool[Array, "B S"] | None = None,
+    prefix: Int[Array, "B P"] | None = None,
 ) -> Method:
     """Greedy search: takes y_t = argmax p(y | y_<t, x) until EOS; arguments as for `search`."""
 
@@ -126,7 +127,7 @@ def greedy_method(
         del position
         return jnp.argmax(logits, axis=-1)
 
-    return rollout_method(step, state, choose, config, source_lengths, max_length, words)
+    return rollout_method(step, state, choose, config, source_lengths, max_length, words, prefix)
 
 
 def _best_first(

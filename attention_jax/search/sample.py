@@ -20,6 +20,7 @@ def sample_method(
     max_length: int,
     rng: jax.Array,
     words: Bool[Array, "B S"] | None = None,
+    prefix: Int[Array, "B P"] | None = None,
 ) -> Method:
     """Sampling: draws `config.num_hypotheses` outputs of each source, token by token.
 
@@ -37,7 +38,7 @@ def sample_method(
             logits = keep_nucleus(logits, config.top_p)
         return jax.random.categorical(jax.random.fold_in(rng, position), logits)
 
-    return rollout_method(step, state, choose, config, source_lengths, max_length, words)
+    return rollout_method(step, state, choose, config, source_lengths, max_length, words, prefix)
 
 
 def keep_top_k(logits: Float[Array, "*B V"], k: int) -> Float[Array, "*B V"]:

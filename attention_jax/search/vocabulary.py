@@ -8,6 +8,9 @@ from attention_jax.search.config import SearchConfig
 from attention_jax.search.ngrams import without_repeats
 from attention_jax.types import SpecialIds
 
+# What log p counts as, at the least, of a token that a prefix dictates and the model rules out.
+_LEAST = -1e4
+
 
 def never_generated(config: SearchConfig) -> tuple[int, ...]:
     """Lists the ids that no output contains."""
@@ -62,6 +65,47 @@ def with_first_token(
     certain = jnp.where(jnp.arange(logits.shape[-1]) == first_token, 0.0, -jnp.inf)
     logits = jnp.where(is_forced[..., None], certain.astype(logits.dtype), logits)
     return logits, jnp.where(is_forced, 0.0, normalizer)
+
+
+def next_scores(
+    predictions: Predictions,
+    config: SearchConfig,
+    position: Int[Array, ""],
+    longest: Int[Array, "B"],
+    prefix: Int[Array, "B P"] | None = None,
+) -> tuple[Float[Array, "B K V"], Float[Array, "B K"]]:
+    """Prefix-constrained decoding: scores the tokens that may be written at a position.
+
+    Where a prefix goes on, its token is the only one, and is as probable as the model says. The
+    prefix stands behind the first token, where there is one, and never in the place of an end that
+    is required.
+
+    Args:
+      predictions: Of the next token.
+      config: Its `first_token` is used.
+      position: The place of the token, from 0.
+      longest: Most tokens of each output.
+      prefix: What outputs begin with, of ids that are not special, PAD behind it; None where none
+        is forced.
+
+    Returns:
+      (scores, log-normalizer), as `searched_scores` has them.
+
+    Source:
+      Wuebker et al. 2016, Models and Inference for Prefix-Constrained Machine Translation.
+    """
+    scores = with_first_token(*searched_scores(predictions), config.first_token, position, longest)
+    if prefix is None:
+        return scores
+    # PAD in the place of the first token, and behind the longest prefix.
+    padded = jnp.pad(prefix, [(0, 0), (int(config.first_token > 0), 1)])
+    token = padded[:, jnp.minimum(position, padded.shape[1] - 1), None, None]  # B 1 1
+    is_forced = (token != SpecialIds.PAD) & ~end_required(position, longest)[:, None, None]
+    # Also of an id that a search would leave out.
+    known, normalizer = predictions.scores()
+    known = jnp.maximum(known, normalizer[..., None] + _LEAST)
+    forced = jnp.where(jnp.arange(known.shape[-1]) == token, known, -jnp.inf)
+    return jnp.where(is_forced, forced, scores[0]), scores[1]
 
 
 def mask_logits(

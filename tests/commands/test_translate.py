@@ -28,6 +28,22 @@ def test_translate_prints_nbest_with_scores_and_alignments(translate):
     assert log_probs[0] > log_probs[1] and scores[0] > scores[1] and max(log_probs) <= 0.0
 
 
+def test_translate_begins_as_it_is_told(translate, tmp_path):
+    path = tmp_path / "begin.txt"
+    path.write_text("nine\n\n\n")
+    result = translate(b"123\n\n45", f"--prefix={path}")
+    assert result.code == 0, result.err
+    first, *others = result.out.splitlines()
+    assert first.split()[0] == "nine" and others == ["", "four five"]
+    path.write_text("nine\n")
+    error = translate(b"123\n45", f"--prefix={path}").error
+    assert error == "--prefix: expected 2 lines, as in the input, found 1"
+    error = translate(b"12\n", f"--prefix={path}", "--online").error
+    assert error == "--online: expected no --prefix beside it, found both"
+    error = translate(b"12\n", f"--prefix={tmp_path / 'none'}").error
+    assert error.endswith("none: expected a text file, found none")
+
+
 def test_translate_draws_the_attention(translate, tmp_path):
     for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
         result = translate(b"123\n45", f"--plot={tmp_path / name}", "--search.method=greedy")

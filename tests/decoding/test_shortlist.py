@@ -11,6 +11,7 @@ from attention_jax.configuration import typed
 from attention_jax.data.builders.smoke import Config as SmokeConfig
 from attention_jax.data.lexicon import LEXICON, Lexicon
 from attention_jax.data.loading import build_task
+from attention_jax.decoding.prefixes import PREFIX
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.decoding.shortlist import Shortlister
 from attention_jax.errors import ConfigError
@@ -21,6 +22,7 @@ from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 from tests.training.tiny import tiny_config
 
+ONE_BY_ONE = SmokeConfig(eval_batch_size=1)
 SHORT = SearchConfig(beam_size=3, num_hypotheses=3, shortlist=1, shortlist_frequent=1)
 
 
@@ -167,6 +169,29 @@ def test_shortlist_of_an_ensemble(task):
             predictions, _, state = small.step(of_small, memory, state, jnp.array([[fed]]))
             total += predictions.log_probs()[0, 0, list(shortlist).index(token)]
         np.testing.assert_allclose(log_prob, total, rtol=1e-4)
+
+
+def test_a_shortlist_has_the_tokens_that_are_forced(task):
+    model, params = built(task)
+    split = with_lexicon(task, 3)
+    shorten = Shortlister.of(SHORT, split.resources)
+    without = [shorten(ids[None], np.ones((1, len(ids)), bool)) for ids in split.source_ids]
+    size = task.target_vocabulary.size
+    prefixes = [np.setdiff1d(np.arange(size), ids)[-2:].astype(np.int32) for ids in without]
+    assert all(map(len, prefixes))
+    forced = split.with_field(PREFIX, prefixes)
+    for place, outputs in enumerate(Searcher(model, SHORT)(params, forced, ONE_BY_ONE)):
+        ids = split.source_ids[place][None]
+        known = shorten(ids, np.ones(ids.shape, bool), prefixes[place][None])
+        if known is None:
+            known = np.arange(size)
+        masked = Masked(model, tuple(known.tolist()))
+        whole = dataclasses.replace(SHORT, shortlist=0)
+        (expected,) = Searcher(masked, whole)(params, forced.select([place]), ONE_BY_ONE)
+        for one, other in zip(outputs, expected, strict=True):
+            assert one.tokens.tolist() == other.tokens.tolist()
+            assert one.tokens[: len(prefixes[place])].tolist() == prefixes[place].tolist()
+            np.testing.assert_allclose(one.log_prob, other.log_prob, rtol=1e-4, atol=1e-5)
 
 
 def test_a_search_with_a_shortlist_goes_on_in_a_larger_cache(task, monkeypatch):

@@ -77,13 +77,14 @@ def test_hypotheses_are_as_likely_as_when_they_are_known(at_test, method):
         assert np.all((read > 0).sum(-1) == 1)
 
 
-def compare_with_known(model, params, config):
+def compare_with_known(model, params, config, **further):
     """Compares hypotheses and their attention with those of known targets.
 
     Returns:
       (the hypotheses, the model's output for the last ones of all rows).
     """
-    found = Searcher(model, config).search(params, BATCH, jax.random.key(5))
+    given = {**BATCH, **further}
+    found = Searcher(model, config).search(params, given, jax.random.key(5))
     apply = quick_jit(model.apply)
     for rank in range(found.tokens.shape[1]):
         log_probs, output, mask = rescored(apply, params, BATCH, found, rank)
@@ -116,6 +117,24 @@ def test_where_reading_stands_follows_its_hypothesis(name):
     slots = np.arange(found.weights.shape[-1])
     reached = np.where(np.asarray(found.weights)[0].any(1), slots, -1).max(-1)
     assert len(set(reached[np.asarray(found.lengths)[0] > 0].tolist())) > 1
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("name", MONOTONIC)
+def test_reading_goes_on_while_words_are_forced(name, method):
+    """A STEP among them moves the pointer."""
+    model, params = built(MONOTONIC[name])
+    config = SearchConfig(
+        method=method, beam_size=3, max_length_factor=0.0, max_length_constant=7,
+        min_length_ratio=0.6, length_normalization="none",
+    )  # fmt: skip
+    prefix = np.asarray([[7, STEP, 5, STEP], [5, 0, 0, 0], [0, 0, 0, 0]], np.int32)
+    found, _ = compare_with_known(model, params, config, prefix=jnp.asarray(prefix))
+    for row, length in enumerate((4, 1, 0)):
+        assert found.tokens[row, 0, :length].tolist() == prefix[row, :length].tolist()
+    if name == "step_pointer":
+        read = np.asarray(found.weights)[0, 0, :5].argmax(-1)
+        assert read.tolist() == [0, 0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("name", MONOTONIC)

@@ -29,13 +29,14 @@ def score(model, row, tokens, config, source_length):
     return normalised + cost
 
 
-def beam_search(model, row, config, source_length, longest):
+def beam_search(model, row, config, source_length, longest, prefix=()):
     """The finished hypotheses [(score, tokens)], best first, of one source.
 
-    Stops when K have ended, never because nothing could become better.
+    All begin with the prefix. Stops when K have ended, never because nothing could become better.
     """
-    live, finished = [(0.0, [])], []
-    for length in range(1, longest + 1):
+    start = model.rescore(row, [*prefix])[0] if prefix else 0.0
+    live, finished = [(start, [*prefix])], []
+    for length in range(len(prefix) + 1, longest + 1):
         continuations = []
         for log_prob, prefix in live:
             log_probs, weights = model.distributions(row, [*prefix, EOS])

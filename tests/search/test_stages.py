@@ -52,9 +52,11 @@ class CachingToy(ToyModel):
 
 
 @functools.partial(jax.jit, static_argnames=("model", "config", "room"))
-def stage_of(model, config, room, carry, rng):
+def stage_of(model, config, room, carry, rng, prefix=None):
     state = model.start_with_room(room)
-    return search_stage(model.step, state, config, SOURCES, LONGEST, room, carry, rng)
+    return search_stage(
+        model.step, state, config, SOURCES, LONGEST, room, carry, rng, prefix=prefix
+    )
 
 
 def in_stages(model, config, rooms, rng):

@@ -79,9 +79,9 @@ class ToyModel:
     static_argnames=("step", "config", "max_length"),
     compiler_options={"xla_backend_optimization_level": 0},  # compiles twice as fast
 )
-def jitted(step, state, config, source_lengths, max_length, rng=None):
+def jitted(step, state, config, source_lengths, max_length, rng=None, prefix=None):
     """Runs a search compiled as one program, as users do."""
-    return search(step, state, config, source_lengths, max_length, rng)
+    return search(step, state, config, source_lengths, max_length, rng, prefix=prefix)
 
 
 def penalty(normalization, alpha, length):

@@ -188,11 +188,12 @@ def those(who, fond):
     return Ensemble(tuple(model for model, _, _ in members), who), params
 
 
-def searched(who, fond, how):
+def searched(who, fond, how, **further):
     """Searches; the score of an output is that of teacher forcing."""
     (model, params), given = those(who, fond), case(NAMES[0])[-1]
     inputs = {name: given[name] for name in ("source", "source_mask", *FIELDS)}
-    found = Searcher(model, SEARCHES[how]).search(params, inputs, jax.random.key(0))
+    searcher = Searcher(model, SEARCHES[how])
+    found = searcher.search(params, {**inputs, **further}, jax.random.key(0))
     apply = quick_jit(model.apply)
     for rank in range(found.tokens.shape[1]):
         total, _, _ = rescored(apply, params, given, found, rank)
@@ -215,6 +216,19 @@ def test_every_search_copies_and_scores_what_it_has_copied(how, who):
         for row in range(3):
             written = tokens[row, 0, : lengths[row, 0]]
             assert len(set(written.tolist())) == len(written)
+
+
+@pytest.mark.parametrize(
+    ("how", "who"),
+    [*((how, "alone") for how in SEARCHES), ("beam", "log_linear"), ("beam", "mean")],
+)
+def test_a_word_that_is_forced_can_be_one_that_only_the_source_has(how, who):
+    """Twice here, which nothing that a search chooses would be where no word may be repeated."""
+    prefix = jnp.asarray([[V, V, 5, 0], [0, 0, 0, 0], [5, 4, 0, 0]])
+    tokens, lengths = searched(who, fond_of_copying, how, prefix=prefix)
+    exists = lengths[0] > 0
+    assert exists[0] and (tokens[0, exists, :3] == [V, V, 5]).all()
+    assert (tokens[2, lengths[2] > 0, :2] == [5, 4]).all()
 
 
 @functools.cache
