@@ -43,7 +43,7 @@ class Start:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class StartPlan:
     """How a contender is started.
 
     Attributes:
@@ -75,7 +75,7 @@ class Timed:
 
 
 def measure_starts(
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, StartPlan],
     conditions: Conditions,
     environment: Mapping[str, str],
     log: Callable[[str], None] = print,

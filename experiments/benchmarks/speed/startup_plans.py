@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.benchmarks.speed.benchmark import JOEYNMT, ROOT, TORCH, Setting, Side
 from experiments.benchmarks.speed.joeynmt_config import run_config
-from experiments.benchmarks.speed.starts import Plan, Start
+from experiments.benchmarks.speed.starts import Start, StartPlan
 from experiments.benchmarks.speed.workloads import Sizes
 
 EMPTY, FILLED = "empty", "filled"
@@ -20,7 +20,7 @@ _CONFIG = ROOT / "experiments/benchmarks/speed/startup_config.py"
 _COMPILED = re.compile(r"the update is compiled for all (\d+) batch shapes")
 
 
-def plan_of(side: Side, setting: Setting, kept: Path) -> Plan:
+def plan_of(side: Side, setting: Setting, kept: Path) -> StartPlan:
     """Returns how a side is started.
 
     Args:
@@ -32,7 +32,7 @@ def plan_of(side: Side, setting: Setting, kept: Path) -> Plan:
     shutil.rmtree(kept, ignore_errors=True)
     task = side.task
     if task["kind"] == "first":
-        return Plan(functools.partial(first_run, side, setting))
+        return StartPlan(functools.partial(first_run, side, setting))
 
     def trained(folder: Path) -> Start:
         command = _training(side, setting, folder / "run", folder)
@@ -40,7 +40,7 @@ def plan_of(side: Side, setting: Setting, kept: Path) -> Plan:
         return Start(command, caches(task, kept, folder), line)
 
     if task["kind"] == "train":
-        return Plan(trained, [trained] if task["cache"] == FILLED else [])
+        return StartPlan(trained, [trained] if task["cache"] == FILLED else [])
 
     def with_run(folder: Path) -> Start:
         command = _training(side, setting, kept / "run", folder)
@@ -51,7 +51,7 @@ def plan_of(side: Side, setting: Setting, kept: Path) -> Plan:
         with open(f"{task['text']}.source", encoding="utf-8") as lines:
             return Start(command, caches(task, kept, folder), said=next(lines))
 
-    return Plan(translated, [with_run, translated])
+    return StartPlan(translated, [with_run, translated])
 
 
 def first_run(side: Side, setting: Setting, folder: Path) -> Start:

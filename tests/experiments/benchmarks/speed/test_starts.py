@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from experiments.benchmarks.speed.harness import Conditions, WorkerError
-from experiments.benchmarks.speed.starts import Plan, Start, measure_starts, time_start
+from experiments.benchmarks.speed.starts import Start, StartPlan, measure_starts, time_start
 
 QUICK = Conditions(rounds=3, patience=0.0, run_limit=30.0)
 
@@ -56,9 +56,9 @@ def test_contenders_take_turns_each_after_what_it_needs(tmp_path):
         return lambda folder: python(program)
 
     plans = {
-        "one": Plan(noting("1"), [noting("a"), noting("b")], {"version": "1"}),
-        "two": Plan(noting("2")),
-        "broken": Plan(noting("3"), [lambda folder: python("raise ValueError('broken')")]),
+        "one": StartPlan(noting("1"), [noting("a"), noting("b")], {"version": "1"}),
+        "two": StartPlan(noting("2")),
+        "broken": StartPlan(noting("3"), [lambda folder: python("raise ValueError('broken')")]),
     }
     measured, failures = measure_starts(plans, QUICK, {}, log=lambda line: None)
     written = diary.read_text()
@@ -76,5 +76,5 @@ def test_every_start_has_a_folder_that_is_new(tmp_path):
         folders.append(folder)
         return python(f"open({str(folder / 'full')!r}, 'w')")
 
-    measure_starts({"one": Plan(start)}, QUICK, {}, log=lambda line: None)
+    measure_starts({"one": StartPlan(start)}, QUICK, {}, log=lambda line: None)
     assert len(set(folders)) == 3 and not any(folder.exists() for folder in folders)
