@@ -14,14 +14,17 @@ from experiments.benchmarks.speed.benchmark import PROJECT
 from experiments.kit import templates
 
 USAGE = """
-Prints and writes (ratios.md) one table of what experiments.benchmarks.speed.training, .decoding and
-.gpu have measured: for every kind of work and every processor, the fastest peer and its ratio.
+Prints and writes (ratios.md) one table of what experiments.benchmarks.speed.training, .decoding,
+.startup and .gpu have measured: for every kind of work and every processor, the fastest peer, its
+ratio, and its memory against ours.
 
   python -m experiments.benchmarks.ratios [--results=docs/results/speed]
 """
 _RESULTS = flags.DEFINE_string("results", "docs/results/speed", "Where results are, and the page.")
-MEASURED = ("training", "decoding", "gpu")
-_HEADINGS = ("work", "processor", "fastest peer", "times as long as here", "code of")
+MEASURED = ("training", "decoding", "startup", "gpu")
+_HEADINGS = (
+    "work", "processor", "fastest peer", "times as long as here", "times the memory", "code of",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -36,7 +39,7 @@ def page(folder: Path) -> str:
     """Returns the page of the results in a folder."""
     results = [report.load_results(folder / f"{name}.json") for name in MEASURED]
     found = [row for each in results for row in rows(each)]
-    lines = [_HEADINGS, ("---", "---", "---", "---:", "---"), *found]
+    lines = [_HEADINGS, ("---", "---", "---", "---:", "---:", "---"), *found]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     return templates.fill("speed_ratios", table=table) + "\n"
 
@@ -46,16 +49,19 @@ def rows(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[s
     for measured in results.values():
         for result in measured:
             sides = result["description"]["sides"]
+            ours, contenders = result["contenders"][sides[0]["name"]], result["contenders"]
             peers = {side["name"] for side in sides if side["framework"] != PROJECT}
             ratios = {
                 name: each["first_against_it"]
-                for name, each in result["contenders"].items()
+                for name, each in contenders.items()
                 if name in peers
             }
             if ratios:
                 best = min(ratios, key=lambda name: ratios[name]["median"])
                 where, commit = report.processor(result), short_commit(result["commit"])
-                yield result["title"], where, best, report.with_range(ratios[best]), commit
+                memory = report.peak_memory(contenders[best]) / report.peak_memory(ours)
+                ratio = report.with_range(ratios[best])
+                yield result["title"], where, best, ratio, f"{memory:.2f}", commit
 
 
 if __name__ == "__main__":

@@ -56,5 +56,5 @@ def test_main_writes_results_a_page_and_a_plot(written_to, tmp_path, monkeypatch
     assert sorted(path.suffix for path in (tmp_path / "new").iterdir()) == [".json", ".md", ".png"]
     (tmp_path / "new" / "local_attention.json").unlink()
     (tmp_path / "new" / "local_attention.json").mkdir()
-    with pytest.raises(UserError, match="expected to write results"):
+    with pytest.raises(UserError, match="expected to read results"):
         local_attention.main()

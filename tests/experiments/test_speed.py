@@ -76,7 +76,7 @@ def test_measure_times_each_contender_in_every_round(tmp_path):
     assert [len(each.seconds) for each in measured.values()] == [3, 3]
     assert all(seconds >= 0.1 for seconds in measured["long"].seconds)
     assert all(ratio > 1 for ratio in paired_ratios(measured["short"], measured["long"], "naps"))
-    assert measured["long"].peak_rss_mib > 1
+    assert measured["long"].peak_rss_mib > 1 and measured["long"].steady_rss_mib > 1
 
 
 def test_measure_repeats_short_work(tmp_path):
@@ -304,6 +304,24 @@ def in_torch(torch_python, folder, sizes):
     subprocess.run([torch_python, "-c", TORCH_SCRIPT, argument], check=True, timeout=120)
     with np.load(folder / "torch.npz") as file:
         return params, batch_of(sentences), dict(file)
+
+
+def test_torch_flushes_numbers_that_are_too_small_to_be_normal(torch_python):
+    """In other threads, too: with them a processor computes slowly, and XLA flushes them."""
+    program = (
+        "import threading\nimport torch\n"
+        "from experiments.benchmarks.speed.torch_worker import run\n"
+        "def probe(task):\n"
+        "    found = []\n"
+        "    halve = lambda: found.append((torch.full((1 << 20,), 1e-38) * 0.1).sum().item())\n"
+        "    thread = threading.Thread(target=halve)\n"
+        "    thread.start(), thread.join(), halve()\n"
+        "    return lambda: None, {'units': {'calls': 1}, 'found': found}\n"
+        "run({'probe': probe})"
+    )
+    command = [torch_python, "-c", program, json.dumps({"kind": "probe", "threads": 2})]
+    done = subprocess.run(command, input="quit\n", capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[0])["found"] == [0.0, 0.0]
 
 
 def test_torch_transformer_computes_the_same_loss_and_hypotheses(torch_python, tmp_path):

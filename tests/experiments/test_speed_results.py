@@ -14,6 +14,7 @@ from experiments.benchmarks.speed import (
     gpu,
     program,
     report,
+    saving,
 )
 from experiments.benchmarks.speed.harness import (
     Conditions,
@@ -30,7 +31,7 @@ def workload(**fields):
 
 def measurement(seconds, check=None):
     ready = {"units": {"naps": 2}, "version": "1", **({} if check is None else {"check": check})}
-    return Measurement([seconds] * 3, [0.0] * 3, 1, ready, 1.0, 100.0)
+    return Measurement([seconds] * 3, [0.0] * 3, 1, ready, 1.0, 100.0 * seconds, 50.0)
 
 
 def result():
@@ -137,6 +138,43 @@ def test_results_of_another_processor_stand_beside_the_first():
     assert page.index("an abacus") < page.index("a slide rule")
 
 
+def test_memory_is_told_at_its_peak_and_between_two_repetitions():
+    headings, _, ours, theirs, _ = report.table(result()).splitlines()
+    assert headings.endswith("| peak memory MiB | steady memory MiB | other load |")
+    assert ours.endswith("| 50 | 50 | 0.00 |") and theirs.endswith("| 100 | 50 | 0.00 |")
+    older = result()
+    del older["contenders"]["ours"]["steady_rss_mib"]
+    assert report.table(older).splitlines()[2].endswith("| 50 |  | 0.00 |")
+    del older["contenders"]["theirs"]["steady_rss_mib"]
+    assert "steady" not in report.table(older)
+
+
+def saved(cpu, cores):
+    found = {"state_mb": 1.0, "step_ms": 1.0, "stall_ms": 1.0, "longest_stall_ms": 1.0}
+    ways = {way: {**found, "share_of_time": 0.1} for way in saving.WAYS}
+    return {"command": "python", "commit": "c0ffee", "time": "now", "hidden": 8, "every": 1,
+            "hardware": {"cpu": cpu, "cores": cores}, "ways": ways}  # fmt: skip
+
+
+def test_a_page_of_one_result_gets_a_section_for_each_other_processor(tmp_path):
+    path = tmp_path / "saving.json"
+    path.write_text(json.dumps(saved("an abacus", 1)))  # as it was before there were several
+    report.write_beside(path, saving.page, saved("a slide rule", 1))
+    results = report.write_beside(path, saving.page, saved("an abacus", 4))
+    assert report.load_measured(path) == results
+    assert [each["hardware"]["cores"] for each in results] == [4, 1]
+    page = path.with_suffix(".md").read_text()
+    assert page.startswith(saving.page(results[0]))
+    assert page.count("# What saving costs") == 1
+    assert page.index("an abacus, 4 cores") < page.index("## On a slide rule\n\nA state of")
+    assert report.beside(saving.page, results[:1]) == saving.page(results[0])
+
+
+def test_a_result_that_names_no_processor_stands_beside_others():
+    old, new = {"cores": 2}, saved("an abacus", 2)
+    assert report.appended([old], new) == [old, new]
+
+
 def test_table_of_ratios_has_the_fastest_peer_of_each_row(tmp_path):
     sides = [{"name": "ours", "framework": "project"}, {"name": "theirs", "framework": "torch"}]
     sides += [{"name": "variant", "framework": "project"}, {"name": "slow", "framework": "torch"}]
@@ -149,7 +187,9 @@ def test_table_of_ratios_has_the_fastest_peer_of_each_row(tmp_path):
     alone = {**measured, "description": {**measured["description"], "sides": sides[:1]}}
     report.write(tmp_path / "decoding.json", {"nap": [measured], "alone": [alone]}, "")
     lines = [line for line in ratios.page(tmp_path).splitlines() if line.startswith("|")]
-    assert lines[2:] == ["| Napping | an abacus, 2 threads | theirs | 2.00 (2.00–2.00) | unknown |"]
+    assert lines[2:] == [
+        "| Napping | an abacus, 2 threads | theirs | 2.00 (2.00–2.00) | 2.00 | unknown |"
+    ]
 
 
 def test_a_measuring_program_goes_on_where_a_workload_fails(tmp_path, monkeypatch):
@@ -177,7 +217,7 @@ def test_a_measuring_program_goes_on_where_a_workload_fails(tmp_path, monkeypatc
     monkeypatch.setattr(program, "_available_cores", lambda: [0])
     monkeypatch.setattr(program.os, "sched_setaffinity", lambda pid, cores: None, raising=False)
     told = {"OUT": str(tmp_path), "WORKDIR": str(tmp_path), "ONLY": [], "AGAIN": False}
-    told |= {"THREADS": 1, "TORCH": "", "JOEYNMT": "", "KEEP_MEMORY": True}
+    told |= {"THREADS": 1, "TORCH": "", "JOEYNMT": "", "CTRANSLATE2": "", "KEEP_MEMORY": True}
     for name, value in told.items():
         monkeypatch.setattr(program, f"_{name}", types.SimpleNamespace(value=value))
     with pytest.raises(UserError, match="^dozing: expected measurements, found none"):

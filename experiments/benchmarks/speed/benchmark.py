@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -26,8 +27,13 @@ from experiments.benchmarks.speed.harness import (
 from experiments.kit.machine import hardware, name_of_gpu
 
 ROOT = Path(__file__).resolve().parents[3]
-PROJECT, TORCH, JOEYNMT = "project", "torch", "joeynmt"
-_MODULES = {PROJECT: "project_worker", TORCH: "torch_worker", JOEYNMT: "joeynmt_worker"}
+PROJECT, TORCH, JOEYNMT, CTRANSLATE2 = "project", "torch", "joeynmt", "ctranslate2"
+_MODULES = {
+    PROJECT: "project_worker",
+    TORCH: "torch_worker",
+    JOEYNMT: "joeynmt_worker",
+    CTRANSLATE2: "ctranslate2_worker",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Side:
 
     Attributes:
       name: How the table calls it.
-      framework: Whose worker it is: `project`, `torch` or `joeynmt`.
+      framework: Whose worker it is: `project`, `torch`, `joeynmt` or `ctranslate2`.
       task: What the worker is asked to do.
     """
 
@@ -121,19 +127,24 @@ class Setting:
             raise UserError(f"inputs: could not be prepared: {lines[-1]}")
 
 
-def find_interpreters(torch_python: str, joeynmt_python: str) -> dict[str, str]:
+def find_interpreters(
+    torch_python: str, joeynmt_python: str = "", ctranslate2_python: str = ""
+) -> dict[str, str]:
     """Returns the Python of each framework; by default that of PyTorch is this one.
 
     Args:
       torch_python: Path of a Python that has PyTorch, or empty.
       joeynmt_python: Path of a Python that has JoeyNMT, or empty for the same.
+      ctranslate2_python: Path of a Python that has CTranslate2, or empty for PyTorch's.
     """
-    torch_python = torch_python or os.environ.get("TORCH_PYTHON", "") or sys.executable
-    joeynmt_python = joeynmt_python or os.environ.get("JOEYNMT_PYTHON", "") or torch_python
-    for path in (torch_python, joeynmt_python):
+    found = {PROJECT: sys.executable}
+    found[TORCH] = torch_python or os.environ.get("TORCH_PYTHON", "") or sys.executable
+    for name, path in ((JOEYNMT, joeynmt_python), (CTRANSLATE2, ctranslate2_python)):
+        found[name] = path or os.environ.get(f"{name.upper()}_PYTHON", "") or found[TORCH]
+    for path in found.values():
         if not os.access(path, os.X_OK):
             raise UserError(f"interpreter: expected a Python, found none at {path}")
-    return {PROJECT: sys.executable, TORCH: torch_python, JOEYNMT: joeynmt_python}
+    return found
 
 
 def run_workload(workload: Workload, setting: Setting, log: Callable = print) -> dict[str, Any]:
@@ -237,19 +248,22 @@ def machine(platform: str) -> dict[str, Any]:
 
 def command_without_paths(command: str) -> str:
     """Leaves out the options that only say where things are on this machine."""
-    local = ("--torch_python", "--joeynmt_python", "--workdir", "--out")
+    peers = ("--torch_python", "--joeynmt_python", "--ctranslate2_python")
+    local = (*peers, "--workdir", "--out")
     words = shlex.split(command)
     return shlex.join(word for word in words if word.partition("=")[0] not in local)
 
 
 def _result(measured: Measurement, reference: Measurement, unit: str) -> dict[str, Any]:
     ready = {name: value for name, value in measured.ready.items() if name != "check"}
+    steady = measured.steady_rss_mib
     return {
         **ready,
         "milliseconds": summary([1e3 * seconds for seconds in measured.seconds]),
         "rates": {name: summary(measured.rates(name)) for name in measured.ready["units"]},
         "first_against_it": summary(paired_ratios(reference, measured, unit)),
         "peak_rss_mib": measured.peak_rss_mib,
+        **({} if math.isnan(steady) else {"steady_rss_mib": steady}),
         "other_load": max(measured.other_load),
         "repetitions": measured.repetitions,
         "set_up_seconds": measured.set_up_seconds,

@@ -1,32 +1,46 @@
-"""Measures beam search beside PyTorch, torch.compile and JoeyNMT; see `USAGE`."""
+"""Measures beam search beside PyTorch, torch.compile, JoeyNMT and CTranslate2; see `USAGE`."""
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.benchmarks.speed import program, report
-from experiments.benchmarks.speed.benchmark import JOEYNMT, PROJECT, TORCH, Setting, Side, Workload
+from experiments.benchmarks.speed.benchmark import (
+    CTRANSLATE2,
+    JOEYNMT,
+    PROJECT,
+    TORCH,
+    Setting,
+    Side,
+    Workload,
+)
 from experiments.benchmarks.speed.workloads import Sentences, Sizes, TransformerSizes
 
 USAGE = """
 Measures how fast beam search is, with 5 beams, sources of 25 tokens and outputs of as many: this
 project beside a PyTorch beam that keeps the decoder's state, eager and with its step under
-torch.compile, and JoeyNMT's. They take turns as in `experiments.benchmarks.speed.training`, and
-all but JoeyNMT and shortlists must find hypotheses of the same probability. About ten minutes.
+torch.compile, JoeyNMT's, and CTranslate2 with the project's weights, in float32 and in int8. They
+take turns as in `experiments.benchmarks.speed.training`, and all but JoeyNMT, int8 and shortlists
+must find hypotheses of the same probability. About a quarter of an hour.
 
   python -m experiments.benchmarks.speed.decoding [--OPTION=VALUE ...]
 
 Workloads: beam_16 and beam_64 (sentences decoded together) of the recurrent model; transformer_16
-and transformer_64, beside PyTorch with cached keys and values; transformer_ending_16 and
-transformer_ending_64, where outputs may have 60 tokens (twice the source and 10, as searches have
-it by default) and end after 25 by themselves, as they do in use: a cache of the full length would
-be mostly empty; shortlist_1, shortlist_16 and shortlist_64, where a Transformer of 32,000 tokens
-writes with shortlists of them.
+and transformer_64, beside PyTorch with cached keys and values and CTranslate2 (which writes a word
+in the last step, where the others write EOS); transformer_ending_16 and transformer_ending_64,
+where outputs may have 60 tokens (twice the source and 10, as searches have it by default) and end
+after 25 by themselves, as they do in use: a cache of the full length would be mostly empty (and
+CTranslate2, which normalises after it has forbidden an early end, finds other outputs of this
+length, so that it is held to the probability that it gives to the project's); shortlist_1,
+shortlist_16 and shortlist_64, where a Transformer of 32,000 tokens writes with shortlists of them.
 """
 LENGTH = 25
 LONGEST = 2 * LENGTH + 10  # what searches allow by default for such a source
 WIDTH = 5
-# Added to the logit of EOS: outputs of a model with random weights end as soon as they may.
+# Added to the logit of EOS: outputs of a model with random weights end as soon as they may. Taken
+# from it where they all have the same length, so that no search has a use for an earlier end.
 END_BIAS = 15.0
 LARGE, SHORTLISTS = 32_000, (2_000, 8_000)  # tokens of a vocabulary, and of shortlists
 
@@ -67,19 +81,20 @@ def beams(
         "kind": "beam",
         "sizes": dataclasses.asdict(sizes),
         "parameters": str(parameters),
-        "end_bias": END_BIAS if longest > LENGTH else 0.0,
+        "end_bias": END_BIAS if longest > LENGTH else -END_BIAS,
         "width": WIDTH,
         "shortest": LENGTH,
         "longest": longest,
     }
     setting.prepare({**common, "kind": "parameters", "path": str(parameters)})
-    with_joeynmt = isinstance(sizes, Sizes) and longest == LENGTH
     room = f", of {longest} allowed" if longest > LENGTH else ""
     workloads = []
     for batch in (16, 64):
         data = folder / f"beam_{batch}.npz"
         Sentences.random(batch, LENGTH, LENGTH, sizes.vocabulary).save(data)
         task = {**common, "data": str(data)}
+        is_recurrent = isinstance(sizes, Sizes)
+        others = [Side("JoeyNMT", JOEYNMT, task)] if is_recurrent else converted(setting, task)
         workload = Workload(
             name=f"{name}_{batch}",
             title=f"{title}, {WIDTH} beams, {batch} sentences, {LENGTH} steps{room}",
@@ -88,11 +103,26 @@ def beams(
                 Side("attention_jax", PROJECT, task),
                 Side("PyTorch, eager", TORCH, {**task, "compiled": False}),
                 Side("torch.compile", TORCH, {**task, "compiled": True}),
-                *([Side("JoeyNMT", JOEYNMT, task)] if with_joeynmt else []),
+                *others,
             ],
         )
         workloads.append(workload)
     return workloads
+
+
+def converted(setting: Setting, task: Mapping[str, Any]) -> list[Side]:
+    """CTranslate2 with the project's weights, in both kinds of numbers.
+
+    Where outputs end by themselves it is given the project's, to say how probable they are.
+    """
+    if task["longest"] > LENGTH:
+        hypotheses = task["data"].replace(".npz", "_ending.npy")
+        setting.prepare({**task, "kind": "hypotheses", "path": hypotheses})
+        task = {**task, "hypotheses": hypotheses}
+    return [
+        Side(f"CTranslate2, {compute}", CTRANSLATE2, {**task, "compute": compute})
+        for compute in ("float32", "int8")
+    ]
 
 
 def shortlists(setting: Setting, folder: Path, sizes: TransformerSizes) -> list[Workload]:

@@ -81,6 +81,7 @@ class Measurement:
         repetition by name.
       set_up_seconds: How long the set-up took, compilation included.
       peak_rss_mib: The largest resident set after set-up; NaN where the contender did not tell.
+      steady_rss_mib: The resident set at the end, between two repetitions of the work; as above.
     """
 
     seconds: list[float]
@@ -89,6 +90,7 @@ class Measurement:
     ready: dict[str, Any]
     set_up_seconds: float
     peak_rss_mib: float = float("nan")
+    steady_rss_mib: float = float("nan")
 
     def rates(self, unit: str) -> list[float]:
         """Returns units of work in a second, for each round."""
@@ -138,7 +140,9 @@ def measure(
         _run_rounds(workers, results, failures, conditions)
         for name, result in results.items():
             try:
-                result.peak_rss_mib = workers[name].quit(conditions.run_limit)
+                memory = workers[name].quit(conditions.run_limit)
+                result.peak_rss_mib = memory["peak_rss_mib"]
+                result.steady_rss_mib = memory["steady_rss_mib"]
             except WorkerError as error:  # its times stand, and those of the others
                 log(f"  {name}: peak memory unknown: {error}")
     finally:
@@ -194,10 +198,10 @@ class Worker:
         self._send(f"run {repetitions}")
         return self.read(limit)["seconds"]
 
-    def quit(self, limit: float) -> float:
-        """Ends the worker; returns its peak memory (MiB)."""
+    def quit(self, limit: float) -> dict[str, float]:
+        """Ends the worker; returns its peak and its last memory (MiB)."""
         self._send("quit")
-        return self.read(limit)["peak_rss_mib"]
+        return self.read(limit)
 
     def close(self) -> None:
         """Makes sure that the process is gone."""
@@ -296,14 +300,14 @@ class _Usage:
 
     @classmethod
     def now(cls, pid: int | None = None) -> "_Usage":
-        return cls(time.monotonic(), _cpu_seconds(), 0.0 if pid is None else _cpu_seconds(pid))
+        return cls(time.monotonic(), cpu_seconds(), 0.0 if pid is None else cpu_seconds(pid))
 
     def others_since(self, before: "_Usage") -> float:
         others = (self.all - before.all) - (self.own - before.own)
         return max(0.0, others) / max(self.time - before.time, 1e-9)
 
 
-def _cpu_seconds(pid: int | None = None) -> float:
+def cpu_seconds(pid: int | None = None) -> float:
     """Returns the CPU seconds of the machine or of a process; 0 where the system does not say."""
     try:
         if pid is None:

@@ -14,6 +14,7 @@ from joeynmt.search import beam_search
 from joeynmt.vocabulary import Vocabulary
 
 from experiments.benchmarks.speed import workloads
+from experiments.benchmarks.speed.joeynmt_config import model_config
 from experiments.benchmarks.speed.torch_model import TorchBatch, torch_batch
 from experiments.benchmarks.speed.torch_worker import make_batches, run, total_units, training_work
 
@@ -34,30 +35,8 @@ def build(sizes: workloads.Sizes) -> Any:
     )
     words = [f"w{number}" for number in range(sizes.vocabulary - workloads.FIRST_WORD)]
     sides = [Vocabulary(words, special) for _ in range(2)]
-    common = {
-        "type": "recurrent",
-        "rnn_type": "gru",
-        "hidden_size": sizes.hidden,
-        "num_layers": 1,
-        "dropout": 0.0,
-        "embeddings": {"embedding_dim": sizes.embedding, "scale": False},
-    }
-    config = {
-        "initializer": "xavier_uniform",
-        "bias_initializer": "zeros",
-        "embed_initializer": "normal",
-        "embed_init_weight": 0.1,
-        "encoder": {**common, "bidirectional": True},
-        "decoder": {
-            **common,
-            "hidden_dropout": 0.0,
-            "attention": "bahdanau",
-            "input_feeding": True,
-            "init_hidden": "bridge",
-        },
-    }
     logging.disable(logging.CRITICAL)
-    model = build_model(config, *sides)
+    model = build_model(model_config(sizes), *sides)
     model.loss_function = ("crossentropy", 0.0)
     return model
 

@@ -54,9 +54,9 @@ def main() -> None:
     with writing(path):  # before minutes of measuring, whose numbers would be lost
         path.parent.mkdir(parents=True, exist_ok=True)
     results = measure(LENGTHS, QUERIES, ROUNDS)
-    report.write(path, results, page(results))
+    first, *_ = report.write_beside(path, page, results)  # of the picture, too
     with writing(path.with_suffix(".png")):
-        pictures.save(plot(results), path.with_suffix(".png"))
+        pictures.save(plot(first), path.with_suffix(".png"))
     print(page(results))
 
 

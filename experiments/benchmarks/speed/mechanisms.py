@@ -96,7 +96,7 @@ def main() -> None:
     with writing(path):  # before minutes of measuring, whose numbers would be lost
         path.parent.mkdir(parents=True, exist_ok=True)
     results = measure({**systems(), **combinations()}, LENGTHS)
-    report.write(path, results, page(results))
+    report.write_beside(path, page, results)
     print(page(results))
 
 

@@ -1,5 +1,6 @@
 """The measuring programs' flags, and their course: measure what is not measured yet."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from experiments.benchmarks.speed.benchmark import (
 
 _TORCH = flags.DEFINE_string("torch_python", "", "A Python that has PyTorch.")
 _JOEYNMT = flags.DEFINE_string("joeynmt_python", "", "A Python that has JoeyNMT.")
+_CTRANSLATE2 = flags.DEFINE_string("ctranslate2_python", "", "A Python that has CTranslate2.")
 _OUT = flags.DEFINE_string("out", "docs/results/speed", "Where results are written.")
 _WORKDIR = flags.DEFINE_string("workdir", "runs/speed", "Where inputs and logs are kept.")
 _THREADS = flags.DEFINE_integer("threads", 0, "Cores to use; 0 for all.", lower_bound=0)
@@ -31,6 +33,7 @@ _ONLY = flags.DEFINE_list("only", [], "Names of the workloads to measure; all if
 OPTIONS = """
   --torch_python=PATH    a Python that has PyTorch (also TORCH_PYTHON; default: this one)
   --joeynmt_python=PATH  a Python that has JoeyNMT (also JOEYNMT_PYTHON; default: PyTorch's)
+  --ctranslate2_python=PATH  one that has CTranslate2 (also CTRANSLATE2_PYTHON; default: PyTorch's)
   --out=DIRECTORY        results as JSON and Markdown (docs/results/speed)
   --workdir=DIRECTORY    inputs and the contenders' logs (runs/speed)
   --threads=N            cores for every contender (all)
@@ -46,6 +49,9 @@ def run(
     make_workloads: Callable[[Setting], Sequence[Workload]],
     page: Callable[[Mapping[str, Any]], str],
     platform: str = "cpu",
+    keeps_memory: bool = True,
+    measure: Callable[..., Mapping[str, Any]] | None = None,
+    table: Callable[[Mapping[str, Any]], str] = report.table,
 ) -> None:
     """Runs a measuring program, which writes its page after every workload.
 
@@ -55,10 +61,15 @@ def run(
       make_workloads: Prepares inputs and returns the workloads.
       page: Makes the page of all results.
       platform: What contenders compute on, `cpu` or `cuda`.
+      keeps_memory: Whether freed memory may stay with the contenders, if it is asked for.
+      measure: Measures a workload as `run_workload` does; that if None.
+      table: Makes what is printed of a workload.
     """
 
     def main() -> None:
-        setting = _read_setting(platform)
+        setting = dataclasses.replace(
+            _read_setting(platform), keep_memory=keeps_memory and _KEEP_MEMORY.value
+        )
         path = expanded(_OUT.value) / f"{name}.json"
         results, failed = report.load_results(path), []
         for workload in _choose(make_workloads(setting)):
@@ -68,14 +79,14 @@ def run(
                 print(f"{workload.name}: measured already; --again measures again")
             else:
                 try:
-                    result = run_workload(workload, setting, _say)
+                    result = (measure or run_workload)(workload, setting, _say)
                 except UserError as error:  # the others' results stand
                     _say(str(error))
                     failed.append(workload.name)
                     continue
                 results[workload.name] = report.appended(known, result)
                 report.write(path, results, page(results))
-            print(report.table(result), flush=True)
+            print(table(result), flush=True)
         if results:
             print(f"Written: {path} and {path.with_suffix('.md')}")
         if failed:
@@ -96,10 +107,9 @@ def _read_setting(platform: str) -> Setting:
     if hasattr(os, "sched_setaffinity"):  # the contenders inherit it, whatever they read
         os.sched_setaffinity(0, available[:threads])
     return Setting(
-        interpreters=find_interpreters(_TORCH.value, _JOEYNMT.value),
+        interpreters=find_interpreters(_TORCH.value, _JOEYNMT.value, _CTRANSLATE2.value),
         workdir=expanded(_WORKDIR.value).absolute(),
         threads=threads,
-        keep_memory=_KEEP_MEMORY.value,
         platform=platform,
     )
 

@@ -25,7 +25,7 @@ from attention_jax.updates.optimizers import Adam, build_optimizer
 from attention_jax.updates.schedules import build_schedule
 from attention_jax.updates.state import TrainState, start_state
 from attention_jax.updates.step import EvalStep, TrainStep, make_eval_step, make_train_step
-from experiments.benchmarks.speed.workloads import EOS, PAD, Sentences, Sizes, TransformerSizes
+from experiments.benchmarks.speed.workloads import BOS, EOS, PAD, Sentences, Sizes, TransformerSizes
 
 
 def model_of(sizes: Sizes | TransformerSizes) -> Model:
@@ -87,7 +87,10 @@ def draw_parameters(model: Model, seed: int = 0, end_bias: float = 0.0) -> Param
     Args:
       model: What they are for.
       seed: Of the drawing.
-      end_bias: Added to the logit of EOS: enough of it ends outputs where they first may end.
+      end_bias: Added to the logit of EOS: enough of it ends outputs where they first may end, and
+        less than nothing leaves no probability to an end that may not be yet. With either, as in
+        a trained model, none is left to PAD and BOS: what a search forbids before it normalises,
+        as CTranslate2's does, it then forbids as ours.
     """
     # Biases start at zero: noise makes them differ, so that a swapped pair is noticed.
     leaves, structure = jax.tree.flatten(jax.jit(model.init)(jax.random.key(seed)))
@@ -95,7 +98,8 @@ def draw_parameters(model: Model, seed: int = 0, end_bias: float = 0.0) -> Param
     noisy = (leaf + 0.01 * rng.standard_normal(leaf.shape, np.float32) for leaf in leaves)
     params = structure.unflatten([jnp.asarray(leaf) for leaf in noisy])
     if end_bias:
-        params = {**params, "output_bias": params["output_bias"].at[EOS].add(end_bias)}
+        bias = params["output_bias"].at[EOS].add(end_bias)
+        params = {**params, "output_bias": bias.at[jnp.array([PAD, BOS])].add(-abs(end_bias))}
     return params
 
 

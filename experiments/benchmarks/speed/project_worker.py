@@ -1,7 +1,8 @@
 """The project as a contender of the speed benchmark, a process whose task is one JSON argument.
 
 Fields: `kind`, `sizes`, and what the kind needs. `train`, `attention` and `beam` measure;
-`parameters` and `text` write what all contenders start from, and end.
+`parameters` and `text` write what all contenders start from, `hypotheses` what a search finds, and
+end.
 
 Parameters are written as named arrays that any framework can read:
 
@@ -24,6 +25,7 @@ import jax
 import numpy as np
 
 from attention_jax.runs.checkpoints.weights import named_leaves
+from attention_jax.search import Hypotheses
 from attention_jax.types import Params
 from experiments.benchmarks.flops import training_flops
 from experiments.benchmarks.speed import serve
@@ -93,6 +95,17 @@ def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
 
     A `shortlist` has that many of the vocabulary's tokens; what is found is then something else.
     """
+    search, sentences = searching(task)
+
+    def work() -> list[list[float]]:
+        return jax.block_until_ready(search()).log_probs.tolist()
+
+    ready, found = {"units": {"sentences": len(sentences)}}, work()
+    return work, ready if "shortlist" in task else {**ready, "check": found}
+
+
+def searching(task: dict[str, Any]) -> tuple[Callable[[], Hypotheses], Sentences]:
+    """Returns the beam search that a task names, and the sentences that it reads."""
     sentences = Sentences.load(task["data"])
     model = model_of(sizes_of(task["sizes"]))
     params = draw_parameters(model, end_bias=task["end_bias"])
@@ -101,12 +114,7 @@ def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     shortlist = np.arange(task["shortlist"]) if "shortlist" in task else None
     length = sentences.source.shape[1]
     decode = make_beam_search(model, task["width"], *limits, length, shortlist)
-
-    def work() -> list[list[float]]:
-        return jax.block_until_ready(decode(params, batch)).log_probs.tolist()
-
-    ready, found = {"units": {"sentences": len(sentences)}}, work()
-    return work, ready if shortlist is not None else {**ready, "check": found}
+    return lambda: decode(params, batch), sentences
 
 
 def prepare(task: dict[str, Any]) -> None:
@@ -115,6 +123,9 @@ def prepare(task: dict[str, Any]) -> None:
     if task["kind"] == "parameters":
         end_bias = task.get("end_bias", 0.0)
         save_parameters(draw_parameters(model_of(sizes), end_bias=end_bias), path)
+    elif task["kind"] == "hypotheses":
+        search, _ = searching(task)
+        np.save(path, np.asarray(search().tokens))
     else:
         export_text(path, Path(task["vocabulary_dir"]), sizes.vocabulary)
 
@@ -155,14 +166,11 @@ def save_parameters(params: Params, path: Path) -> None:
 def main() -> None:
     """Does what the task names."""
     channel, task = serve.open_channel(), serve.read_task()
-    if task["kind"] in ("parameters", "text"):
+    if task["kind"] in ("parameters", "hypotheses", "text"):
         prepare(task)
         return
     work, ready = {"train": train, "attention": attention, "beam": beam}[task["kind"]](task)
-    before = serve.resident_memory()
-    serve.reset_peak_memory()
-    work()
-    ready["rise_mib"] = serve.peak_memory() - before
+    ready["rise_mib"] = serve.rise_of_memory(work)
     device = jax.devices()[0]
     if device.platform != "cpu":
         ready["device"] = device.device_kind

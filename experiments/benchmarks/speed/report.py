@@ -4,7 +4,7 @@ Results are lists by workload, of one result for each kind of processor that it 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,19 @@ from attention_jax.runs.provenance import short_commit
 from experiments.kit import templates
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Returns the results so far by workload, none if there is no file yet."""
+def load(path: Path) -> Any:
+    """Returns the results so far as JSON holds them, an empty dict if there is no file yet."""
     if not path.exists():
         return {}
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise RunDirectoryError(f"{path}: expected results as JSON, found something else") from None
+    except OSError as error:
+        raise RunDirectoryError(f"{path}: expected to read results, found {error}") from None
 
 
-def write(path: Path, results: Mapping[str, Any], markdown: str) -> None:
+def write(path: Path, results: Any, markdown: str) -> None:
     """Writes results as JSON and, beside it, as Markdown.
 
     Raises:
@@ -45,7 +47,8 @@ def write_text(path: Path, text: str) -> None:
 def load_results(path: Path) -> dict[str, Any]:
     """Returns the results so far; raises as `load`, also for a file without lists of results."""
     results = load(path)
-    if not all(isinstance(measured, list) for measured in results.values()):
+    is_by_workload = isinstance(results, Mapping)
+    if not is_by_workload or not all(isinstance(each, list) for each in results.values()):
         raise RunDirectoryError(
             f"{path}: expected lists of results by workload, found results of an older program"
         )
@@ -58,9 +61,10 @@ def of_machine(
     """Returns the result of a kind of processor, or of GPU; None if there is none."""
 
     def kind(hardware: Mapping[str, Any]) -> tuple[Any, Any]:
-        return hardware["cpu"], hardware.get("gpu")
+        return hardware.get("cpu"), hardware.get("gpu")
 
-    return next((each for each in results if kind(each["hardware"]) == kind(hardware)), None)
+    kinds = ((each, kind(each.get("hardware", {}))) for each in results)  # older ones have none
+    return next((each for each, known in kinds if known == kind(hardware)), None)
 
 
 def appended(
@@ -71,13 +75,59 @@ def appended(
     return [new if each is old else each for each in results] + ([new] if old is None else [])
 
 
-def page(title: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Returns the Markdown page of a program."""
+def load_measured(path: Path) -> list[Mapping[str, Any]]:
+    """Returns the results of a program with a single one for each processor; raises as `load`."""
+    found = load(path)
+    return [found] if isinstance(found, Mapping) and found else list(found)
+
+
+def beside(
+    page: Callable[[Mapping[str, Any]], str], results: Sequence[Mapping[str, Any]]
+) -> str:
+    """Returns a program's page of its first result, and below it those of other processors.
+
+    Args:
+      page: Makes the page of one result.
+      results: One for each processor.
+    """
+    first, *others = results
+    sections = [page(first)]
+    for each in others:
+        _, *lines = page(each).split("\n")  # without its title
+        deeper = (f"#{line}" if line.startswith("#") else line for line in lines)
+        sections.append("\n".join([f"## On {each['hardware']['cpu']}", *deeper]))
+    return "\n".join(sections)
+
+
+def write_beside(
+    path: Path, page: Callable[[Mapping[str, Any]], str], new: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    """Adds a result to those of other processors, writes all as `write` does, and returns them."""
+    results = appended(load_measured(path), new)
+    write(path, results, beside(page, results))
+    return results
+
+
+def page(
+    title: str,
+    results: Mapping[str, Sequence[Mapping[str, Any]]],
+    template: str = "speed",
+    table_of: Callable[[Mapping[str, Any]], str] | None = None,
+) -> str:
+    """Returns the Markdown page of a program.
+
+    Args:
+      title: Of the page.
+      results: Lists by workload.
+      template: Says what the tables show.
+      table_of: Makes the table of a workload; `table` if None.
+    """
     workloads = []
     for measured in results.values():
-        tables = ("\n".join([table(result), "", *_notes(result)]) for result in measured)
-        workloads.append("\n\n".join([f"## {measured[0]['title']}", *tables]))
-    return templates.fill("speed", title=title, workloads="\n\n".join(workloads)) + "\n"
+        tables = ([(table_of or table)(result), "", *_notes(result)] for result in measured)
+        texts = ("\n".join(lines) for lines in tables)
+        workloads.append("\n\n".join([f"## {measured[0]['title']}", *texts]))
+    return templates.fill(template, title=title, workloads="\n\n".join(workloads)) + "\n"
 
 
 def table(result: Mapping[str, Any]) -> str:
@@ -93,7 +143,9 @@ def table(result: Mapping[str, Any]) -> str:
     headings = ["contender", "ms", *(f"{name}/s" for name in units), f"{first} against it"]
     headings += ["temporaries MiB", "rise of memory MiB"] if with_temporaries else []
     with_device = any("device_mib" in each for each in contenders.values())
+    with_steady = any("steady_rss_mib" in each for each in contenders.values())
     headings += ["device memory MiB"] if with_device else ["peak memory MiB"]
+    headings += ["steady memory MiB"] if with_steady else []
     headings += ["other load"]
     lines = [_row(headings), _row(["---"] + ["---:"] * (len(headings) - 1))]
     for name, each in contenders.items():
@@ -104,12 +156,19 @@ def table(result: Mapping[str, Any]) -> str:
             temporaries = each.get("temporaries_mib")
             cells.append("" if temporaries is None else f"{temporaries:.1f}")
             cells.append(f"{each['rise_mib']:.0f}")
-        memory = each["device_mib" if with_device else "peak_rss_mib"]
-        cells += [f"{memory:.0f}", f"{each['other_load']:.2f}"]
+        cells.append(f"{peak_memory(each):.0f}")
+        if with_steady:
+            cells.append(f"{each['steady_rss_mib']:.0f}" if "steady_rss_mib" in each else "")
+        cells.append(f"{each['other_load']:.2f}")
         lines.append(_row(cells))
     for name, reason in result["failures"].items():
         lines.append(_row([name, f"not measured: {reason}"] + [""] * (len(headings) - 2)))
     return "\n".join(lines)
+
+
+def peak_memory(contender: Mapping[str, Any]) -> float:
+    """Returns the peak of a contender (MiB): of its GPU's memory where it used one."""
+    return contender.get("device_mib", contender["peak_rss_mib"])
 
 
 def _notes(result: Mapping[str, Any]) -> list[str]:

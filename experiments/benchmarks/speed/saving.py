@@ -60,7 +60,7 @@ def main() -> None:
         "every": every,
         "ways": found,
     }
-    report.write(expanded(flags.FLAGS.out) / "saving.json", results, page(results))
+    report.write_beside(expanded(flags.FLAGS.out) / "saving.json", page, results)
 
 
 def page(results: Mapping[str, Any]) -> str:

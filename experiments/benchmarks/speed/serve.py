@@ -3,7 +3,7 @@
 A worker reads one command a line from its standard input and answers one JSON object a line:
 
   run K    repeats its work K times and answers {"seconds": ...} for all of them together
-  quit     answers {"peak_rss_mib": ...} and ends
+  quit     answers {"peak_rss_mib": ..., "steady_rss_mib": ...} and ends
 """
 
 import gc
@@ -57,7 +57,17 @@ def serve(
             work()
         finish()
         answer(channel, {"seconds": time.perf_counter() - start})
-    answer(channel, {"peak_rss_mib": peak_memory()})
+    gc.collect()
+    steady = resident_memory()
+    answer(channel, {"peak_rss_mib": peak_memory(), "steady_rss_mib": steady})
+
+
+def rise_of_memory(work: Callable[[], Any]) -> float:
+    """Does the work once, to warm up; returns the rise of the resident set meanwhile (MiB)."""
+    before = resident_memory()
+    reset_peak_memory()
+    work()
+    return peak_memory() - before
 
 
 def answer(channel: TextIO, message: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from absl import flags
 
 from attention_jax.commands import cli
-from attention_jax.errors import RunDirectoryError
 from attention_jax.paths import expanded
 
 USAGE = """
@@ -34,16 +33,14 @@ def define_flags(argv: list[str]) -> list[str]:
 def main() -> int:
     """Measures, writes, judges."""
     from attention_jax.data.builders.cmudict import Config as CmudictConfig
+    from experiments.benchmarks.speed import report
 
     config = CmudictConfig(batch_size=32)
     workdir = expanded(flags.FLAGS.workdir) / "stability"
     result = watch(config, flags.FLAGS.steps, workdir, hidden=64)
     path = expanded(flags.FLAGS.out) / "stability.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunDirectoryError(f"{path}: expected to write results, found {error}") from None
+    results = report.appended(report.load_measured(path), result)
+    report.write_text(path, json.dumps(results, indent=1) + "\n")
     print(f"{result['shapes']} batch shapes, all met within {result['warm_up_steps']} steps")
     print(f"{result['steps']} steps more: {result['compilations']} compilations")
     print(
@@ -66,11 +63,12 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
 
     from attention_jax.data.loading import build_task
     from attention_jax.data.pipeline import make_train_iterator
-    from attention_jax.runs.provenance import command_line, commit, usable_cpus
+    from attention_jax.runs.provenance import command_line, commit
     from experiments.benchmarks.speed.benchmark import command_without_paths
     from experiments.benchmarks.speed.project_model import Trainer
     from experiments.benchmarks.speed.serve import resident_memory
     from experiments.benchmarks.speed.workloads import Sizes
+    from experiments.kit.machine import hardware
 
     task = build_task(config, workdir / "vocabulary")
     batches = make_train_iterator(task, config, seed=0)
@@ -97,7 +95,7 @@ def watch(config: Any, num_steps: int, workdir: Path, hidden: int) -> dict[str, 
         "command": command_without_paths(command_line()),
         "commit": commit(),
         "jax": jax.__version__,
-        "cores": usable_cpus(),
+        "hardware": hardware(),
         "shapes": shapes,
         "warm_up_steps": warm_up_steps,
         "warm_up_compilations": before,

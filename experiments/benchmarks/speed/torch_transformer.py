@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from experiments.benchmarks.speed.torch_model import TorchBatch
-from experiments.benchmarks.speed.workloads import BOS, PAD, TransformerSizes
+from experiments.benchmarks.speed.workloads import BOS, PAD, TransformerSizes, sinusoids
 
 _EPSILON = 1e-6
 
@@ -46,7 +46,7 @@ class Transformer(nn.Module):
         self.source_embedding = nn.Embedding(sizes.vocabulary, depth)
         self.target_embedding = nn.Embedding(sizes.vocabulary, depth)
         self.output = nn.Linear(depth, sizes.vocabulary)
-        self.register_buffer("codes", _codes(512, depth), persistent=False)
+        self.register_buffer("codes", torch.as_tensor(sinusoids(512, depth)), persistent=False)
         self.heads = sizes.heads
 
     def encode(self, batch: TorchBatch) -> tuple[Tensor, Tensor | None]:
@@ -178,12 +178,6 @@ def _fill(layer: nn.Module, arrays: dict[str, Tensor], prefix: str) -> None:
     for theirs, ours in {"linear1": "hidden", "linear2": "output"}.items():
         getattr(layer, theirs).weight.copy_(arrays[f"{prefix}feed_forward.{ours}"].T)
         getattr(layer, theirs).bias.copy_(arrays[f"{prefix}feed_forward.{ours}_bias"])
-
-
-def _codes(length: int, depth: int) -> Tensor:
-    channels = np.arange(depth)
-    angle = np.arange(length)[:, None] / 10000 ** (2 * (channels // 2) / depth)
-    return torch.as_tensor(np.where(channels % 2, np.cos(angle), np.sin(angle))).float()
 
 
 def _attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:

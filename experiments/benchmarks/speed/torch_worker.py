@@ -159,16 +159,16 @@ def beam(task: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
 def run(kinds: dict[str, Callable[[dict[str, Any]], tuple[Callable[[], Any], dict]]]) -> None:
     """Sets up the work that the task names, does it once to warm up, and serves."""
     channel, task = serve.open_channel(), serve.read_task()
+    # Before there is any other thread, as those inherit it: with numbers too small to be normal a
+    # processor computes slowly. XLA flushes them, too.
+    torch.set_flush_denormal(True)
     torch.set_num_threads(task["threads"])
     on_gpu = task.get("platform", "cpu") == "cuda"
     if on_gpu:
         torch.set_default_device("cuda")
         torch.set_float32_matmul_precision("high")  # TensorFloat-32, which JAX takes there, too
     work, ready = kinds[task["kind"]](task)
-    before = serve.resident_memory()
-    serve.reset_peak_memory()
-    work()
-    ready["rise_mib"] = serve.peak_memory() - before
+    ready["rise_mib"] = serve.rise_of_memory(work)
     if on_gpu:
         ready["finish"] = torch.cuda.synchronize
         ready["device_mib"] = torch.cuda.max_memory_allocated() / 2**20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAD, BOS, EOS, FIRST_WORD = 0, 1, 2, 4
+PAD, BOS, EOS, UNK, FIRST_WORD = 0, 1, 2, 3, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +119,13 @@ class Sentences:
         """Reads what `save` wrote."""
         with np.load(path) as file:
             return cls(**{field.name: file[field.name] for field in dataclasses.fields(cls)})
+
+
+def sinusoids(length: int, depth: int) -> np.ndarray:
+    """Sinusoidal positions, sines at even channels: `length depth`, float32."""
+    channels = np.arange(depth)
+    angle = np.arange(length)[:, None] / 10000 ** (2 * (channels // 2) / depth)
+    return np.where(channels % 2, np.cos(angle), np.sin(angle)).astype(np.float32)
 
 
 def random_batches(sentences: Sentences, batch_size: int, seed: int = 0) -> list[np.ndarray]:
