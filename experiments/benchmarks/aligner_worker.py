@@ -1,18 +1,20 @@
-"""Word alignment of one corpus by one aligner, in a process of its own; see `USAGE`."""
+"""Aligns a corpus: `python -m experiments.benchmarks.aligner_worker CORPUS ALIGNER`.
+
+Prints errors, time and memory as JSON. What programs of this project import beside that, such as
+JAX, would count as the aligner's memory, and is left out.
+"""
 
 import json
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from absl import flags
-
-from attention_jax.commands import cli
 from attention_jax.data import storage
 from attention_jax.data.alignment.aligners import DIRECTIONS, METHODS, align
 from attention_jax.data.alignment.bitext import Links, Sentence
@@ -23,18 +25,13 @@ from attention_jax.evaluation.pharaoh import MarkedLinks, parse_gold, parse_line
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.training.reporting.memory import peak_resident_bytes
 
-USAGE = """
-Aligns a corpus of experiments.benchmarks.aligners, and prints errors, time and memory as JSON.
-
-usage: python -m experiments.benchmarks.aligner_worker --corpus=NAME --aligner=NAME
-"""
 FAST_ALIGN = "fast_align"
 ALIGNERS = (*METHODS, FAST_ALIGN)
 SYMMETRIZATIONS = ("grow-diag", "grow-diag-final-and")
 _MULTI30K = "multi30k/tok/{split}.lc.norm.tok.{language}.gz"
 
 
-class Corpus(NamedTuple):
+class GoldCorpus(NamedTuple):
     """Parallel corpus, and the gold links of some of its pairs by number."""
 
     sources: list[Sentence]
@@ -42,20 +39,16 @@ class Corpus(NamedTuple):
     golds: Mapping[int, MarkedLinks]
 
 
-def define_flags(argv: list[str]) -> list[str]:
-    """Defines the program's flags, when it runs and not when it is imported."""
-    flags.DEFINE_enum("corpus", None, list(CORPORA), "The corpus.")
-    flags.DEFINE_enum("aligner", None, list(ALIGNERS), "The aligner.")
-    return argv
+def main(corpus: str, aligner: str) -> None:
+    """Measures, and prints one line; what is missing is one line of standard error."""
+    try:
+        found = measured(CORPORA[corpus](), aligner)
+    except UserError as error:
+        raise SystemExit(str(error)) from None
+    print(json.dumps(found), flush=True)
 
 
-def main() -> None:
-    """Measures, and prints one line."""
-    corpus = CORPORA[cli.require("corpus")]()
-    print(json.dumps(measured(corpus, cli.require("aligner"))), flush=True)
-
-
-def measured(corpus: Corpus, aligner: str) -> dict[str, float]:
+def measured(corpus: GoldCorpus, aligner: str) -> dict[str, float]:
     """Returns AER of each direction and of both, seconds, and the largest memory of a process.
 
     Times are of training and linking both directions, without reading the text.
@@ -119,26 +112,26 @@ def _run_fast_align(command: Sequence[str]) -> list[Links]:
     return [sorted(links.possible) for links in found]
 
 
-def _links(corpus: Corpus, aligner: str) -> list[list[Links]]:
+def _links(corpus: GoldCorpus, aligner: str) -> list[list[Links]]:
     sides = corpus.sources, corpus.targets
     return fast_align(*sides) if aligner == FAST_ALIGN else align(*sides, aligner)
 
 
-def _hansards() -> Corpus:
+def _hansards() -> GoldCorpus:
     texts = [line.split(" ||| ") for line in read_lines(_file("hansards_aer/enfr.src-tgt"))]
     sides = ([text[side].split() for text in texts] for side in (0, 1))
     lines = read_lines(_file("hansards_aer/enfr.gold"))
-    return Corpus(*sides, parse_gold(lines, "hansards_aer/enfr.gold", base=1))
+    return GoldCorpus(*sides, parse_gold(lines, "hansards_aer/enfr.gold", base=1))
 
 
-def _multi30k(*splits: str) -> Corpus:
+def _multi30k(*splits: str) -> GoldCorpus:
     """Returns the test pairs, some of which have gold links, and those of further splits."""
     names = [[_file(_MULTI30K.format(split=split, language=language)) for language in ("en", "de")]
              for split in ("test_2016_flickr", *splits)]  # fmt: skip
     pairs = [pair for each in names for pair in read_pairs(*each)]
     sides = ([text.split() for text in side] for side in zip(*pairs, strict=True))
     name = "multi30k/alignments/test_2016_flickr.en-de.tsv"
-    return Corpus(*sides, parse_gold(read_lines(_file(name)), name))
+    return GoldCorpus(*sides, parse_gold(read_lines(_file(name)), name))
 
 
 def _file(name: str) -> Path:
@@ -148,7 +141,7 @@ def _file(name: str) -> Path:
     return root / name
 
 
-CORPORA: Mapping[str, Callable[[], Corpus]] = {
+CORPORA: Mapping[str, Callable[[], GoldCorpus]] = {
     "hansards": _hansards,
     "multi30k_1k": _multi30k,
     "multi30k_30k": lambda: _multi30k("train"),
@@ -162,4 +155,4 @@ def _cpu_seconds() -> float:
 
 
 if __name__ == "__main__":
-    cli.run(main, USAGE, define_flags)
+    main(*sys.argv[1:])

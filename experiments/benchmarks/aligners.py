@@ -24,7 +24,7 @@ USAGE = """
 Aligns Hansards and Multi30k with every aligner, each in a process of its own, and writes AER, time
 and memory beside each other (aligners.json, .md, .png). Aligners and corpora that are not there are
 left out, and the page says why. Needs ATTENTION_JAX_DATA with hansards_aer and multi30k, eflomal
-(pip install '.[align]') and fast_align on the PATH to compare with; ten minutes.
+(pip install '.[align]') and fast_align on the PATH to compare with; a quarter of an hour.
 
 usage: python -m experiments.benchmarks.aligners [--rounds=N] [--out=DIRECTORY]
 
@@ -86,8 +86,7 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def _in_a_process(corpus: str, aligner: str) -> dict[str, Any]:
     """Returns the worker's measurement, or the `reason` why there is none."""
-    command = [sys.executable, "-m", aligner_worker.__name__]
-    command += [f"--corpus={corpus}", f"--aligner={aligner}"]
+    command = [sys.executable, "-m", aligner_worker.__name__, corpus, aligner]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

@@ -22,7 +22,7 @@ def corpus():
     sources = [["a", noun, verb] for noun in ("dog", "cat") for verb in ("runs", "sits")] * 5
     targets = [[words[word] for word in sentence] for sentence in sources]
     golds = {3: marked_links([(0, 0), (1, 1), (2, 2)]), 0: marked_links([(0, 0)], [(1, 1)])}
-    return aligner_worker.Corpus(sources, targets, golds)
+    return aligner_worker.GoldCorpus(sources, targets, golds)
 
 
 @pytest.fixture
@@ -71,6 +71,15 @@ def test_fast_align_is_called_for_both_directions(corpus, fast_align):
         aligner_worker.fast_align(corpus.sources, corpus.targets)
 
 
+def test_a_worker_prints_what_it_has_measured(corpus, monkeypatch, capsys):
+    monkeypatch.setattr(aligner_worker, "CORPORA", {"made_up": lambda: corpus})
+    aligner_worker.main("made_up", "ibm1")
+    assert json.loads(capsys.readouterr().out)["pairs"] == 20
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit, match="fast_align: expected the program on the PATH"):
+        aligner_worker.main("made_up", "fast_align")
+
+
 def test_data_and_programs_that_are_missing_are_one_line(tmp_path, monkeypatch, corpus):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="fast_align: expected the program on the PATH, found none"):
@@ -100,7 +109,7 @@ def test_rounds_are_joined_and_what_fails_is_skipped_with_its_reason(tmp_path, m
     asked = []
 
     def run(command, **_):
-        corpus, name = (flag.partition("=")[2] for flag in command[-2:])
+        corpus, name = command[-2:]
         asked.append((corpus, name))
         if name == "eflomal":
             return SimpleNamespace(returncode=2, stdout="", stderr="so\neflomal: found none\n")
