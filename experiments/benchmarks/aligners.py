@@ -135,7 +135,7 @@ def _table(measured: Mapping[str, Any]) -> str:
     if medians:
         first = next(iter(medians.values()))
         parts.insert(0, f"{first['pairs']:.0f} pairs, {first['gold_pairs']:.0f} with gold links.")
-    parts += [f"Not measured, {name}: {reason}" for name, reason in skipped.items()]
+    parts += [f"Not measured: {name} ({reason})." for name, reason in skipped.items()]
     return "\n\n".join(parts)
 
 
@@ -149,13 +149,12 @@ def plot(results: Mapping[str, Any]) -> Any:
         for colour, (name, each) in zip(COLOURS, measured.items(), strict=False):
             if "median" in each:
                 seconds, rate = each["median"]["cpu_seconds"], each["median"][SYMMETRIZATIONS[-1]]
-                axes.plot([seconds], [rate], color=colour, marker="o", markersize=5)
-                axes.annotate(name, (seconds, rate), (4, 4), textcoords="offset points",
-                              **text_style(8))  # fmt: skip
+                axes.plot([seconds], [rate], color=colour, marker="o", linestyle="", label=name)
         tidy(axes)
-        axes.set_xscale("log")
-        axes.margins(x=0.35, y=0.15)
+        axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
+        if axes.lines:  # else there is nothing to be named, of which Matplotlib warns
+            axes.legend(frameon=False, fontsize=8)
         axes.set_xlabel("CPU seconds", **text_style(9))
         axes.set_ylabel(f"AER, {SYMMETRIZATIONS[-1]}", **text_style(9))
         axes.set_title(TITLES[corpus].replace("English-German, ", ""), loc="left",
