@@ -6,7 +6,7 @@ usage: python -m launch.align train --source=TEXT --target=TEXT --output=LINKS [
        python -m launch.align score --gold=LINKS --hypothesis=LINKS [options]
 
 train: one tokenised sentence a line; every line gets links 0-0 1-2, source-target from 0
-  --method          hmm (default), agreement, ibm1, or eflomal where it is installed
+  --method          hmm (default), spelling, agreement, ibm1, or eflomal where it is installed
   --symmetrization  intersection, union, grow-diag, grow-diag-final or grow-diag-final-and (default)
                     of both directions; or one alone: forward (a target word has at most one link)
                     or reverse (a source word has)

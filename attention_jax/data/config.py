@@ -48,10 +48,10 @@ class AlignmentConfig:
     """Word alignments of the training text, for objectives that need them.
 
     Attributes:
-      method: `agreement`, `hmm` and `ibm1` train aligners of this package on the training text, and
-        `eflomal` calls the program of that name, all with punctuation apart; `file` reads links;
-        `none` is for no alignments. A text is aligned once, and the result is kept beside the
-        prepared data sets for all runs.
+      method: `spelling`, `agreement`, `hmm` and `ibm1` train aligners of this package on the
+        training text, and `eflomal` calls the program of that name, all with punctuation apart;
+        `file` reads links; `none` is for no alignments. A text is aligned once, and the result is
+        kept beside the prepared data sets for all runs.
       symmetrization: How an aligner's two directions are combined.
       file: File of links `0-0 2-1` between words, which only spaces and tabs separate. It has a
         line for each line of the user's training text, also for pairs that are not trained on; for
@@ -59,7 +59,9 @@ class AlignmentConfig:
       base: Number of a sentence's first word in the file.
     """
 
-    method: str = setting("none", choices=("none", "agreement", "hmm", "ibm1", "eflomal", "file"))
+    method: str = setting(
+        "none", choices=("none", "spelling", "agreement", "hmm", "ibm1", "eflomal", "file")
+    )
     symmetrization: str = setting("grow-diag-final-and", choices=SYMMETRIZATIONS)
     file: str = setting("", is_file=True)
     base: int = setting(0, choices=(0, 1))

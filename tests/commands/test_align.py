@@ -277,7 +277,7 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
         (["apply", "--scores=/proc/none/x"], "--scores: /proc/none/x cannot be written (there is"),
         (
             ["train", "--output=x", "--method=hhm"],
-            "one of ibm1, hmm, agreement, eflomal, found 'hhm'",
+            "one of ibm1, hmm, agreement, spelling, eflomal, found 'hhm'",
         ),
         (["symmetrize", "--strict=4"], "--strict: expected true or false, found '4'"),
         (["score", "--gold_base=x"], "--gold_base: expected a whole number from 0 to 1, found 'x'"),

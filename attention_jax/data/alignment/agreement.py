@@ -18,9 +18,10 @@ from attention_jax.data.alignment.bitext import (
     links_from_states,
     make_bitext,
 )
-from attention_jax.data.alignment.ibm1 import Report
+from attention_jax.data.alignment.ibm1 import Estimator, Report
 
 ITERATIONS = 5
+ESTIMATES = (ibm1.translation_table, ibm1.translation_table)
 
 # The two directions have different numbers of word pairs, and of widths of jumps.
 Table = Float[np.ndarray, " _word_pairs"]
@@ -55,11 +56,16 @@ def align(
       here symmetrization is done afterwards, as for all aligners.
     """
     bitexts = make_bitext(sources, targets), make_bitext(targets, sources)
-    tables = [
-        ibm1.train(bitext, report=report)
-        for bitext, report in zip(bitexts, reports, strict=True)
-    ]
-    learnt = train(bitexts, tables, reports=reports)
+    return trained_links(bitexts, reports)
+
+
+def trained_links(
+    bitexts: tuple[Bitext, Bitext],
+    reports: tuple[Report, Report],
+    estimates: tuple[Estimator, Estimator] = ESTIMATES,
+) -> tuple[list[Links], list[Links]]:
+    """Alignment by agreement: links as `align` does, with an M-step of t for each direction."""
+    learnt = train_from_model_1(bitexts, reports, estimates)
     forward, reverse = (
         links_from_states(bitext, likeliest_states(bitext, *parameters))
         for bitext, parameters in zip(bitexts, learnt, strict=True)
@@ -67,11 +73,25 @@ def align(
     return forward, reverse
 
 
+def train_from_model_1(
+    bitexts: tuple[Bitext, Bitext],
+    reports: tuple[Report, Report],
+    estimates: tuple[Estimator, Estimator] = ESTIMATES,
+) -> list[tuple[Table, Jumps]]:
+    """Initialises t by Model 1, each direction by itself, and trains both by `train`."""
+    tables = [
+        ibm1.train(bitext, estimate=estimate, report=report)
+        for bitext, estimate, report in zip(bitexts, estimates, reports, strict=True)
+    ]
+    return train(bitexts, tables, estimates=estimates, reports=reports)
+
+
 def train(
     bitexts: tuple[Bitext, Bitext],
     tables: Sequence[Table],
     iterations: int = ITERATIONS,
     *,
+    estimates: tuple[Estimator, Estimator] = ESTIMATES,
     reports: tuple[Report, Report],
 ) -> list[tuple[Table, Jumps]]:
     """Expectation maximisation (EM): estimates both directions from the counts they agree on.
@@ -80,6 +100,7 @@ def train(
       bitexts: The corpus in both directions, with NULL.
       tables: t(e|f) and t(f|e) to start from; jumps start uniform.
       iterations: Number of iterations.
+      estimates: The M-step of t of each direction.
       reports: Called with a line after each iteration, one for each direction.
 
     Returns:
@@ -98,7 +119,7 @@ def train(
         for direction, (bitext, (cells, jumps, log_likelihood)) in enumerate(
             zip(bitexts, expected, strict=True)
         ):
-            learnt[direction] = hmm.maximised(bitext, cells, jumps)
+            learnt[direction] = hmm.maximised(bitext, cells, jumps, estimates[direction])
             reports[direction](
                 ibm1.progress_line("agreement", iteration, iterations, log_likelihood, bitext)
             )

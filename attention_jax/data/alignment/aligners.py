@@ -1,9 +1,9 @@
-"""Word aligners (IBM Model 1, HMM, agreement, eflomal) by name, in either direction."""
+"""Word aligners (IBM Model 1, HMM, agreement, spelling, eflomal) by name, in either direction."""
 
 import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 
-from attention_jax.data.alignment import agreement, eflomal, hmm, ibm1
+from attention_jax.data.alignment import agreement, eflomal, hmm, ibm1, spelling
 from attention_jax.data.alignment.bitext import Links, Sentence
 from attention_jax.data.alignment.ibm1 import Report
 from attention_jax.errors import UserError
@@ -25,6 +25,7 @@ _SETTINGS: dict[str, tuple] = {
     ),
 }
 _SETTINGS["agreement"] = (*_SETTINGS["hmm"], agreement.ITERATIONS)
+_SETTINGS["spelling"] = (*_SETTINGS["agreement"], *spelling.SETTINGS)
 
 
 def signature(method: str) -> str:
@@ -121,18 +122,22 @@ def _one_by_one(align_one: Callable) -> Callable:
     return align_each
 
 
-def _by_agreement(sources, targets, directions, report):
-    """Trains both directions, of which each needs the other, and returns those asked for."""
-    forward, reverse = agreement.align(
-        sources, targets, (prefixed(report, "forward"), prefixed(report, "reverse"))
-    )
-    found = {"forward": forward, "reverse": turned(reverse)}
-    return [found[direction] for direction in directions]
+def _both_at_once(align_both: Callable) -> Callable:
+    """Makes an aligner of the directions asked for of one that trains both together."""
+
+    def align_each(sources, targets, directions, report):
+        reports = prefixed(report, "forward"), prefixed(report, "reverse")
+        forward, reverse = align_both(sources, targets, reports)
+        found = {"forward": forward, "reverse": turned(reverse)}
+        return [found[direction] for direction in directions]
+
+    return align_each
 
 
 METHODS: Mapping[str, Callable] = {
     "ibm1": _one_by_one(ibm1.align),
     "hmm": _one_by_one(hmm.align),
-    "agreement": _by_agreement,
+    "agreement": _both_at_once(agreement.align),
+    "spelling": _both_at_once(spelling.align),
     "eflomal": _one_by_one(eflomal.align),
 }

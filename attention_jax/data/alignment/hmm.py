@@ -14,7 +14,7 @@ from attention_jax.data.alignment.bitext import (
     links_from_states,
     make_bitext,
 )
-from attention_jax.data.alignment.ibm1 import Report, Table
+from attention_jax.data.alignment.ibm1 import Estimator, Report, Table
 from attention_jax.data.alignment.lattice import forward_backward, viterbi
 
 ITERATIONS = 5
@@ -111,7 +111,10 @@ def uniform_jumps(bitext: Bitext) -> Jumps:
 
 
 def maximised(
-    bitext: Bitext, cells: Float[np.ndarray, " cells"], jump_counts: Jumps
+    bitext: Bitext,
+    cells: Float[np.ndarray, " cells"],
+    jump_counts: Jumps,
+    estimate: Estimator = ibm1.translation_table,
 ) -> tuple[Table, Jumps]:
     """M-step of EM: computes t(e|f) and the weights of jumps from what was expected of them.
 
@@ -119,9 +122,10 @@ def maximised(
       bitext: The corpus.
       cells: The posterior of every cell.
       jump_counts: The expected number of jumps of each width.
+      estimate: Computes t(e|f) of expected counts.
     """
     counts = np.bincount(bitext.cells, cells, len(bitext.source_of))
-    return ibm1.translation_table(bitext, counts), jump_counts + _JUMP_SMOOTHING
+    return estimate(bitext, counts), jump_counts + _JUMP_SMOOTHING
 
 
 def expected_counts(bitext: Bitext, table: Table, jumps: Jumps) -> tuple[Table, Jumps, float]:

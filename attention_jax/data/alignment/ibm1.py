@@ -20,6 +20,7 @@ SMOOTHING = 0.01
 
 Report = Callable[[str], None]
 Table = Float[np.ndarray, " word_pairs"]
+Estimator = Callable[[Bitext, Table], Table]  # an M-step: t(e|f) of expected counts
 
 
 def align(
@@ -60,14 +61,32 @@ def log_probs(bitext: Bitext, table: Table) -> Iterator[Float[np.ndarray, " _N"]
         yield np.log(totals / block.num_states).sum(axis=-1)
 
 
+def translation_table(bitext: Bitext, counts: Table, smoothing: float = SMOOTHING) -> Table:
+    """M-step of EM: computes t(e|f) = (c(e,f) + n) / (sum_e' c(e',f) + n V).
+
+    Args:
+      bitext: The corpus, with V words in the target's vocabulary.
+      counts: c, expected counts of word pairs.
+      smoothing: n, added to every count; 0 for maximum likelihood.
+    """
+    totals = np.bincount(bitext.source_of, counts) + smoothing * bitext.num_target_words
+    return (counts + smoothing) / totals[bitext.source_of]
+
+
 def train(
     bitext: Bitext,
     iterations: int = ITERATIONS,
     *,
-    smoothing: float = SMOOTHING,
+    estimate: Estimator = translation_table,
     report: Report = lambda line: None,
 ) -> Table:
     """Expectation maximisation (EM): estimates translation probabilities from a uniform start.
+
+    Args:
+      bitext: The corpus.
+      iterations: Number of iterations.
+      estimate: The M-step.
+      report: Called with a line after each iteration.
 
     Returns:
       t(e|f) for every word pair that shares a sentence pair.
@@ -75,7 +94,7 @@ def train(
     table = np.full(len(bitext.source_of), 1 / max(bitext.num_target_words, 1))
     for iteration in range(1, iterations + 1):
         counts, log_likelihood = expected_counts(bitext, table)
-        table = translation_table(bitext, counts, smoothing)
+        table = estimate(bitext, counts)
         report(progress_line("ibm1", iteration, iterations, log_likelihood, bitext))
     return table
 
@@ -96,18 +115,6 @@ def expected_counts(bitext: Bitext, table: Table) -> tuple[Table, float]:
         rows /= totals
         log_likelihood += float(np.log(totals / block.num_states).sum())
     return np.bincount(bitext.cells, posteriors, len(table)), log_likelihood
-
-
-def translation_table(bitext: Bitext, counts: Table, smoothing: float = SMOOTHING) -> Table:
-    """M-step of EM: computes t(e|f) = (c(e,f) + n) / (sum_e' c(e',f) + n V).
-
-    Args:
-      bitext: The corpus, with V words in the target's vocabulary.
-      counts: c, expected counts of word pairs.
-      smoothing: n, added to every count; 0 for maximum likelihood.
-    """
-    totals = np.bincount(bitext.source_of, counts) + smoothing * bitext.num_target_words
-    return (counts + smoothing) / totals[bitext.source_of]
 
 
 def progress_line(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from attention_jax.data.alignment import agreement, hmm, ibm1
+from attention_jax.data.alignment import agreement, hmm, ibm1, spelling
 from attention_jax.data.alignment.aligners import (
     DIRECTIONS,
     MAX_WORDS,
@@ -97,44 +97,50 @@ class _Model:
     """How a method learns the directions of a text, links it, and how probable it finds it.
 
     Attributes:
-      train: Takes the bitexts of the directions by name, and who is told of the progress.
+      train: Takes the bitexts of the directions by name, their sides, and who is told of the
+        progress.
       states: The states of each block, of a bitext and its parameters.
       log_probs: log p(e|f) of the pairs of each block, likewise.
       is_joint: Whether it needs both directions to learn either.
     """
 
-    train: Callable[[Mapping[str, Bitext], Report], dict[str, Parameters]]
+    train: Callable[..., dict[str, Parameters]]
     states: Callable[..., Iterator[np.ndarray]]
     log_probs: Callable[..., Iterator[np.ndarray]]
     is_joint: bool = False
 
 
-def _ibm1(bitexts, report):
+def _ibm1(bitexts, sides, report):
     return {
         name: (ibm1.train(bitext, report=prefixed(report, name)),)
         for name, bitext in bitexts.items()
     }
 
 
-def _hmm(bitexts, report):
-    tables = _ibm1(bitexts, report)
+def _hmm(bitexts, sides, report):
+    tables = _ibm1(bitexts, sides, report)
     return {
         name: hmm.train(bitext, *tables[name], report=prefixed(report, name))
         for name, bitext in bitexts.items()
     }
 
 
-def _agreement(bitexts, report):
-    tables = [table for (table,) in _ibm1(bitexts, report).values()]
+def _agreement(bitexts, sides, report, estimates=agreement.ESTIMATES):
     reports = tuple(prefixed(report, name) for name in bitexts)
-    learnt = agreement.train(tuple(bitexts.values()), tables, reports=reports)
+    learnt = agreement.train_from_model_1(tuple(bitexts.values()), reports, estimates)
     return dict(zip(bitexts, learnt, strict=True))
+
+
+def _spelling(bitexts, sides, report):
+    estimates = tuple(spelling.estimator(bitexts[name], sides[name]) for name in bitexts)
+    return _agreement(bitexts, sides, report, estimates)
 
 
 MODELS = {
     "ibm1": _Model(_ibm1, ibm1.best_states, ibm1.log_probs),
     "hmm": _Model(_hmm, hmm.best_states, hmm.log_probs),
     "agreement": _Model(_agreement, agreement.likeliest_states, hmm.log_probs, is_joint=True),
+    "spelling": _Model(_spelling, agreement.likeliest_states, hmm.log_probs, is_joint=True),
 }
 
 
@@ -151,7 +157,7 @@ def learn(
       sources: Sentences as words.
       targets: The translation of each.
       method: One of `MODELS`.
-      directions: The directions; agreement learns both in any case.
+      directions: The directions; agreement and spelling learn both in any case.
       report: Called with lines about the progress.
 
     Raises:
@@ -169,7 +175,7 @@ def learn(
         if model.is_joint or name in directions
     }
     bitexts = {name: make_bitext(*each) for name, each in sides.items()}
-    learnt = model.train(bitexts, report)
+    learnt = model.train(bitexts, sides, report)
     return TrainedAligner(
         method, {name: _kept(bitexts[name], sides[name], *learnt[name]) for name in sides}
     )

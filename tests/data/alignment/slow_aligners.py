@@ -113,3 +113,38 @@ def hmm_counts(pairs, table, weight_of, uniform_share, p0):
             for position, value in enumerate(row):
                 widths[position - before] += value
     return links, widths, log_likelihood
+
+
+def similarity(one, other):
+    """Returns the Dice coefficient of two words' bigrams; 0 if one is NULL."""
+    if one is NULL:
+        return 0.0
+    bigrams = [{*zip(["^", *word], [*word, "$"], strict=True)} for word in (one, other)]
+    return 2 * len(bigrams[0] & bigrams[1]) / (len(bigrams[0]) + len(bigrams[1]))
+
+
+def spelt(counts, num_target_words, settings):
+    """Returns t(e|f) of counts {(f, e): count} by the prior of `spelling` with these settings."""
+    smoothing, letters = settings["SMOOTHING"], settings["STEM_LETTERS"]
+
+    def stem(word):
+        return NULL if word is NULL else word[:letters]
+
+    stem_counts, of_word, of_stem = defaultdict(float), defaultdict(float), defaultdict(float)
+    for (source, target), count in counts.items():
+        stem_counts[stem(source), stem(target)] += count
+        of_word[target] += count
+        of_stem[stem(target)] += count
+    by_stem = normalized(stem_counts, smoothing, len(of_stem))
+    seen, totals = {}, defaultdict(float)
+    for (source, target), count in counts.items():
+        alike = similarity(source, target) ** settings["SIMILARITY_POWER"]
+        seen[source, target] = count + settings["SIMILARITY_WEIGHT"] * alike
+        totals[source] += seen[source, target]
+    found = {}
+    for (source, target), count in seen.items():
+        share = of_word[target] / of_stem[stem(target)]
+        back = settings["STEM_WEIGHT"] * by_stem[stem(source), stem(target)] * share
+        total = totals[source] + smoothing * num_target_words + settings["STEM_WEIGHT"]
+        found[source, target] = (count + smoothing + back) / total
+    return found

@@ -135,7 +135,7 @@ def test_translations_score_higher_than_other_sentences(large):
 def test_what_was_not_learnt_is_refused(toy):
     with pytest.raises(UserError, match="expected an aligner of the direction reverse, found one"):
         apply(learn(*sides(toy), "ibm1", ["forward"]), *sides(toy))
-    with pytest.raises(UserError, match="expected one of ibm1, hmm, agreement to be kept"):
+    with pytest.raises(UserError, match="expected one of ibm1, hmm, agreement, spelling to be"):
         learn(*sides(toy), "eflomal")
     with pytest.raises(UserError, match="1 to 200 words on both sides, found none"):
         learn([[]], [["x"]], "hmm")
