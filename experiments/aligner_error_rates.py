@@ -23,7 +23,7 @@ from experiments.kit import attention_record, program
 
 USAGE = """
 Measures aligners on the test pairs that have gold links: those that supervise attention, and
-agreement beside them.
+agreement and spelling beside them.
 
 usage: python -m experiments.aligner_error_rates [--full] [--out=docs/results]
 
@@ -32,7 +32,7 @@ Writes coverage_vs_supervised/teachers.json below --out, which the experiment's 
 would differ. Needs ATTENTION_JAX_DATA with multi30k/alignments; seconds for hmm
 and 4,000 pairs, minutes for all.
 """
-OTHERS = ("agreement",)  # they supervise nothing, and are measured on the same pairs
+OTHERS = ("agreement", "spelling")  # measured on the same pairs, though they supervise nothing
 Words = Sequence[Sequence[str]]
 
 

@@ -65,11 +65,11 @@ _HEAD = {
 }
 SYSTEMS = {
     BASE: Variant("attention, untaught"),
-    "module_agreement": Variant(
-        "alignment module, taught by agreement", {**_MODULE, "data.alignment.method": "agreement"}
+    "module_spelling": Variant(
+        "alignment module, taught by spelling", {**_MODULE, "data.alignment.method": "spelling"}
     ),
-    "head_agreement": Variant(
-        "one of two heads, taught by agreement", {**_HEAD, "data.alignment.method": "agreement"}
+    "head_spelling": Variant(
+        "one of two heads, taught by spelling", {**_HEAD, "data.alignment.method": "spelling"}
     ),
     "module_hmm": Variant(
         "alignment module, taught by hmm", {**_MODULE, "data.alignment.method": "hmm"}

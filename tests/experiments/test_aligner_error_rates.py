@@ -18,7 +18,7 @@ def pairs():
     return sources, [[DICTIONARY[word] for word in words] for words in sources]
 
 
-@pytest.mark.parametrize("method", ["ibm1", "hmm", "agreement"])
+@pytest.mark.parametrize("method", ["ibm1", "hmm", "agreement", "spelling"])
 def test_teacher_scores_are_of_the_test_pairs(pairs, method):
     train = tuple(side * 5 for side in pairs)
     test = ([["a", "cat", "runs"], ["a", "dog", "sits"]], [["ein", "Katze", "rennt"], ["sitzt"]])
@@ -33,7 +33,7 @@ def test_teacher_scores_are_of_the_test_pairs(pairs, method):
     )
 
 
-def test_teachers_and_agreement_are_measured_unless_they_are_recorded(tmp_path, monkeypatch):
+def test_teachers_and_others_are_measured_unless_they_are_recorded(tmp_path, monkeypatch):
     values, asked = {"full": False, "out": str(tmp_path)}, []
     monkeypatch.setattr(teachers, "cli", SimpleNamespace(value=values.get))
     scores = {"forward": 1.0, "reverse": 2.0, "symmetrized": 3.0}
@@ -41,11 +41,11 @@ def test_teachers_and_agreement_are_measured_unless_they_are_recorded(tmp_path, 
     teachers.main()
     path = tmp_path / "coverage_vs_supervised" / experiment.TEACHERS
     found = json.loads(path.read_text())
-    assert {name.partition("_")[2] for name in found} == {"hmm", "eflomal", "agreement"}
-    assert len(asked) == len(found) == 6
+    assert {name.partition("_")[2] for name in found} == {"hmm", "eflomal", "agreement", "spelling"}
+    assert len(asked) == len(found) == 8
     path.write_text(json.dumps({**found, "29k_eflomal": {"forward": 9.0}}))
     teachers.main()
-    assert len(asked) == 6 and json.loads(path.read_text())["29k_eflomal"] == {"forward": 9.0}
+    assert len(asked) == 8 and json.loads(path.read_text())["29k_eflomal"] == {"forward": 9.0}
 
 
 def test_a_grid_without_teachers_is_refused(tmp_path, monkeypatch):

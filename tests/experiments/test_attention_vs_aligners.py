@@ -43,8 +43,8 @@ def runs(tmp_path, numpy_rng):
     """Two seeds of the base and the module, the module's German to English of one seed only."""
     found = [
         run for run in experiment.make_grid().runs(tmp_path / "runs", tmp_path)
-        if run.seed < 2 and run.cell.endswith((experiment.BASE, "module_agreement"))
-        and (run.seed, run.cell) != (1, "de_en.module_agreement")
+        if run.seed < 2 and run.cell.endswith((experiment.BASE, "module_spelling"))
+        and (run.seed, run.cell) != (1, "de_en.module_spelling")
     ]  # fmt: skip
     records = []
     for run in found:
