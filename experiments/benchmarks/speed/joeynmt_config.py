@@ -59,8 +59,10 @@ def run_config(
         "data": {"train": str(text), "dev": str(text), "dataset_type": "plain", **sides},
         "model": model_config(sizes),
         "training": {
-            "optimizer": "adam", "learning_rate": 1e-4, "batch_size": batch, "epochs": 1,
-            "updates": steps, "logging_freq": 1, "validation_freq": 1000, "overwrite": True,
+            "optimizer": "adam", "learning_rate": 1e-4, "learning_rate_min": 0.0,
+            # Its default schedule asks for an argument that PyTorch no longer knows.
+            "scheduling": "exponential", "batch_size": batch, "epochs": 1, "updates": steps,
+            "logging_freq": 1, "validation_freq": 1000, "overwrite": True,
         },
         "testing": {
             "beam_size": width, "beam_alpha": 1.0, "max_output_length": longest, "batch_size": 1,

@@ -55,12 +55,12 @@ def plan_of(side: Side, setting: Setting, kept: Path) -> StartPlan:
 
 
 def first_run(side: Side, setting: Setting, folder: Path) -> Start:
-    """A training that ends itself when the update is compiled for all batch shapes."""
+    """A training until the update is compiled for all batch shapes; every step tells its times."""
     run = folder / "run"
     command = [
         setting.interpreters[side.framework], "-m", "launch.train",
         f"--config={ROOT / side.task['config']}", f"--workdir={run}",
-        "--config.training.log_every_steps=5",
+        "--config.training.log_every_steps=1",
     ]  # fmt: skip
 
     def facts(lines: Sequence[str]) -> dict[str, Any]:
