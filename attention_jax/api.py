@@ -222,11 +222,12 @@ class Run:
         read = tokens_in_text(vocabulary, translation.source_ids, source)
         if run.attends and not run.links_tokens:
             read = [f"{place}" for place in range(translation.hypotheses[0].weights.shape[1])]
+        canvas = translation.canvas
         return [
             Output(
                 source, self._writer(each, source), each.log_prob, each.score, read,
                 each.vocabulary(run.target_vocabulary).tokens(each.tokens),
-                np.asarray(each.weights), heads, translation.canvas,
+                np.asarray(each.weights), heads, canvas,
             )
             for each, heads in zip(translation.hypotheses, by_output, strict=False)
         ]  # fmt: skip

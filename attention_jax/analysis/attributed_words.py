@@ -15,7 +15,7 @@ from attention_jax.analysis.attribution import (
 from attention_jax.analysis.gold_links import GoldComparison
 from attention_jax.data.examples import Split
 from attention_jax.decoding.forced_decoding import ForcedAttention
-from attention_jax.decoding.word_units import SplitWords, in_words
+from attention_jax.decoding.word_units import SplitWords, in_words, shift_of_heads
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrized_attention import score_threshold
@@ -84,7 +84,8 @@ def attribute_words(
     merged = {}
     for name, found in tokens.items():
         # An attribution of a word's prediction is of the step that writes the word, always.
-        shift = gold.shift if ATTRIBUTIONS.find(name).METHOD.is_of_attention else 0
+        is_of_attention = ATTRIBUTIONS.find(name).METHOD.is_of_attention
+        shift = shift_of_heads(run, gold.shift) if is_of_attention else 0
         forced = [ForcedAttention(one.weights, None) for one in found]
         merged[name] = [each.linking.words for each in in_words(forced, pairs, words, shift)]
     return AttributedWords({n: gold.links[n] for n in numbers}, tokens, merged)

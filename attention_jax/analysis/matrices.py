@@ -32,7 +32,8 @@ class AttentionMatrices:
     Attributes:
       source_tokens: The S tokens of the source, EOS last.
       tokens: The T tokens of the target, EOS last.
-      weights: Cross-attention, `T S`, the mean over heads where there are several.
+      weights: Cross-attention, `T S`, the mean over heads where there are several; in a model with
+        an aligner of its own (`model.aligner`), what that says.
       heads: Weights of every layer and head by the path of the layer: `attention`, `H T S`, where
         cross-attention has heads (of several layers side by side); self-attention, `H N N`.
     """

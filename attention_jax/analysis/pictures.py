@@ -79,9 +79,15 @@ def draw_translations(
     Raises:
       UserError: If the file cannot be written.
     """
-    drawn = [one for one in translations if one.hypotheses][:_MOST_DRAWN]
+    is_sound = run.task.word_starts is not None
+    drawn = [one for one in translations if one.hypotheses]
     if not drawn:
         return f"{path}: not drawn, for there is no line with an output"
+    if is_sound:
+        drawn = [one for one in drawn if _can_be_drawn(one.hypotheses[0], is_sound)]
+        if not drawn:
+            return f"{path}: not drawn, for sound is longer than {MOST_FRAMES:,} frames"
+    drawn = drawn[: _MOST_SOUNDS if is_sound else _MOST_DRAWN]
     if run.draws_on_canvas:
         figure = attended_canvases(
             [attended(run, one.canvas, one.hypotheses[0], one.source) for one in drawn]
@@ -179,9 +185,14 @@ def attended(
 
 
 def found_starts(run: TrainedRun, tokens: Sequence[str], weights: np.ndarray) -> list[float]:
-    """Returns when words begin by the attention, in seconds; none where a source has no time."""
+    """Returns when words begin by the attention, in seconds.
+
+    None of sources without time, and of sound of more frames than are drawn elsewhere, either.
+    """
     find = run.task.word_starts
-    return [] if find is None else find(run.target_vocabulary, tokens, weights).tolist()
+    if find is None or weights.shape[1] > MOST_FRAMES:
+        return []
+    return find(run.target_vocabulary, tokens, weights).tolist()
 
 
 def canvas_title(split: Split, index: int, canvas: Canvas) -> str:

@@ -98,7 +98,8 @@ def kept_attention(output: ModelOutput, size: int) -> dict[str, Any]:
       size: How many source positions there are, S.
 
     Returns:
-      `weights`, `B T S`, and `head_weights`, `B T H S`, if there are several heads.
+      `weights`, `B T S`, of the aligner where the model has one; and `head_weights`, `B T H S`, of
+      the decoder's attention, if there are several heads.
     """
     kept = {"weights": output.alignment}
     heads = output.attention.aux.get("head_weights")

@@ -157,7 +157,7 @@ class Searcher:
         Args:
           params: The model's parameters.
           batch: The model's inputs, such as `source` and `source_mask`, on the devices, and
-            `prefix` where outputs are to begin with one.
+            `search/prefix` where outputs are to begin with one.
           rng: Key of the randomness of sampling.
           shortlist: The ids that outputs may have, special ones first; None for all.
         """

@@ -1,7 +1,8 @@
 """Translation: decodes lines of text with a trained model, and formats n-best lists."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,18 @@ class Translation:
       source: The line as the model was given it.
       source_ids: Its ids, ending in EOS.
       hypotheses: The outputs, best first; none for an empty line.
-      canvas: What attention to its source is drawn on, where that is not its tokens.
+      make_canvas: Makes what attention to its source is drawn on, where that is not its tokens.
     """
 
     source: str
     source_ids: np.ndarray
     hypotheses: Sequence[Hypothesis]
-    canvas: Canvas | None = None
+    make_canvas: Callable[[], Canvas] | None = None
+
+    @property
+    def canvas(self) -> Canvas | None:
+        """What attention to its source is drawn on, made anew; None where that is its tokens."""
+        return self.make_canvas and self.make_canvas()
 
 
 class Translator:
@@ -122,9 +128,10 @@ class Translator:
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
         for place, (number, hypotheses) in enumerate(zip(full, found, strict=True)):
-            drawn_on = task.canvas and task.canvas(inputs, place, run.config.data)
+            data = run.config.data
+            make = task.canvas and functools.partial(task.canvas, inputs, place, data)
             ids = inputs.source_ids[place]
-            translations[number] = Translation(texts[number], ids, hypotheses, drawn_on)
+            translations[number] = Translation(texts[number], ids, hypotheses, make)
         return translations
 
     def _prepared_prefixes(self, sources: Sequence[str], prefixes: Sequence[str]) -> list[str]:

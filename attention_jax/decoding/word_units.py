@@ -119,11 +119,20 @@ def forced_words(
       Chen et al. (2020), "Accurate word alignment induction from neural machine translation", for
       the step after, in which the decoder reads the token.
     """
-    return in_words(forced_attention(run, split), split, words, shift)
+    return in_words(forced_attention(run, split), split, words, shift, shift_of_heads(run, shift))
+
+
+def shift_of_heads(run: TrainedRun, shift: int) -> int:
+    """Returns the shift of the decoder's own attention: none where an aligner is shifted."""
+    return 0 if run.has_aligner else shift
 
 
 def in_words(
-    forced: Sequence[ForcedAttention], split: Split, words: SplitWords, shift: int = 0
+    forced: Sequence[ForcedAttention],
+    split: Split,
+    words: SplitWords,
+    shift: int = 0,
+    heads_shift: int = 0,
 ) -> list[WordAttention]:
     """Subword-to-word attention: merges what was forced between the tokens of a split's pairs.
 
@@ -132,6 +141,7 @@ def in_words(
       split: The pairs.
       words: The words of `split_words`, in this direction.
       shift: As `forced_words` has it.
+      heads_shift: That of the heads.
     """
     found = []
     for index, between in enumerate(forced):
@@ -145,7 +155,7 @@ def in_words(
             # Tokens are shifted, not words: the last word's last token gets the row of EOS.
             heads = between.heads
             if heads is not None:
-                heads = np.stack([shifted(head, shift) for head in heads])
+                heads = np.stack([shifted(head, heads_shift) for head in heads])
             other = ForcedAttention(shifted(between.weights, shift), heads)
             merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))
         found.append(merged)

@@ -109,7 +109,13 @@ def build(
     aligner = module_of(config.aligner).build(config.aligner, AlignerSizes(
         sources[0].encoder.output_dim, functions.feature_dim, config.target_embedding_dim
     ))  # fmt: skip
-    return EncoderDecoder(config, *sizes, sources, functions, readout, aligner)
+    model = EncoderDecoder(config, *sizes, sources, functions, readout, aligner)
+    if aligner.is_separate and "alignment" not in model.provides:
+        raise ConfigError(
+            "config.model.aligner.name: expected 'attention' in a model that does not attend to "
+            f"source positions (config.model.attention), found {config.aligner.name!r}"
+        )
+    return model
 
 
 def _build_readout(
@@ -207,9 +213,9 @@ class EncoderDecoder:
         """What may be asked of it; see `types.Model`."""
         attention = self.decoder.mechanism
         is_aligned = attention.traits.is_alignment or sums_over_slots(self.config.readout)
-        is_separate = self.aligner.is_separate
+        is_separate = self.aligner.is_separate  # beside attention that aligns, too
         is_there = {
-            "alignment": is_aligned or is_separate,
+            "alignment": is_aligned,
             "slot_for_each_token": len(self.sources) == 1 and self.encoder.keeps_positions,
             "last_word": decoder.WRITTEN_WORD in attention.observes or is_separate,
             "coverage": attention.tells_remaining,
@@ -218,6 +224,7 @@ class EncoderDecoder:
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}
+        taught |= {ALIGNER: "config.model.aligner"} if is_separate else {}
         is_there |= dict.fromkeys((*self.decoder.provides, *self.readout.provides), True)
         return {**{name: None for name, there in is_there.items() if there}, **taught}
 

@@ -50,6 +50,11 @@ def why_it_waits(model: Any) -> str | None:
             "model.attention: expected attention that stops while it reads, 'monotonic' or 'mocha' "
             f"with evaluation 'hard', found {described(config.attention)}{found}"
         )
+    if model.aligner.is_separate:
+        return (
+            "model.aligner.name: expected 'attention', by which it is told how much has been read, "
+            f"found {config.aligner.name!r}"
+        )
     if not decoder.is_online:
         return (
             "model.decoder: expected one that starts from nothing, with bridge 'zero', or a "

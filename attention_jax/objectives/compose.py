@@ -48,7 +48,8 @@ class Objective:
                 f"nothing else teaches the reverse one to write, found {', '.join(self.terms)}"
             )
         # A part that no term reads would keep its initial parameters.
-        read = {key for term in self.terms.values() for key in needs_of(term)}
+        terms = self.terms.values()
+        read = {key for term in terms for key in (*needs_of(term), *getattr(term, "teaches", ()))}
         for key, path in model.provides.items():
             if path is not None and key not in read:
                 raise ConfigError(
@@ -187,9 +188,10 @@ def _readers(key: str) -> list[str]:
     """Lists the objectives that may need something of a model, whatever their fields are."""
 
     def may_need(term: type) -> Any:
-        return getattr(term, "may_need", getattr(term, "needs", ()))
+        keys = getattr(term, "may_need", getattr(term, "needs", ()))
+        # What depends on fields is a property, of which the class does not tell.
+        known = keys if isinstance(keys, Mapping | tuple) else ()
+        return (*known, *getattr(term, "teaches", ()))
 
     needs = {name: may_need(OBJECTIVES.config(name)) for name in OBJECTIVES.names()}
-    return [
-        name for name, keys in needs.items() if isinstance(keys, Mapping | tuple) and key in keys
-    ]
+    return [name for name, keys in needs.items() if key in keys]

@@ -109,6 +109,7 @@ class Term:
     smoothing: float = setting(0.0, at_least=0.0)
     step: str = setting("writes", choices=tuple(_STEPS))
     fields: ClassVar[tuple[str, ...]] = ("links",)
+    teaches: ClassVar[tuple[str, ...]] = ("aligner",)
 
     @property
     def needs(self) -> dict[str, str]:

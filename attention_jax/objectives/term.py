@@ -27,6 +27,7 @@ class ObjectiveTerm(Protocol):
       needs   what the model must provide, by key (`types.Model.provides`), each with what to do to
               have it, in words
       may_need  all keys that may be among these, where that depends on its fields
+      teaches  keys of what it teaches where the model has such a part, which it does not need
       fields  names of what its batches must hold beside the four arrays of every batch
 
     and carry statistics from step to step, such as a moving baseline, in the training state. It

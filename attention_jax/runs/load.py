@@ -114,6 +114,11 @@ class TrainedRun:
         return "alignment" in self.model.provides and self.model.begins_from in names
 
     @property
+    def has_aligner(self) -> bool:
+        """Whether an aligner says its links, other than the attention that translates."""
+        return "aligner" in self.model.provides
+
+    @property
     def tells_origins(self) -> bool:
         """Whether it copies, and can tell from where."""
         return "origins" in self.model.provides

@@ -267,9 +267,17 @@ def test_attention_to_sound_is_drawn_in_the_run_and_for_translations(hearing, tm
     pictures.draw_attention(hearing.run, hearing.split, hearing.found)
     assert (hearing.run.directory.path / "plots" / "attention.test.svg").exists()
     canvas = hearing.run.task.canvas(hearing.split, 0, hearing.run.config.data)
-    one = Translation("a.wav", hearing.split.source_ids[0], hearing.found[0], canvas)
+    one = Translation("a.wav", hearing.split.source_ids[0], hearing.found[0], lambda: canvas)
     pictures.draw_translations(hearing.run, [one], tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     drawn = pictures.attended(hearing.run, canvas, hearing.found[0][0], one.source)
     assert len(drawn.starts) == len(canvas.starts) and drawn.title == "a.wav"
     assert pictures.canvas_title(hearing.split, 0, canvas) == hearing.split.targets[0]
+
+
+def test_long_sound_is_not_drawn_for_translations(hearing, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "MOST_FRAMES", 1)
+    one = Translation("a.wav", hearing.split.source_ids[0], hearing.found[0])
+    told = pictures.draw_translations(hearing.run, [one], tmp_path / "map.png")
+    assert told.endswith("not drawn, for sound is longer than 1 frames")
+    assert not (tmp_path / "map.png").exists()

@@ -164,3 +164,7 @@ def test_prefixes_of_a_split_do_not_depend_on_its_batches(tmp_path):
     for prefix, (left,), (right,) in zip(values, one, other, strict=True):
         assert left.tokens.tolist() == right.tokens.tolist()
         assert left.tokens[: len(prefix)].tolist() == prefix.tolist()
+
+
+def test_no_further_source_can_be_taken_for_a_prefix():
+    assert not PREFIX.name.isidentifier()  # as names of further sources have to be

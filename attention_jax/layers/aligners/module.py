@@ -6,7 +6,7 @@
 in N heads of depth d, of the decoder's features f, of the embedded token that each step has read,
 and of the annotations h. Row t knows y_{t-1} and is its alignment, which `supervised_alignment`
 teaches with step `reads`. No gradient goes further than to W_f, W_e and W_k: the translator learns
-as it does without the module, and beside it.
+beside the module as without it, but for the clipping of gradients, whose norm is of both.
 """
 
 import dataclasses

@@ -14,6 +14,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers.aligner import ALIGNERS, AlignerSizes
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.readout import Step
+from attention_jax.models.online import why_it_waits
 from attention_jax.objectives import build_objective
 from attention_jax.search import SearchConfig
 from tests.conformance.test_rows_alone import batch
@@ -108,6 +109,34 @@ def test_a_module_is_an_alignment_whatever_the_decoder_attends_by():
     TAUGHT.check(model)
     with pytest.raises(ConfigError, match="supervised_alignment: expected a decoder that has read"):
         TAUGHT.check(plain)
+
+
+def test_a_module_that_nothing_teaches_is_refused():
+    model = build("concatenation", "bahdanau", **AS_PARTS)
+    untaught = build_objective({"nll": {}})
+    with pytest.raises(ConfigError, match="aligner: expected .*supervised_alignment beside it"):
+        untaught.check(model)
+    untaught.check(build("concatenation", "bahdanau"))
+
+
+def test_attention_that_is_no_alignment_has_no_module_beside_it():
+    with pytest.raises(ConfigError, match="aligner.name: expected 'attention' in a model"):
+        build("recurrent", "luong", attention={"name": "none"}, **AS_PARTS)
+
+
+def test_outputs_wait_for_the_source_with_a_module():
+    """Its weights say nothing of how far the decoder's attention has read."""
+    parts = {
+        "sources": {"source": {
+            "input": {"name": "tokens", "embedding_dim": 4},
+            "encoder": {"name": "recurrent", "direction": "forward", "hidden_dim": 4},
+        }},
+        "attention": {"name": "monotonic", "evaluation": "hard"},
+        "decoder": {"name": "luong", "hidden_dim": 4, "bridge": "zero"},
+    }  # fmt: skip
+    online, waiting = (build("recurrent", "luong", **parts, **more) for more in ({}, AS_PARTS))
+    assert "online" in online.provides and "online" not in waiting.provides
+    assert why_it_waits(waiting).startswith("model.aligner.name: expected 'attention', by which")
 
 
 def test_a_model_of_both_directions_has_none():
