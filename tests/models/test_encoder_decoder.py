@@ -209,6 +209,7 @@ CHANGES = [
     {"initialization": {"name": "default", "embedding_scale": 0.3}},
     {"encoder": {"cell": "lstm"}, "initialization": {"forget_bias": 1.0}},
     {"predictors": {"fertility": {"hidden_dim": 3}}},
+    {"aligner": {"name": "module"}},
     {"dtype": "bfloat16"},
 ]
 
