@@ -24,7 +24,7 @@ USAGE = """
 Aligns Hansards and Multi30k with every aligner, each in a process of its own, and writes AER, time
 and memory beside each other (aligners.json, .md, .png). Aligners and corpora that are not there are
 left out, and the page says why. Needs ATTENTION_JAX_DATA with hansards_aer and multi30k, eflomal
-(pip install '.[align]') and fast_align on the PATH to compare with; a quarter of an hour.
+(pip install '.[align]') and fast_align on the PATH to compare with; five minutes.
 
 usage: python -m experiments.benchmarks.aligners [--rounds=N] [--out=DIRECTORY]
 
