@@ -1,6 +1,7 @@
 """Words among tokens, and attention between them."""
 
 import dataclasses
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +13,13 @@ from attention_jax.decoding.forced_decoding import ForcedAttention, forced_atten
 from attention_jax.decoding.word_units import (
     forced_words,
     in_words,
+    shift_of_heads,
     split_words,
     tokens_of_words,
 )
 from attention_jax.errors import UserError
 from attention_jax.layers.mechanisms import multi_head
+from attention_jax.runs.load import TrainedRun
 from tests.training.untrained import untrained, untrained_run, write_text
 
 
@@ -103,6 +106,21 @@ def test_forced_words_merge_weights_and_heads_alike(subwords):
         shape = (len(words.targets[index]), len(words.sources[index]))
         assert [each.weights.shape for each in (found, *found.heads)] == [shape] * 3
         np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_aligner", [False, True])
+def test_heads_are_shifted_with_the_links_unless_an_aligner_says_these(subwords, has_aligner):
+    run, split = subwords
+    words, forced = split_words(split), forced_attention(run, split)
+    shift = shift_of_heads(Mock(spec=TrainedRun, has_aligner=has_aligner), 1)
+    plain, moved = (in_words(forced, split, words, 1, each)[0] for each in (0, 1))
+    found = in_words(forced, split, words, 1, shift)[0].linking
+    expected = (plain if has_aligner else moved).linking
+    np.testing.assert_array_equal(found.words.weights, moved.linking.words.weights)
+    for head, (mine, other) in enumerate(zip(found.heads, expected.heads, strict=True)):
+        np.testing.assert_array_equal(mine.weights, other.weights)
+        as_it_is = np.array_equal(mine.weights, plain.heads[head].weights)
+        assert as_it_is == has_aligner
 
 
 def test_one_head_is_no_heads(tmp_path):
