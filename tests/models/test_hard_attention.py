@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
+from attention_jax.decoding.prefixes import PREFIX
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.models import MODELS, build_model
 from attention_jax.ops.step_pointer import STEP
@@ -129,7 +130,7 @@ def test_reading_goes_on_while_words_are_forced(name, method):
         min_length_ratio=0.6, length_normalization="none",
     )  # fmt: skip
     prefix = np.asarray([[7, STEP, 5, STEP], [5, 0, 0, 0], [0, 0, 0, 0]], np.int32)
-    found, _ = compare_with_known(model, params, config, prefix=jnp.asarray(prefix))
+    found, _ = compare_with_known(model, params, config, **{PREFIX.name: jnp.asarray(prefix)})
     for row, length in enumerate((4, 1, 0)):
         assert found.tokens[row, 0, :length].tolist() == prefix[row, :length].tolist()
     if name == "step_pointer":

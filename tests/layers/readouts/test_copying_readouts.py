@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from attention_jax.configuration import typed
+from attention_jax.decoding.prefixes import PREFIX
 from attention_jax.decoding.searcher import Searcher
 from attention_jax.errors import ConfigError
 from attention_jax.layers.attention import build_mechanism
@@ -225,7 +226,7 @@ def test_every_search_copies_and_scores_what_it_has_copied(how, who):
 def test_a_word_that_is_forced_can_be_one_that_only_the_source_has(how, who):
     """Twice here, which nothing that a search chooses would be where no word may be repeated."""
     prefix = jnp.asarray([[V, V, 5, 0], [0, 0, 0, 0], [5, 4, 0, 0]])
-    tokens, lengths = searched(who, fond_of_copying, how, prefix=prefix)
+    tokens, lengths = searched(who, fond_of_copying, how, **{PREFIX.name: prefix})
     exists = lengths[0] > 0
     assert exists[0] and (tokens[0, exists, :3] == [V, V, 5]).all()
     assert (tokens[2, lengths[2] > 0, :2] == [5, 4]).all()
